@@ -142,8 +142,8 @@ ITEMS = (
         duchi_theory.mixtures,
         error="""Step (53) of the proof takes a record to be independent of earlier reports under a mixture of
             products. For mixtures, the theorem and the proposition are false; they hold with the largest sum over v
-            of the squared differences between P_v and its neighbours (docs/proofs/local-lower-bounds.md), which is
-            `local_assouad`.""",
+            of the squared differences between P_v and its neighbours ([proof](../proofs/local-lower-bounds.md)),
+            which is `local_assouad`.""",
     ),
     Item(
         "Lemma 2: gradient descent, (31) and (32)",
@@ -228,7 +228,7 @@ ITEMS = (
 
 PAPER = Paper(
     "duchi-jordan-wainwright",
-    "Duchi, Jordan and Wainwright (2018)",
+    "Duchi, Jordan and Wainwright: minimax optimal procedures for locally private estimation",
     'J. C. Duchi, M. I. Jordan and M. J. Wainwright, "Minimax optimal procedures for locally private estimation", '
     "Journal of the American Statistical Association 113 (2018), 182-201.",
     ABOUT,

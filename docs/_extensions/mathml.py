@@ -1,15 +1,21 @@
 """Formulas as MathML, which browsers draw by themselves: pages need no script and no font from elsewhere."""
 
+import re
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
+LONG = 24  # characters that fit beside the indents of a phone
+
 
 def inline(self: HTML5Translator, node: nodes.math) -> None:
-    """A formula within a line."""
-    self.body.append(convert(node.astext(), display="inline"))
+    """A formula within a line. Browsers do not break it, so a long one may scroll."""
+    formula = convert(node.astext(), display="inline")
+    is_long = len(re.sub(r"\\mathrm|[\\{} ]", "", node.astext())) > LONG
+    self.body.append(f'<span class="math-long">{formula}</span>' if is_long else formula)
     raise nodes.SkipNode
 
 

@@ -11,8 +11,10 @@ def entries(app: Sphinx, parent: str, chain: set[str], page: str) -> list[dict[s
     found = []
     for name in app.env.toctree_includes.get(parent, ()):
         title = app.env.titles[name].astext() if name in app.env.titles else name
+        if title.startswith("dpfast."):
+            title = title.rpartition(".")[2]
         children = entries(app, name, chain, page) if name in chain else []
-        found.append({"name": name, "title": title.rpartition("dpfast.")[2], "children": children, "on": name in chain})
+        found.append({"name": name, "title": title, "children": children, "on": name in chain})
     return found
 
 

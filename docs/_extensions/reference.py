@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import formulas
 import listing
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -195,7 +196,7 @@ def returned(thing: Any, spaces: list[dict[str, Any]]) -> list[type]:
 
 
 def resolved(text: str, thing: Any, owner: type | None, site: str) -> str:
-    """A docstring with its addresses and names as links. `owner` is the class of a method or property."""
+    """A docstring with addresses and names as links, and formulas. `owner` is the class of a method or property."""
     text = re.sub(rf"{re.escape(site)}([\w/-]+)\.html", r":doc:`/\1`", text)
     thing = getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
     owner = thing if inspect.isclass(thing) else owner
@@ -222,7 +223,8 @@ def resolved(text: str, thing: Any, owner: type | None, site: str) -> str:
 
     pieces, start = [], 0
     for literal in LITERAL.finditer(text):
-        pieces += [plain(text[start : literal.start()]), literal[0]]
+        formula = formulas.latex(literal[0].strip("`")) if literal[0].startswith("``") else None
+        pieces += [plain(text[start : literal.start()]), f":math:`{formula}`" if formula else literal[0]]
         start = literal.end()
     return PARAMETER.sub(types, "".join([*pieces, plain(text[start:])]))
 

@@ -15,6 +15,7 @@ from dpfast._traps import of_epsilon, tell
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
+from dpfast.densities.choice import SynthesisChoice
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
@@ -24,7 +25,9 @@ from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.trees import forest
 from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
-from dpfast.mechanisms import Quantiles
+from dpfast.mechanisms import Quantiles, explanation
+from dpfast.mechanisms.explanation import Explain, compared_by, explained
+from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted
 from dpfast.theory.densities import smoothed_optimum
@@ -44,6 +47,7 @@ class Request:
     epsilon : float
     rng : numpy.random.Generator, BitGenerator or None
     workers : int
+    explain : bool or callable
     """
 
     values: NDArray[Any] | Chunks
@@ -53,6 +57,7 @@ class Request:
     epsilon: float
     rng: RandomSource
     workers: int
+    explain: Explain = False
 
 
 def _perturbed(request: Request) -> NDArray[np.float64]:
@@ -60,7 +65,9 @@ def _perturbed(request: Request) -> NDArray[np.float64]:
     if isinstance(bins, str):
         bins = automatic_bins(bins, request.values, request.grids, request.epsilon)
     mechanism = PerturbedHistogram(bins, grid=request.grids, epsilon=request.epsilon)
-    released = mechanism(request.values, rng=request.rng, workers=request.workers)
+    released = explained(mechanism, request.explain, request.values)(
+        request.values, rng=request.rng, workers=request.workers
+    )
     return np.asarray(released.sample(request.k, request.rng, workers=request.workers))
 
 
@@ -83,7 +90,8 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
             request.grids,
         )
     mechanism = SmoothedHistogram(bins, k=request.k, grid=request.grids, epsilon=request.epsilon)
-    return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
+    made = explained(mechanism, request.explain, request.values)
+    return np.asarray(made(request.values, rng=request.rng, workers=request.workers))
 
 
 def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
@@ -106,19 +114,27 @@ def _flat(piece: Any) -> Any:
 def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:
     column = _column(request, "ks")
     mechanism = KolmogorovSmirnov(request.k, grid=request.grids[0], epsilon=request.epsilon)
-    return np.asarray(mechanism(column, rng=request.rng, workers=request.workers))
+    made = explained(mechanism, request.explain, column)
+    return np.asarray(made(column, rng=request.rng, workers=request.workers))
 
 
 def _series(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "series"), request.grids
-    released = density(column, grid=grid, epsilon=request.epsilon, rng=request.rng, workers=request.workers)
+    released = density(
+        column,
+        grid=grid,
+        epsilon=request.epsilon,
+        rng=request.rng,
+        workers=request.workers,
+        explain=request.explain,
+    )
     return np.asarray(released.sample(request.k, request.rng))
 
 
 def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
     mechanism = Quantiles(quantile_levels(_records(column), request.epsilon), grid=grid, epsilon=request.epsilon)
-    released = mechanism(column, rng=request.rng, workers=request.workers)
+    released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)
 
 
@@ -187,6 +203,7 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
 
+@compared_by(SynthesisChoice)
 def synthesize(
     X: Records | Mapping[Any, Any] | Chunks,
     k: SupportsIndex,
@@ -202,6 +219,7 @@ def synthesize(
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release k synthetic records that resemble those of X, epsilon-differentially private for one replaced record.
 
@@ -233,8 +251,9 @@ def synthesize(
         See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
         to each bound.
-    missing, rng, workers
-        See `histogram`; `missing` is not "drop", as the number of records is public.
+    missing, rng, workers, explain
+        See `histogram`; `missing` is not "drop", as the number of records is public. `explain` also has the choice of
+        "auto" for one column, which `dpfast.explain` shows without data.
 
     Returns
     -------
@@ -285,6 +304,10 @@ def synthesize(
         domains = columns_of(columns)
         names = [name for name, _ in domains]
         forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
+        explanation.tell(
+            f"Synthetic records from marginals of {len(names)} columns and of pairs: {Privacy(epsilon, delta)}.",
+            explain,
+        )
         released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=workers)
         whole = whole_columns(domains, Table(X, names))
         drawn = released.sample(k, rng)
@@ -299,7 +322,10 @@ def synthesize(
         values, grids, dimensions = _unbounded(X, grid, missing)
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
-    request = Request(values, grids, k, bins, epsilon, rng, threads)
+    request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
+    if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
+        choice = SynthesisChoice(k, n=_records(values), epsilon=epsilon, grid=grids[0])
+        explanation.tell(choice.comparison, explain)
     chosen = _automatic(request) if method == "auto" else method
     if chosen != "series":  # `density` warns
         tell(of_epsilon(epsilon))

@@ -68,7 +68,8 @@ def explain(
     ----------
     function : str or function
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
-        that function; `dpfast.local.randomizer_for`. Others explain themselves with ``explain=True``.
+        that function; "synthesize" for one column; `dpfast.local.randomizer_for`. Others explain themselves with
+        ``explain=True``.
     *parameters
         The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional

@@ -80,9 +80,10 @@ class Descent(Cautious):
     -----
     The releases are the mean of the labels, or the share of each class; the second moments M of the rows; and gradients
     of rows transformed by the inverse root of M plus a ridge, so that all directions are alike, with equal noise on all
-    of them. Everything between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian
-    releases, or the epsilons of pure ones, add up to at most the square of the whole mu, or the whole epsilon
-    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
+    of them. Between gradients, coefficients move a step against them, or, if the schedule says so, to those that match
+    all of them; then the shares of the gradients depend on M. Everything between the releases is post-processing in
+    floats. Privacy: the squares of mu of Gaussian releases, or the epsilons of pure ones, add up to at most the square
+    of the whole mu, or the whole epsilon (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
 
     Examples
     --------
@@ -293,7 +294,8 @@ class Descent(Cautious):
         ridge = min(max(2 * plan.ridge * math.sqrt(p) * noise, _LEAST_EIGENVALUE * most), most)
         eigenvalues, vectors = np.linalg.eigh(moments)
         if plan.matching:
-            eigenvalues, ridge = (eigenvalues + np.hypot(eigenvalues, 2 * ridge)) / 2, 0.0
+            raised = (eigenvalues + np.hypot(eigenvalues, 2 * ridge)) / 2
+            eigenvalues, ridge = np.maximum(raised, _LEAST_EIGENVALUE * most), 0.0
         eigenvalues = np.clip(eigenvalues, 0.0, most)
         roots = np.sqrt(eigenvalues + ridge)
         shares = eigenvalues / (eigenvalues + ridge)

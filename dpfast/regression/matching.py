@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +18,13 @@ _CLIP_BIAS = 0.75, 0.15  # relative to that in a normal population: its mean and
 _CLIP_DOUBT = 0.35  # the deviation that intervals allow for besides
 _MISFIT = 0.12  # of a difference between gradients in a normal population, relative to it
 _ROUNDS = 20
-_WHOLE_STEPS = 2  # before they are halved, because the curvature and the weights change with the estimate
 _MOST_STEP = 2.0
-_CLOSE = 1e-3
+_CLOSE = 0.03  # a step, relative to the error of the estimate
 _SIZES = np.geomspace(1e-3, 1e3, 31)  # of the prior: the mean square length of the coefficients
 _PRIOR = 5.0  # the scale of the half-Cauchy law of the root of a size
 _LEAST_CURVATURE = 0.03  # in any direction, relative to the mean one
 _LEAST_KEPT = 0.4  # of a coefficient, for the estimate of how much the prior removed
-_JITTER = 1e-12
+_JITTER = 1e-12  # relative to the trace: more than the rounding of a factor of up to 4000 numbers
 
 
 class Released(NamedTuple):
@@ -63,14 +63,15 @@ class Matching:
     def estimate(self, released: Released) -> tuple[Values, Values]:
         """The estimate with one more gradient, and a root of the covariance of its error: R for R R'."""
         self._released.append(released)
-        estimate = released.theta
-        for step in range(_ROUNDS):
+        estimate, before = released.theta, math.inf
+        for _ in range(_ROUNDS):
             better, root = self._posterior(*self._information(estimate))
             length = float(np.linalg.norm(better - estimate))
-            pace = 1.0 if step < _WHOLE_STEPS else 0.5
-            estimate = estimate + min(pace, _MOST_STEP / max(length, _CLOSE)) * (better - estimate)
-            if length < _CLOSE:
+            pace = 1.0 if length < before / 2 else 0.5  # the curvature and the weights change with the estimate
+            estimate = estimate + min(pace, _MOST_STEP / max(length, 1.0)) * (better - estimate)
+            if length <= _CLOSE * np.linalg.norm(root):
                 break
+            before = length
         return estimate, root
 
     def _information(self, truth: Values) -> tuple[Values, Values, Values]:
@@ -79,8 +80,9 @@ class Matching:
         Also the change of q by a doubt of the bias of the clip.
         """
         p, (share, deviation), at_truth = len(truth), _CLIP_BIAS, self._rows.gradient(truth, truth)
-        curvatures = [self._rows.by_truth(theta, truth) for theta, *_ in self._released]
-        means = [self._rows.gradient(theta, truth).mean - (1 - share) * at_truth.mean for theta, *_ in self._released]
+        expected = [self._rows.expected(part.theta, truth) for part in self._released]
+        curvatures = [curvature for _, curvature in expected]
+        means = [mean - (1 - share) * at_truth.mean for mean, _ in expected]
         short = np.concatenate([mean - part.gradient for mean, part in zip(means, self._released, strict=True)])
         mean_curvatures = [float(np.trace(curvature)) / p for curvature in curvatures]
         away = np.array([c * (part.theta - truth) for c, part in zip(mean_curvatures, self._released, strict=True)])
@@ -89,7 +91,7 @@ class Matching:
         common = at_truth.outer / self._n + deviation**2 * np.outer(at_truth.mean, at_truth.mean)
         errors = np.kron(np.ones((len(away), len(away))), common) + np.diag(np.repeat(variances, p))
         errors += np.kron((away * self._squares) @ away.T, np.diag(self._squares)) + _swapped(scaled, p)
-        errors += _JITTER * np.trace(errors) / len(errors) * np.eye(len(errors))
+        errors += _JITTER * np.trace(errors) * np.eye(len(errors))
         factor = cho_factor(errors, lower=True, check_finite=False)
         lines = cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
         noise = -lines.T @ (away * self._squares)  # E, as far as the gradients show it

@@ -80,15 +80,15 @@ class NormalRows:
         outer = (z.T * (weights * second)) @ z + (weights @ along_second) * rest
         return Gradient((weights * first) @ z, derivative, outer)
 
-    def by_truth(self, theta: Values, truth: Values) -> Values:
-        """Minus the derivative of the mean gradient by `truth`, of shape (p, p), in a logistic model."""
+    def expected(self, theta: Values, truth: Values) -> tuple[Values, Values]:
+        """The mean gradient at theta in a logistic model, and minus its derivative by `truth`, of shape (p, p)."""
         z, weights, rest, limits, squares = self._nodes(theta, truth)
-        positive, other = (
-            np.clip(residuals[:, None], -limits, limits) for _, residuals in self._model.labels(z @ theta, z @ truth)
-        )
+        (chance, positive), (_, other) = self._model.labels(z @ theta, z @ truth)
+        positive, other = (np.clip(residuals[:, None], -limits, limits) for residuals in (positive, other))
+        first = (other + np.reshape(chance, (-1, 1)) * (positive - other)) @ _LENGTH_WEIGHTS
         slope = self._model.curvature(z @ truth)[:, None] * (other - positive) * _LENGTH_WEIGHTS
         along_rest = float(weights @ slope @ squares) / max(float(np.trace(rest)), _LEAST)
-        return np.asarray((z.T * (weights * slope.sum(axis=1))) @ z + along_rest * rest)
+        return (weights * first) @ z, (z.T * (weights * slope.sum(axis=1))) @ z + along_rest * rest
 
     def _nodes(self, theta: Values, truth: Values) -> tuple[Values, Values, Values, Values, Values]:
         """Nodes of z, their weights, the covariance of e, and limits of residuals, for each square length of e."""

@@ -1,4 +1,4 @@
-"""Upper bounds on the errors of sparse means under local privacy; proofs: https://dpfast.readthedocs.io/en/latest/proofs/sparse-mean.html."""
+"""Upper bounds on the errors of sparse means under local privacy."""
 
 from __future__ import annotations
 

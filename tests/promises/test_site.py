@@ -82,6 +82,25 @@ def test_no_object_is_listed_twice():
     assert [name for module, name in LISTED if is_adapter(module) and name not in defined(module.split(".")[1])] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("exp(-epsilon / 2 * score(g))", r"\exp (-\epsilon /2\cdot \mathrm{score}(g))"),
+        ("P(z) = sinh(1/(2 scale))", r"P(z)=\sinh (1/(2\,\mathrm{scale}))"),
+        ("sum_j j^(2 beta) b_j^2 <= C^2", r"\sum_{j}\,j^{2\,\beta }\,b_{j}^{2}\le C^{2}"),
+        ("floor(n**2 / 4) M**-2", r"\lfloor n^{2}/4\rfloor \,M^{-2}"),
+        ("x_(k2) - x_(k1) >= q**weight(j)", r"x_{(k_{2})}-x_{(k_{1})}\ge q^{\mathrm{weight}(j)}"),
+        ("dpf.Grid(0, 2**8)", None),
+        ("epsilon=1.0", None),
+        ("n * log_outcomes**2", None),
+        ("exp(-1", None),
+        ("size + 1", None),
+    ],
+)
+def test_formulas_of_docstrings(text, latex):
+    assert loaded(ROOT / "docs" / "_extensions" / "formulas.py").latex(text) == latex
+
+
 PAGE = '<h1 id="top">A</h1><a href="{}">b</a><link rel="next" href="https://example.org"><img src="{}">'
 
 

@@ -43,6 +43,12 @@ DECILES = [q / 10 for q in range(1, 10)]
 LOWER = """for an even n dpfast releases the lower of the two middle records, while diffprivlib draws evenly between the
     two, where this error is 0; for odd n the two laws are the same."""
 
+FLIPS = """OpenDP selects by permute-and-flip among 10,000 candidates, whose distances are about as large as the error
+    here. On such a grid it has less error than the exponential mechanism: by simulation of both on these candidates,
+    1.12 times for the median of normal data, and for lognormal data like pay 1.20 times with 10,001 records at
+    epsilon = 0.1, 1.02 times for the 0.9-quantile. dpfast has it on a grid of a larger step: 96 instead of 113 for
+    these 10,001 records, with ``step=256`` and ``selection="permute-and-flip"`` of `InverseSensitivity`."""
+
 
 def distance(q):
     """From the set of q-quantiles of x, mean over q."""
@@ -74,7 +80,8 @@ def _single():
             lambda x, p=population, q=q, e=epsilon, neighbors=neighbors: dpf.quantile(
                 x, q, grid=p.grid, epsilon=e, neighbors=neighbors
             ),
-            distance(q), (Peer("opendp", "quantile", {**public, "n": known, "candidates": candidates}), other),
+            distance(q),
+            (Peer("opendp", "quantile", {**public, "n": known, "candidates": candidates}, why=FLIPS), other),
             datasets=50, rounds=60, slow=4,
         )  # fmt: skip
 

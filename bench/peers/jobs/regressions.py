@@ -16,13 +16,6 @@ TEXT = """Linear regression: the root mean squared distance of predictions from 
     default penalty and a hundred times more. Lines: the root mean squared error of the
     line at a standard normal x; OpenDP's with the best of several cuts, matchings and candidates."""
 BOUND = 5.0
-SHRUNK = dict.fromkeys(
-    ("points lost", "log loss"),
-    """objective perturbation spends most of epsilon on one noise vector, with this penalty some nine tenths; `glm`
-        divides a pure epsilon among second moments and four gradients. C = 0.01 was chosen for this comparison;
-        diffprivlib's default is C = 1. A prototype of `glm` that fits the released gradients by the model has less
-        error than both, but no intervals yet.""",
-)
 SLOPE, INTERCEPT, Y_BOUND, MATCHINGS, CANDIDATES = 1.7, 1.0, 9.0, 30, 1000
 
 
@@ -85,10 +78,7 @@ def _logistic():
             yield Job(
                 f"logistic regression, {d} columns, {name}", "normal", n, f"{epsilon:g}, {REPLACED}", draw, ours, error,
                 tuple(
-                    Peer(
-                        "diffprivlib", "logistic", {**public, "penalty": penalty}, f"C = {penalty:g}",
-                        SHRUNK[name] if penalty < 1 else "",
-                    )
+                    Peer("diffprivlib", "logistic", {**public, "penalty": penalty}, f"C = {penalty:g}")
                     for penalty in (1.0, 0.01)
                 ),
                 datasets=20, rounds=5,

@@ -40,4 +40,4 @@ def _epsilon(rho, delta):
 
 
 if __name__ == "__main__":
-    serve.main(globals(), f"{version('opendp')} with mbi {version('mbi')}")
+    serve.main(globals(), f"{version('opendp')} and {version('mbi')}")
