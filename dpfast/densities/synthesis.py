@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, tell
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -326,8 +325,5 @@ def synthesize(
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
         choice = SynthesisChoice(k, n=_records(values), epsilon=epsilon, grid=grids[0])
         explanation.tell(choice.comparison, explain)
-    chosen = _automatic(request) if method == "auto" else method
-    if chosen != "series":  # `density` warns
-        tell(of_epsilon(epsilon))
-    records = METHODS[chosen](request)
+    records = METHODS[_automatic(request) if method == "auto" else method](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

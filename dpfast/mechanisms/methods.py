@@ -232,7 +232,8 @@ def release_of(
         explained(mechanism, explain, x, comparison)
     release = mechanism(x, rng=rng, workers=workers)
     if explain is not False and not isinstance(statistic, (Sum, Count, Variance, InterquartileRange)):
-        explain_bounds(mechanism.points[0], release, explain)
+        for points in mechanism.points:  # none, if bounds are found privately
+            explain_bounds(points, release, explain)
     return release
 
 

@@ -20,8 +20,8 @@ class StatisticMechanism(Mechanism):
         yield from super()._traps()
         statistic = getattr(self, "statistic", None)
         if isinstance(statistic, Huber):
-            [grid] = self.points
-            yield from of_corner(statistic.k, grid.step)
+            for grid in self.points:  # none, if bounds are to be found privately
+                yield from of_corner(statistic.k, grid.step)
 
     def error(
         self,

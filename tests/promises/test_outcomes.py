@@ -12,7 +12,8 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from tests.outcomes import EVERY, Job, differing, jobs, missing
 
-pytestmark = pytest.mark.host
+# Random parameters are traps at times.
+pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")]
 
 SEED = 9
 FEW = 15

@@ -305,6 +305,8 @@ class TestEstimate:
         dpf.sum([0] * 10, bounds=(0, 1), epsilon=1.0, explain=texts.append)
         dpf.median([7] * 1000, bounds=(5, 9), epsilon=1.0, explain=texts.append)
         assert len(texts) == 6
+        dpf.mean([7.0] * 1000, bounds="private", epsilon=1.0, explain=texts.append)
+        assert len(texts) == 7
 
     @pytest.mark.host
     def test_several_in_one_plot(self):
