@@ -79,6 +79,16 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
         )
 
 
+def of_few_records(product: float, least: float) -> Iterator[Trap]:
+    """The trap of quantiles without bounds, if n epsilon is small."""
+    if product < least:
+        yield Trap(
+            UtilityWarning,
+            f"n epsilon = {product:.3g} is below {least:g}: without bounds, released quantiles may be far from all "
+            f"records; give bounds",
+        )
+
+
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 

@@ -53,7 +53,7 @@ class SynthesisChoice(Comparison):
             points = grid_with(grids_within(bounds, None), missing)
         if not isinstance(points, Grid | FloatGrid):
             raise TypeError("the choice is for one column: bounds must be a pair, or grid a Grid")
-        quantiles = Quantiles(quantile_levels(self.n, epsilon), grid=points, epsilon=epsilon)
+        quantiles = Quantiles(quantile_levels(self.n, epsilon, points), grid=points, epsilon=epsilon)
         self.candidates: dict[str, Quantiles | PerturbedHistogram] = {"quantiles": quantiles}
         if isinstance(points, FloatGrid):
             self.method, self.reason = "quantiles", "there are no bounds, which a histogram needs"

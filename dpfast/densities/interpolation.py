@@ -7,20 +7,25 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Points
+from dpfast.grid import FloatGrid, Points
 from dpfast.random import RandomSource, bit_generator
 
 LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method
 _LEAST, _MOST = 3, 127
+_BEYOND = 60  # least product of epsilon and the records beyond the last quantile, for a quantile near them among floats
+LEAST_UNBOUNDED = 2 * _LEAST * _BEYOND  # n epsilon that this takes
 
 
-def quantile_levels(n: int, epsilon: float) -> tuple[float, ...]:
+def quantile_levels(n: int, epsilon: float, grid: Points) -> tuple[float, ...]:
     """The levels (i + 1/2) / m of the quantiles to release: m is about ``sqrt(n epsilon) / 2``, from 3 to 127.
 
     More quantiles follow the distribution more closely but have more noise: m / n epsilon times a logarithm in the
-    tails, 1 / m between two quantiles.
+    tails, 1 / m between two quantiles. Without bounds m is at most ``n epsilon / 120``: with fewer records beyond the
+    last quantile it may be far from all records.
     """
-    m = min(max(round(math.sqrt(min(n * epsilon, 1e9)) / 2), _LEAST), _MOST)
+    product = min(n * epsilon, 1e9)
+    most = min(product / (2 * _BEYOND), _MOST) if isinstance(grid, FloatGrid) else _MOST
+    m = max(math.floor(min(round(math.sqrt(product) / 2), most)), _LEAST)
     return tuple((i + 0.5) / m for i in range(m))
 
 

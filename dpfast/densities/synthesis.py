@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_few_records, tell
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -18,7 +19,7 @@ from dpfast.densities.choice import SynthesisChoice
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
+from dpfast.densities.interpolation import LEAST_PRODUCT, LEAST_UNBOUNDED, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
@@ -132,7 +133,10 @@ def _series(request: Request) -> NDArray[np.float64]:
 
 def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
-    mechanism = Quantiles(quantile_levels(_records(column), request.epsilon), grid=grid, epsilon=request.epsilon)
+    n, epsilon = _records(column), request.epsilon
+    if isinstance(grid, FloatGrid):
+        tell(of_few_records(n * epsilon, LEAST_UNBOUNDED))
+    mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)
 
@@ -239,13 +243,15 @@ def synthesize(
         The pairs of columns that the records follow, as in `marginals`, without circles. For "tree" alone.
     method : {"auto", "quantiles", "tree", "perturbed", "smoothed", "ks", "series"}
         "quantiles" draws any number of records of one column between about ``sqrt(n epsilon) / 2`` jointly released
-        quantiles, at most 127: close where the data are, for any width of the bounds. "perturbed" draws any number of
-        records from one `PerturbedHistogram`. "smoothed" draws from the `SmoothedHistogram`, where every draw spends
-        its share of the budget: for few records from large data. "ks" is the exponential mechanism
-        `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records from `density`; both
-        support one column only. "tree" draws any number of records with any number of columns from `marginals`: single
-        columns and a tree of pairs. "auto" is "tree" for a table or for more than four columns; "quantiles" for one
-        column, without `bins`, if n epsilon is at least 200 or if there are no bounds; else "perturbed".
+        quantiles, at most 127: close where the data are, for any width of the bounds. Without bounds they are at most
+        ``n epsilon / 120``, and below n epsilon = 360 a `UtilityWarning` says that records may be far from all others.
+        "perturbed" draws any number of records from one `PerturbedHistogram`. "smoothed" draws from the
+        `SmoothedHistogram`, where every draw spends its share of the budget: for few records from large data. "ks" is
+        the exponential mechanism `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records
+        from `density`; both support one column only. "tree" draws any number of records with any number of columns from
+        `marginals`: single columns and a tree of pairs. "auto" is "tree" for a table or for more than four columns;
+        "quantiles" for one column, without `bins`, if n epsilon is at least 200 or if there are no bounds; else
+        "perturbed".
     bins : int, sequence of ints, or "auto"
         See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations

@@ -62,16 +62,35 @@ def test_knots_near_the_largest_double_are_in_order():
         assert draws.max() <= sign * (grid.upper if sign > 0 else grid.lower)
 
 
-def test_levels_are_public():
-    assert [
-        len(quantile_levels(n, epsilon)) for n, epsilon in ((1, 1e-300), (1000, 1.0), (10**6, 4.0), (9, 1e300))
-    ] == [
-        3,
-        16,
-        127,
-        127,
-    ]
-    np.testing.assert_array_equal(quantile_levels(20, 0.1), np.array([1, 3, 5]) / 6)
+GRID = dpf.Grid(0, 1000, step=1)
+SETTINGS = ((1, 1e-300), (1000, 1.0), (10**6, 4.0), (9, 1e300))
+
+
+@pytest.mark.parametrize(("grid", "counts"), [(GRID, [3, 16, 127, 127]), (dpf.FloatGrid(), [3, 8, 127, 127])])
+def test_levels_are_public(grid, counts):
+    assert [len(quantile_levels(n, epsilon, grid)) for n, epsilon in SETTINGS] == counts
+    np.testing.assert_array_equal(quantile_levels(20, 0.1, grid), np.array([1, 3, 5]) / 6)
+
+
+@pytest.mark.parametrize("n", [400, 2000])
+def test_without_bounds_records_are_near_the_others(n):
+    """The control: with as many quantiles as within bounds, some release has a million times larger records."""
+    x = np.random.default_rng(3).lognormal(10, 0.6, n)
+    few, many = (quantile_levels(n, 1.0, grid) for grid in (dpf.FloatGrid(), GRID))
+    far = {}
+    for levels in (few, many):
+        mechanism = dpf.Quantiles(levels, grid=dpf.FloatGrid(), epsilon=1.0)
+        far[levels] = any(np.abs(mechanism.release(x, size=200, rng=PCG64(4))).max(axis=1) > 1e11)
+    assert not far[few]
+    assert far[many]
+
+
+def test_few_records_without_bounds_give_a_warning():
+    """The same on all data, and before the budget is charged."""
+    for x in (np.zeros(359), np.full(359, np.nan)):
+        with dpf.Ledger(epsilon=5.0) as ledger, pytest.raises(dpf.UtilityWarning, match="give bounds"):
+            dpf.synthesize(x, 3, epsilon=1.0)
+        assert not ledger.charges
 
 
 def test_the_method_is_chosen_by_public_numbers():
