@@ -38,8 +38,8 @@ def entitle(ax: Any, title: str, *notes: object) -> None:
     size = FontProperties(size="x-small").get_size_in_points()
     width = ax.get_position().width * ax.figure.get_figwidth() * _POINTS
     longest = max(20, int(width / (_ASPECT * size)))
-    lines = [line for note in notes for line in textwrap.wrap(_plain(note), longest)]
-    ax.set_title(_plain(title), loc="left", fontsize="medium", pad=8 + 1.35 * size * len(lines))
+    lines = [line for note in notes for line in textwrap.wrap(plain(note), longest)]
+    ax.set_title(plain(title), loc="left", fontsize="medium", pad=8 + 1.35 * size * len(lines))
     ax.annotate(
         "\n".join(lines),
         (0, 1),
@@ -59,14 +59,14 @@ def density_axis(ax: Any) -> None:
     ax.yaxis.set_major_formatter("{x:.6g}")
 
 
-def _plain(text: object) -> str:
+def plain(text: object) -> str:
     """A text in which Matplotlib sees no formula."""
     return str(text).replace("$", r"\$")
 
 
 def with_unit(name: str, unit: str | None) -> str:
     """The label of an axis."""
-    return name if unit is None else f"{_plain(name)} ({_plain(unit)})"
+    return name if unit is None else f"{plain(name)} ({plain(unit)})"
 
 
 def percent(confidence: float) -> str:

@@ -97,7 +97,7 @@ of records is public)>
         if names is None or names not in drawn:
             raise ValueError(f"names must be those of a marginal of one or two columns, not {names!r}")
         ax, counts, deviation = _plotting.axes(ax), self.counts[names], self.deviations[names]
-        labels = [[str(label) for label in self.columns[name].labels] for name in names]
+        labels = [[_plotting.plain(label) for label in self.columns[name].labels] for name in names]
         if len(names) == 1:
             ax.bar(labels[0], counts, color=_plotting.SKY, alpha=0.6)
             low, high = counts - 2 * deviation, counts + 2 * deviation
@@ -107,11 +107,11 @@ of records is public)>
             mesh = ax.pcolormesh(counts.T, cmap=_plotting.MAP)
             ax.set_yticks(np.arange(len(labels[1])) + 0.5, labels[1])
             ax.set_xticks(np.arange(len(labels[0])) + 0.5, labels[0])
-            ax.set_ylabel(str(names[1]))
+            ax.set_ylabel(_plotting.plain(names[1]))
             ax.figure.colorbar(mesh, ax=ax, label="records (noisy count)")
         if sum(map(len, labels[0])) > _MOST_LETTERS:
             ax.tick_params(axis="x", rotation=90)
-        ax.set_xlabel(str(names[0]))
+        ax.set_xlabel(_plotting.plain(names[0]))
         lines = "; lines: two standard deviations" if len(names) == 1 else ""
         noise = f"standard deviation of the noise on each count: {deviation:.3g}{lines}"
         _plotting.entitle(ax, f"Private counts by {' and '.join(map(str, names))}", self.privacy, noise)

@@ -147,7 +147,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
             reach = np.array([self.array - low, high - self.array])
         ax = _plotting.axes(ax)
         ink = _plotting.ink(ax)
-        names = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in self]
+        names = [_plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
         ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
         ax.invert_yaxis()
         ax.set_xlabel(_plotting.with_unit("release", unit))

@@ -35,6 +35,7 @@ _LOSS, _GAIN = 1.02, 0.95
 _NEGLIGIBLE = 0.01  # noise relative to the sampling error
 _SCALES = (1e-3, 1e-2, 1e-1, 1.0)  # of references, relative to the bounds; narrow ones first, which decide most often
 _CENTER = (3 - math.sqrt(5)) / 2  # of the bounds: not a round number of any grid
+_MOST_TYPICAL = 2.0**400  # squares of records far outside of them are doubles
 _TYPICAL = np.array([0.05, 0.95])  # the levels of typical values
 
 
@@ -115,6 +116,8 @@ def assumption(distribution: Any) -> Any:
         low, high = _checks.interval("distribution", distribution)
         if not (low < high and math.isfinite(high - low)):
             raise ValueError(f"typical values must be finite and different, not ({low!r}, {high!r})")
+        if max(abs(low), abs(high)) > _MOST_TYPICAL:
+            raise ValueError(f"typical values must be within 2**400, not ({low!r}, {high!r})")
         return Typical(low, high)
     if distribution is not None:
         Assumed(distribution)

@@ -86,7 +86,13 @@ number of records is public)
         ax = _plotting.axes(ax)
         reach = [[self.value - self.low], [self.high - self.value]]
         ax.errorbar(
-            [self.value], [name], xerr=reach, fmt="o", capsize=4, color=_plotting.ink(ax), markerfacecolor=_plotting.SKY
+            [self.value],
+            [_plotting.plain(name)],
+            xerr=reach,
+            fmt="o",
+            capsize=4,
+            color=_plotting.ink(ax),
+            markerfacecolor=_plotting.SKY,
         )
         ax.margins(y=0.3)
         ax.set_xlabel(_plotting.with_unit("value", unit))

@@ -22,7 +22,7 @@ from dpfast.regression.labels import LabelShares
 from dpfast.regression.matching import Matching, Released
 from dpfast.regression.models import Logistic, Model, Multinomial, OnePredictor, model_of
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
-from dpfast.regression.schedules import Schedule, schedule
+from dpfast.regression.schedules import MOST_STEPS, Schedule, schedule
 from dpfast.regression.shrinkage import shrunk_moments
 from dpfast.rounding import down, root_down
 
@@ -36,6 +36,7 @@ _MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inver
 _CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
 _MOST_WITH_ERRORS = 1000  # free coefficients of several classes
 _CORRECTIONS = 2  # of the bias, at better and better estimates
+_MOST_MATCHED = 2**12  # numbers in all matched gradients, whose covariance is a matrix
 _POWER, _MOST_POWER = 2, 5  # of the shares of matched gradients, and for columns that were found to be alike
 
 
@@ -136,6 +137,8 @@ class Descent(Cautious):
         self._origin = self._checked(start)
         if self.schedule.matching and not (isinstance(self.model, Logistic) and self._epsilon):
             raise ValueError("matching needs the model logistic and pure noise")
+        if self.schedule.matching and self.schedule.steps * self._p > _MOST_MATCHED:
+            raise ValueError(f"matching needs steps times coefficients of at most {_MOST_MATCHED}")
         self._shares = _shares(self.schedule, alike=True)
         self._matching: Matching | None = None
         self._root = np.zeros((self._size, 1))  # of the covariance of the error of matched coefficients
@@ -172,7 +175,10 @@ class Descent(Cautious):
         if isinstance(steps, str):
             _checks.choice("steps", steps, ("auto",))
             return default
-        return default._replace(steps=_checks.whole("steps", steps, least=1))
+        number = _checks.whole("steps", steps, least=1)
+        if default.matching and number > MOST_STEPS:  # the first of many matched gradients have too small shares
+            default = schedule(self.n, self._p, budget)
+        return default._replace(steps=number)
 
     def _checked(self, start: Fit | None) -> Values | None:
         """The start as coefficients of (x - center, 1), or of x - center without an intercept, by predictor."""

@@ -146,7 +146,7 @@ class Fit(Tabular):
         """
         z = _quantile(confidence)
         shown = [(name, values) for name, values in self._table() if intercept or not name.endswith("intercept")]
-        ax, names = _plotting.axes(ax), [name for name, _ in shown]
+        ax, names = _plotting.axes(ax), [_plotting.plain(name) for name, _ in shown]
         estimates, errors = np.array([values[:2] for _, values in shown]).T
         ink = _plotting.ink(ax)
         ax.axvline(0, color=ink, linewidth=0.8, linestyle=":")

@@ -119,8 +119,9 @@ def glm(
     missing label adds 0 to the gradients.
     Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
     Estimate: with a delta, and for models other than "logistic", the mean of the last steps against the gradients. For
-    a logistic model without a delta, with at most 64 coefficients and enough records for the second moments, the
-    coefficients whose gradients in a normal population match the released ones, with a prior around the start.
+    a logistic model without a delta, with at most 64 coefficients and 16 gradients and enough records for the second
+    moments, the coefficients whose gradients in a normal population match the released ones, with a prior around the
+    start.
     Cost: one pass over X for each release, with d**2 products for each row, and 2 K d more for several classes, whose
     standard errors take memory for several matrices of (K d)**2 numbers. Bounds copy X, in pieces, in each pass.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dpfast.privacy import Privacy
 
-_MOST_STEPS = 16
+MOST_STEPS = 16
 _MANY_STEPS = 13  # beyond which fewer steps suffice for the noise
 _LEAST_CLIP = 0.5
 _LEAST_NOISE = 1e-12  # with less, the schedule does not change
@@ -77,7 +77,7 @@ def schedule(n: int, p: int, privacy: Privacy, *, logistic: bool = False) -> Sch
     steps = round(growth * math.log(1 / noise)) if noise < 1 else 1
     steps = max(steps, min(steps + more, _MANY_STEPS))
     clip *= max(little / noise, 1.0) ** 0.25 * min(much / noise, 1.0) ** 0.2
-    steps, clip = min(max(steps, 1), _MOST_STEPS), max(clip, _LEAST_CLIP)
+    steps, clip = min(max(steps, 1), MOST_STEPS), max(clip, _LEAST_CLIP)
     if logistic and privacy.mu is None and _matched(n, p, privacy.amount):
         steps = max(steps - 1, _LEAST_MATCHED)
         return Schedule(0.02, _MATCHED_MOMENTS, steps, _MATCHED_CLIP * clip, ridge=0.3, matching=True)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from types import MappingProxyType
 
 import numpy as np
@@ -228,6 +229,19 @@ def test_the_choice_is_the_same_for_all_data(statistic, n, epsilon, delta, distr
     made = {mechanism_for(statistic, x, *public) for x in datasets(n)}
     made |= {mechanism_for(statistic, dpf.Chunks(np.array_split(x, 3)), *public) for x in datasets(n)}
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("assumed", [(1, 1e100), (-1e100, 1), (1e17, 1e17 + 64), (0, 5e-324), norm(1e307, 1)])
+@pytest.mark.parametrize("name", ["mean", "sum", "median", "iqr"])
+def test_assumptions_far_from_the_bounds(name, assumed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpf.errors.UtilityWarning)
+        assert math.isfinite(getattr(dpf, name)([1.0, 2.0] * 50, epsilon=1.0, bounds=(0, 10), distribution=assumed))
+
+
+def test_typical_values_beyond_the_limit():
+    with pytest.raises(ValueError, match=r"within 2\*\*400"):
+        dpf.mean([1.0, 2.0], epsilon=1.0, bounds=(0, 10), distribution=(1, 1e300))
 
 
 def test_an_assumption_fitted_to_the_records_is_found():

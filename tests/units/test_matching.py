@@ -152,6 +152,25 @@ def test_any_releases_give_a_finite_fit(moments):
         assert np.isfinite(made.result.covariance).all()
 
 
+def descent_of(steps, d=5):
+    public = {"n": 100_000, "d": d, "domain": dpf.domains.Ball(1.0), "privacy": dpf.Privacy(10.0)}
+    return descent.Descent("logistic", steps=steps, **public)
+
+
+class TestManyGradients:
+    def test_up_to_16_are_matched(self):
+        assert descent_of(16).schedule.matching
+
+    @pytest.mark.parametrize("steps", [17, 100])
+    def test_more_are_steps(self, steps):
+        assert descent_of(steps).schedule == schedule(100_000, 6, dpf.Privacy(10.0))._replace(steps=steps)
+
+    def test_a_schedule_with_more_than_memory_holds_is_refused(self):
+        plan = descent_of("auto").schedule
+        with pytest.raises(ValueError, match="4096"):
+            descent_of(plan._replace(steps=100), d=50)
+
+
 def coverage(runs=16, n=10_000, d=10):
     """The share of slopes within their intervals, for correlated columns of two scales, with strong signals."""
     held, scales = [], np.resize([1.0, 0.3], d)

@@ -2,7 +2,10 @@
 
 import math
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -319,6 +322,30 @@ class TestEstimate:
         assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "south"]
         assert ax.get_xlabel() == "value (EUR)"
         assert len(ax.texts) == 1
+
+
+@pytest.mark.host
+def test_dollar_signs_in_names_are_no_formulas():
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib.figure import Figure
+
+    text = "$x^$"
+    mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=1.0)
+    table = {text: [text, "b"] * 50, "$y^$": [text, "b"] * 50}
+    marginals = dpf.marginals(table, dict.fromkeys(table, (text, "b")), [(text,), tuple(table)], epsilon=1.0)
+    X = np.random.default_rng(0).normal(size=(500, 1))
+    fit = replace(dpf.glm(X, np.arange(500) % 2, radius=4, epsilon=2.0), names=(text,))
+    draws = [
+        dpf.by_group(mean, np.arange(100), labels=[text, "b"] * 50, keys=[text, "b"]).plot,
+        partial(dpf.Estimate(0, -1, 1, 0.9, PUBLIC).plot, name=text, unit=text),
+        partial(marginals.plot, names=(text,)),
+        partial(marginals.plot, names=tuple(table)),
+        fit.plot,
+    ]
+    for draw in draws:
+        figure = Figure()
+        draw(figure.add_subplot())
+        figure.savefig(BytesIO())  # a formula that is not complete raises a ValueError
 
 
 @pytest.mark.parametrize("mechanism", list(central(GRID, kinds=None, statistics=[dpf.statistics.Median()])), ids=name)
