@@ -5,10 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-# Of the palette of Okabe and Ito 2008, which readers with any colour vision can tell apart on light and dark grounds.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
-COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-
+SKY = "#56B4E9"  # of the palette of Okabe and Ito 2008: visible on light and dark grounds
 MAP = "cividis"  # of numbers, for readers with any colour vision
 _NOTES = "dpfast notes"
 _POINTS = 72  # in an inch

@@ -98,7 +98,7 @@ class WarnsUsers(ABCMeta):
             """Construct an object."""
             made = super().__call__(*args, **options)
             if made.traps and _constructed_by_user():
-                tell(made.traps)
+                warn(made.traps)
             return made
 
 
@@ -118,10 +118,10 @@ def warn_of(made: Any) -> None:
     """Warn of the traps of an object that a function of the library uses for a call of the user."""
     traps: tuple[Trap, ...] = getattr(made, "traps", ())
     if traps:
-        tell(traps)
+        warn(traps)
 
 
-def tell(traps: Iterable[Trap]) -> None:
+def warn(traps: Iterable[Trap]) -> None:
     """Warn of traps, at the line of user code that leads here."""
     for trap in traps:
         level, frame = 1, inspect.currentframe()

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
-from dpfast._traps import of_noise, tell
+from dpfast._traps import of_noise, warn
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
@@ -490,7 +490,7 @@ def _add(
     steps = _checks.scale(scale, grid.step, name)
     _checks.threads(workers)
     bit_generator(rng)  # reject wrong parameters before reading data
-    tell(of_noise(float(scale), grid.step))
+    warn(of_noise(float(scale), grid.step))
     array = _containers.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(kernel, steps, codes.size, rng, workers)

@@ -1,18 +1,16 @@
 """The populations of the accuracy tables, each with its public bounds."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtri
 
 import dpfast as dpf
+from bench.papers.data import folder
 
-# The folder of the data files, which are not part of the repository.
-DATA = Path(os.environ.get("DPFAST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+DATA = folder()
 _PAY = DATA / "uc_pay_2010_2023.csv.gz"
 
 

@@ -14,7 +14,7 @@ CHOICES = (
     give the center and the radius of the box. A delta pays from about ten columns on.""",
     """The same with outliers, or with labels whose bound is loose: `dpf.glm` with `model="huber"`.""",
     """Labels of two or more classes, counts: `dpf.glm`. A delta reduces the loss several times, but little for two
-    classes and up to 64 coefficients.""",
+    classes and up to twenty columns of one scale.""",
     """Each column takes records: `dpf.linear_regression` of p columns needs n epsilon of several hundred times p. Look
     at the standard errors of the fit.""",
     """`dpf.mle` by blocks needs the most records: take it for models that have no method of their own.""",

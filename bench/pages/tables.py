@@ -8,7 +8,8 @@ import numpy as np
 
 def paragraph(text, bullet=""):
     """Wrap a text at 120 columns."""
-    return textwrap.fill(" ".join(text.split()), 120, initial_indent=bullet, subsequent_indent=" " * len(bullet)) + "\n"
+    words, rest = " ".join(text.split()), " " * len(bullet)
+    return textwrap.fill(words, 120, initial_indent=bullet, subsequent_indent=rest, break_on_hyphens=False) + "\n"
 
 
 def table(headings, rows):

@@ -115,10 +115,14 @@ FILES = (
 )
 
 
+def folder() -> Path:
+    """The folder of the data files, which are not part of the repository."""
+    return Path(os.environ.get(VARIABLE, Path(__file__).resolve().parents[3] / "shared" / "data"))
+
+
 def find(name: str) -> Path | None:
-    """The file of this name in the folder `VARIABLE`, or None."""
-    folder = Path(os.environ.get(VARIABLE, Path(__file__).resolve().parents[3] / "shared" / "data"))
-    path = folder / name
+    """The file of this name in the folder of the data files, or None."""
+    path = folder() / name
     return path if path.exists() else None
 
 

@@ -129,7 +129,7 @@ def series_sensitivities(quick):
         c0 sqrt(m); and the largest over all pairs of points."""
     )
     return Result(
-        "the exact sensitivity is at most 2 c0 sqrt(m) / n, smaller than the lemma's by c0 sqrt(m) or more",
+        "the exact sensitivity is at most 2 c0 sqrt(m) / n, smaller than the lemma's by a factor of c0 sqrt(m) or more",
         "yes, but loose",
         text + "\n" + table(["m", "Lemma 13", "2 c0 sqrt(m)", "cosine", "trigonometric"], rows),
     )

@@ -46,7 +46,7 @@ for ax, (name, mechanism) in zip(axes, mechanisms.items(), strict=True):
     density = np.diff(law.cdf(window)) / np.diff(values / 1000)
     ax.stairs(density, values, color=style.BLUE, fill=False, linewidth=1.5, label="exact law")
     ax.axvline(exact[name], color="black", linestyle="--", label="exact value (private)")
-    ax.plot(release, 0, "D", color=style.VERMILLION, markersize=8, clip_on=False, zorder=3, label="release (public)")
+    ax.plot(release, 0, "D", color=style.VERMILION, markersize=8, clip_on=False, zorder=3, label="release (public)")
     style.heading(ax, f"Release of the {name} of {pay.size} records", style.guarantee(mechanism.privacy))
     style.on_axis(ax.xaxis)
     ax.set(xlabel="pay per year", ylabel="density per 1,000", ylim=(0, None))

@@ -40,7 +40,7 @@ exact = np.quantile(hours, levels, method="inverted_cdf")
 
 figure, (ax, errors) = plt.subplots(2, 1, figsize=(5.6, 6.4))
 ax.plot(levels, exact, "--", marker="", color="black", label="exact quantiles (private)")
-ax.plot(levels, released, "D", linestyle="", color=style.VERMILLION, label="one joint release (public)")
+ax.plot(levels, released, "D", linestyle="", color=style.VERMILION, label="one joint release (public)")
 looks = {"released jointly": (style.BLUE, None), "epsilon split 19 ways": (style.ORANGE, "///")}
 for name, (low, high) in bands.items():
     color, hatch = looks[name]
@@ -51,7 +51,7 @@ for axis, title in ((ax, "19 quantiles"), (errors, "Errors of the 19 quantiles")
     style.heading(axis, f"{title} of {hours.size:,} records", style.guarantee(joint.privacy) + ", all together")
     axis.set(xlabel="level of the quantile", ylabel="hours per week")
 errors.axhline(0, color="black", linestyle="--")
-errors.plot(levels, released - exact, "D", linestyle="", color=style.VERMILLION)
+errors.plot(levels, released - exact, "D", linestyle="", color=style.VERMILION)
 errors.set_ylim(-4, 4)
 style.legend(figure, ax)
 plt.show()

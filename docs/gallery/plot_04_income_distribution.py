@@ -33,7 +33,7 @@ figure, axes = plt.subplots(2, 1, figsize=(5.6, 7.2))
 places = np.linspace(*bounds, 500)
 for ax, release in zip(axes, (histogram, series), strict=True):
     release.plot(ax, unit="income per year")
-    ax.plot(places, population.pdf(places), "--", color=style.VERMILLION, label="population (private)")
+    ax.plot(places, population.pdf(places), "--", color=style.VERMILION, label="population (private)")
     style.on_axis(ax.xaxis)
 style.legend(figure, axes[0])
 plt.show()

@@ -46,7 +46,7 @@ ax.errorbar(
     places + 0.25,
     xerr=1.96 * plain_errors[:3],
     fmt="s",
-    color=style.VERMILLION,
+    color=style.VERMILION,
     capsize=4,
     label="without privacy (private)",
 )
@@ -76,7 +76,7 @@ ax.fill_between(
     20 + steps, tilted.min(axis=0), tilted.max(axis=0), color=style.SKY, alpha=0.6, label="95 % interval of the slope"
 )
 ax.plot(ends, line, "-", color=style.BLUE, label="Theil-Sen (public)")
-ax.plot(ends, intercept + slope * ends, "--", color=style.VERMILLION, label="least squares without privacy")
+ax.plot(ends, intercept + slope * ends, "--", color=style.VERMILION, label="least squares without privacy")
 ax.plot(ends, 20 + 0.8 * ends, ":", color="black", label="population without outliers")
 ax.set(xlabel="years of experience", ylabel="pay per year in thousands")
 style.heading(ax, f"Line through {x.size:,} records", style.guarantee(robust.privacy))

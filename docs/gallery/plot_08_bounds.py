@@ -53,7 +53,7 @@ free = np.abs([dpf.median(x, epsilon=1.0, rng=rng) - np.median(x) for x in sampl
 # there.
 
 figure, ax = plt.subplots(figsize=(5.6, 4.2))
-looks = ("o", style.VERMILLION), ("s", style.GREEN), ("D", style.BLUE)
+looks = ("o", style.VERMILION), ("s", style.GREEN), ("D", style.BLUE)
 for (name, errors), (marker, color) in zip(found.items(), looks, strict=True):
     ax.fill_between(widths, *style.spread(errors.T), color=color, alpha=0.2)
     ax.loglog(widths, np.median(errors, axis=1), marker=marker, color=color, label=name)

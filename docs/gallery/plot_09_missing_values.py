@@ -44,7 +44,7 @@ exact = {"mean": np.nanmean, "median": np.nanmedian}
 # The dashed line is the exact statistic of the records that are present. For the mean only ``"drop"`` follows it; for
 # the median ``"half"`` also does, because as many missing records count below the median as above.
 
-looks = ("o", style.VERMILLION), ("s", style.PURPLE), ("D", style.GREEN), ("^", style.BLUE)
+looks = ("o", style.VERMILION), ("s", style.PURPLE), ("D", style.GREEN), ("^", style.BLUE)
 figure, axes = plt.subplots(2, 1, figsize=(5.6, 6.8), sharex=True)
 for ax, (name, function) in zip(axes, functions.items(), strict=True):
     for (label, policy), (marker, color) in zip(policies.items(), looks, strict=True):

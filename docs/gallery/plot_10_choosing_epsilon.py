@@ -32,7 +32,7 @@ rare = np.exp(epsilons) / (99 + np.exp(epsilons))
 # privacy.
 
 figure, (attack, error) = plt.subplots(2, 1, figsize=(5.6, 6.8), sharex=True)
-attack.semilogx(epsilons, 100 * certainty, "-", marker="o", color=style.VERMILLION, label="prior of 50 %")
+attack.semilogx(epsilons, 100 * certainty, "-", marker="o", color=style.VERMILION, label="prior of 50 %")
 attack.semilogx(epsilons, 100 * rare, "-.", marker="s", color=style.PURPLE, label="prior of 1 %")
 attack.set(xlabel="epsilon", ylabel="greatest probability, percent", ylim=(0, 100))
 attack.legend(loc="upper left")

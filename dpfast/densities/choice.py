@@ -85,4 +85,4 @@ class SynthesisChoice(Comparison):
     def legend(self) -> str:
         """What the table is about."""
         page = "https://dpfast.readthedocs.io/en/latest/results/tables.html"
-        return f"n = {self.n:,}. Distances of Kolmogorov and Smirnov were measured for n = 300 to 10,000 ({page}).\n"
+        return f"n = {self.n:,}. Distances of Kolmogorov and Smirnov, measured for n = 300 to 10,000: {page}\n"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_few_records, tell
+from dpfast._traps import of_few_records, warn
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -135,7 +135,7 @@ def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
     n, epsilon = _records(column), request.epsilon
     if isinstance(grid, FloatGrid):
-        tell(of_few_records(n * epsilon, LEAST_UNBOUNDED))
+        warn(of_few_records(n * epsilon, LEAST_UNBOUNDED))
     mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)

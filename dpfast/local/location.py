@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, noise
-from dpfast._traps import of_epsilon, tell, warn_of
+from dpfast._traps import of_epsilon, warn, warn_of
 from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.local.descent import MedianDescent
@@ -365,7 +365,7 @@ def mean(
     if (bounds is None) == (moment is None):
         raise TypeError("exactly one of bounds and moment must be given")
     epsilon = _checks.positive_down("epsilon", epsilon)
-    tell(of_epsilon(epsilon))
+    warn(of_epsilon(epsilon))
     Interval(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
@@ -397,7 +397,7 @@ def _noisy(
     grid = Grid(*bounds, missing=clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     epsilon = _checks.positive_down("epsilon", epsilon)
-    tell(of_epsilon(epsilon))
+    warn(of_epsilon(epsilon))
     scale = width / Fraction(epsilon)
     profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
     with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):

@@ -17,7 +17,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, tell
+from dpfast._traps import of_epsilon, warn
 from dpfast._types import Exact, Records
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
@@ -374,7 +374,7 @@ def density(
 any change of one record, against everyone but its owner>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
-    tell(of_epsilon(epsilon))
+    warn(of_epsilon(epsilon))
     grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, tell
+from dpfast._traps import of_epsilon, warn
 from dpfast._types import Exact, Records
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
@@ -87,7 +87,7 @@ def sparse_mean(
     [3]
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
-    tell(of_epsilon(epsilon))
+    warn(of_epsilon(epsilon))
     _checks.choice("threshold", threshold, ("soft", "hard"))
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)

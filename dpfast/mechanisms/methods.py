@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
-from dpfast._traps import Trap, of_step, of_width, tell, warn_of
+from dpfast._traps import Trap, of_step, of_width, warn, warn_of
 from dpfast._types import Exact
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
@@ -221,7 +221,7 @@ def release_of(
     chosen = method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)
     if chosen and distribution is not None:
         whole = natural_step(x) is not None
-        tell(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
+        warn(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
     if explain is False:
         warn_of(mechanism)
     else:

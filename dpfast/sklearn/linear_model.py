@@ -296,7 +296,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return self
 
     def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
-        """The slopes and the intercept of noisy gradient steps."""
+        """The slopes and the intercept by noisy gradients."""
         n, d = X.shape
         ball, privacy, rng = self._ball(d), self._privacy(), self._rng()
         classes = len(self.classes_) if len(self.classes_) > 2 else None

@@ -33,6 +33,11 @@ def implied_failure(replaced: SupportsIndex, failure: float, *, epsilon: float, 
     float
         The probability of a failure is at most this, up to rounding.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Notes
     -----
     t steps of ``b -> min(exp(epsilon) b + delta, 1 - exp(-epsilon) (1 - b - delta))``, in closed form: ``(b + c) exp(t
@@ -78,6 +83,11 @@ def required_failure(replaced: SupportsIndex, *, epsilon: float, delta: float = 
     -------
     float
         The greatest b for which `implied_failure` is at most 1 - confidence; 0 if there is none, because of delta.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
 
     Notes
     -----

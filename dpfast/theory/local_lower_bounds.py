@@ -78,6 +78,11 @@ def local_ball_mean_upper_bound(
         ``min(r^2, B^2 / n)``, in squared data units: B is the length of a report of the half-space mechanism, and r^2
         the error of the estimate 0.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Notes
     -----
     Corollary 4, upper bound, by equation (25): ``B = r c sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2)``, about ``r c
