@@ -45,6 +45,7 @@ def several(mechanism):
     return lambda x: mechanism.release(x, size=20, rng=PCG64(1))
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")  # of grids that are far too coarse
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
 def test_statistics(bounds, epsilon):
@@ -96,6 +97,7 @@ def test_densities(bounds, epsilon):
         assert "not finite" not in kinds
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")  # of grids that are far too coarse
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("epsilon", [0.01, 10.0])
 def test_local_means_and_medians(bounds, epsilon):
