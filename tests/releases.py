@@ -44,7 +44,7 @@ RELEASES = {
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
         *(dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")),
-        dpf.synthesize(X, 5, **E),
+        dpf.synthesize(X, 5, method="quantiles", **B),
         dpf.synthesize({"a": X, "b": X % 3}, 5, columns={"a": (0, 100), "b": [0, 1, 2]}, **E),
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
