@@ -9,7 +9,7 @@ import numpy as np
 from dpfast import _checks
 from dpfast.densities.bins import automatic_bins
 from dpfast.densities.histograms import PerturbedHistogram
-from dpfast.densities.interpolation import LEAST_PRODUCT, quantile_levels
+from dpfast.densities.interpolation import LEAST_PRODUCT, are_better, quantile_levels
 from dpfast.grid import FloatGrid, Grid, Points, grid_with, grids_within
 from dpfast.mechanisms import Quantiles
 from dpfast.mechanisms.explanation import Comparison
@@ -61,7 +61,7 @@ class SynthesisChoice(Comparison):
             [bins] = automatic_bins("auto", np.broadcast_to(0.0, (self.n, 1)), (points,), epsilon)
             self.candidates["perturbed"] = PerturbedHistogram(bins, grid=points, epsilon=epsilon)
             product = self.n * epsilon
-            enough = product >= LEAST_PRODUCT
+            enough = are_better(self.n, epsilon, points)
             self.method = "quantiles" if enough else "perturbed"
             self.reason = (
                 f"n epsilon is {product:.3g}, {'at least' if enough else 'below'} {LEAST_PRODUCT}, from which on "

@@ -16,6 +16,11 @@ _BEYOND = 60  # least product of epsilon and the records beyond the last quantil
 LEAST_UNBOUNDED = 2 * _LEAST * _BEYOND  # n epsilon that this takes
 
 
+def are_better(n: int, epsilon: float, grid: Points) -> bool:
+    """Whether quantiles are the better method for one column, by public numbers: without bounds the only one."""
+    return isinstance(grid, FloatGrid) or n * epsilon >= LEAST_PRODUCT
+
+
 def quantile_levels(n: int, epsilon: float, grid: Points) -> tuple[float, ...]:
     """The levels (i + 1/2) / m of the quantiles to release: m is about ``sqrt(n epsilon) / 2``, from 3 to 127.
 

@@ -19,7 +19,7 @@ from dpfast.densities.choice import SynthesisChoice
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.interpolation import LEAST_PRODUCT, LEAST_UNBOUNDED, draw_between, quantile_levels
+from dpfast.densities.interpolation import LEAST_UNBOUNDED, are_better, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
@@ -150,8 +150,7 @@ def _automatic(request: Request) -> str:
     """The method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
     if len(request.grids) > 1 or request.bins != "auto":
         return "perturbed"
-    enough = _records(request.values) * request.epsilon >= LEAST_PRODUCT
-    return "quantiles" if enough or isinstance(request.grids[0], FloatGrid) else "perturbed"
+    return "quantiles" if are_better(_records(request.values), request.epsilon, request.grids[0]) else "perturbed"
 
 
 def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
