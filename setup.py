@@ -1,6 +1,7 @@
 """Build the kernels: every ``src/_x.pyx`` becomes the module ``dpfast._kernels._x``.
 
 ``DPFAST_DEBUG=1`` builds with checks of bounds and initialisation into a directory of its own;
+``DPFAST_OPTIMIZE=1`` compiles with ``-O1`` instead of ``-O3`` (`assurance.platforms`), and any other level alike;
 ``CFLAGS`` adds to the compiler's flags (``.ci/run`` uses it for the sanitizers).
 """
 
@@ -12,6 +13,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 DEBUG = os.environ.get("DPFAST_DEBUG") == "1"
+LEVEL = os.environ.get("DPFAST_OPTIMIZE", "1" if DEBUG else "")
 
 DIRECTIVES = {
     "language_level": 3,
@@ -24,7 +26,7 @@ DIRECTIVES = {
 }
 
 # No -ffast-math, no contraction: every machine computes the same doubles, and the proved error bounds hold.
-FLAGS = ["-O1" if DEBUG else "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
+FLAGS = [f"-O{LEVEL or 3}", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
 
 HEADERS = [
     str(path) for pattern in ("src/*.h", "src/*.pxd", "dpfast/_kernels/*.pxd") for path in sorted(Path().glob(pattern))
@@ -44,7 +46,7 @@ KERNELS = [
 ]
 
 # What Cython puts into every kernel that looks into arrays, compiled once: half of the time and size of all.
-SHARED = Extension("dpfast._kernels._shared", ["src/_shared.c"], extra_compile_args=["-O1" if DEBUG else "-O2", "-g0"])
+SHARED = Extension("dpfast._kernels._shared", ["src/_shared.c"], extra_compile_args=[f"-O{LEVEL or 2}", "-g0"])
 
 setup(
     ext_modules=cythonize(

@@ -42,7 +42,7 @@ def serve(folder, port, *, n, file):
     """A process that serves n records."""
     np.savetxt(folder / "pay.csv", data.pay(n), header="pay", comments="")
     command = [sys.executable, str(ROOT / "examples" / "service.py"), str(folder / "pay.csv"), "--column", "pay"]
-    command += ["--bounds", "0", "1000000", "--epsilon", "1", "--port", str(port)]
+    command += ["--bounds", "0", "1000000", "--epsilon", "1", "--at-once", "--port", str(port)]
     command += ["--ledger", str(folder / "pay.ledger")] if file else []
     return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path(dpf.__file__).parents[1])})
 

@@ -1,176 +1,74 @@
-"""Differentially private statistics: exact samplers on public integer grids, compiled kernels, NumPy in and out."""
+"""Differentially private statistics: exact samplers on public integer grids, compiled kernels, NumPy in and out.
 
-from importlib.metadata import version as _version
+Modules are imported when one of their names is first used, so that a program loads only the parts that it needs.
+"""
 
-from dpfast import (
-    audit,
-    densities,
-    domains,
-    families,
-    laws,
-    local,
-    noise,
-    prior,
-    psi,
-    random,
-    regression,
-    robust,
-    smooth,
-    statistics,
-    streaming,
-    theory,
-)
-from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
-from dpfast.contributions import BoundedContributions, bound_contributions
-from dpfast.densities import (
-    Bins,
-    Categories,
-    Histogram,
-    KolmogorovSmirnov,
-    Marginals,
-    NoisyMarginals,
-    PerturbedHistogram,
-    SeriesCoefficients,
-    SeriesDensity,
-    SmoothedHistogram,
-    density,
-    histogram,
-    marginals,
-    synthesize,
-)
-from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
-from dpfast.grid import FloatGrid, Grid
-from dpfast.groups import by_group
-from dpfast.ledger import Ledger
-from dpfast.location import (
-    count,
-    huber,
-    iqr,
-    mean,
-    median,
-    quantile,
-    std,
-    sum,
-    trimmed_mean,
-    variance,
-    winsorized_mean,
-)
-from dpfast.location.explaining import explain
-from dpfast.mechanisms import (
-    Covariance,
-    Estimate,
-    GlobalSensitivity,
-    InverseSensitivity,
-    Mechanism,
-    MEstimator,
-    NoisySums,
-    Partitions,
-    PartitionSelection,
-    Quantiles,
-    SecondMoments,
-    Selection,
-    SmoothSensitivity,
-    bounds,
-    covariance,
-    interval,
-    m_estimate,
-    partitions,
-    select,
-)
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
-from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.streaming import Chunks, Counted
+from importlib import import_module
 
-__version__ = _version("dpfast")
+# NumPy imports some of its parts when they are first used, and threads that do so at once fail: they import each other.
+import numpy.ma
+import numpy.polynomial
+import numpy.random
+import numpy.typing  # noqa: F401
 
-__all__ = [
-    "Bins",
-    "BoundedContributions",
-    "BudgetError",
-    "Categories",
-    "Chunks",
-    "Counted",
-    "Covariance",
-    "EntropyError",
-    "Estimate",
-    "FloatGrid",
-    "GlobalSensitivity",
-    "Grid",
-    "Histogram",
-    "InverseSensitivity",
-    "KolmogorovSmirnov",
-    "Ledger",
-    "MEstimator",
-    "Marginals",
-    "Mechanism",
-    "NestedBoxes",
-    "NoisyMarginals",
-    "NoisySums",
-    "PartitionSelection",
-    "Partitions",
-    "PerturbedHistogram",
-    "Privacy",
-    "PrivacyProfile",
-    "PrivacyWarning",
-    "Quantiles",
-    "RegressionMoments",
-    "SampleAndAggregate",
-    "SecondMoments",
-    "Selection",
-    "SeriesCoefficients",
-    "SeriesDensity",
-    "SmoothSensitivity",
-    "SmoothedHistogram",
-    "SufficientStatistics",
-    "TheilSen",
-    "UtilityWarning",
-    "audit",
-    "bound_contributions",
-    "bounds",
-    "by_group",
-    "count",
-    "covariance",
-    "densities",
-    "density",
-    "domains",
-    "explain",
-    "families",
-    "glm",
-    "histogram",
-    "huber",
-    "interval",
-    "iqr",
-    "laws",
-    "linear_regression",
-    "local",
-    "m_estimate",
-    "marginals",
-    "mean",
-    "median",
-    "mle",
-    "noise",
-    "partitions",
-    "prior",
-    "psi",
-    "quantile",
-    "random",
-    "regression",
-    "robust",
-    "robust_mean",
-    "select",
-    "smooth",
-    "statistics",
-    "std",
-    "streaming",
-    "sum",
-    "synthesize",
-    "theil_sen",
-    "theory",
-    "trimmed_mean",
-    "variance",
-    "winsorized_mean",
-]
+# The public names by the module that defines them. `__init__.pyi` has the same names for type checkers.
+_NAMES = {
+    "dpfast.aggregate": "SampleAndAggregate SufficientStatistics mle",
+    "dpfast.contributions": "BoundedContributions bound_contributions",
+    "dpfast.densities": (
+        "Bins Categories Histogram KolmogorovSmirnov Marginals NoisyMarginals PerturbedHistogram SeriesCoefficients "
+        "SeriesDensity SmoothedHistogram density histogram marginals synthesize"
+    ),
+    "dpfast.errors": "BudgetError EntropyError PrivacyWarning UtilityWarning",
+    "dpfast.grid": "FloatGrid Grid",
+    "dpfast.groups": "by_group",
+    "dpfast.ledger": "Ledger",
+    "dpfast.location": "count huber iqr mean median quantile std sum trimmed_mean variance winsorized_mean",
+    "dpfast.location.explaining": "explain",
+    "dpfast.mechanisms": (
+        "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism NoisySums PartitionSelection "
+        "Partitions Quantiles SecondMoments Selection SmoothSensitivity bounds covariance interval m_estimate "
+        "partitions select"
+    ),
+    "dpfast.privacy": "Privacy PrivacyProfile",
+    "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
+    "dpfast.robust": "NestedBoxes robust_mean",
+    "dpfast.streaming": "Chunks Counted",
+}
+_MODULES = (
+    "audit densities domains families laws local noise prior psi random regression robust smooth statistics streaming "
+    "theory timing"
+)
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+import_module("dpfast._kernels")  # an error for sources that are not compiled
+
+__all__ = sorted([*_MODULES.split(), *_MODULE_OF])
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("dpfast")
+    else:
+        value = _module(name)
+    globals()[name] = value
+    return value
+
+
+def _module(name: str) -> object:
+    missing = f"module 'dpfast' has no attribute {name!r}"
+    if name.startswith("_"):
+        raise AttributeError(missing)
+    try:
+        return import_module(f"dpfast.{name}")
+    except ModuleNotFoundError as error:
+        if error.name == f"dpfast.{name}":
+            raise AttributeError(missing) from None
+        raise
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast import _checks, _containers, _events
 from dpfast.grid import Points
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
@@ -430,6 +430,7 @@ def distinguish(
     *,
     trials: int,
     confidence: float = 0.99,
+    events: str = "listed",
     rng: RandomSource = None,
 ) -> float:
     """Estimate a lower bound, from samples, on the epsilon that separates two neighbouring datasets.
@@ -441,14 +442,17 @@ def distinguish(
     ----------
     mechanism : Mechanism or local randomiser
         Any object with `privacy` (the bound accounts for its delta) and ``release(x, size=, rng=)``, or
-        ``randomize(X, rng=)`` of many records. If a release or a report has several numbers, an event depends on one of
-        them; a 64-bit word, too long for a float, counts as two numbers.
+        ``randomize(X, rng=)`` of many records. A release or report may have several numbers; a 64-bit word, too long
+        for a float, counts as two.
     x, y : array_like
         Neighbouring datasets; for a local randomiser two records.
     trials : int
         The number of releases on each side, at least 4.
     confidence : float
         In (0, 1): the bound is at most the true epsilon with at least this probability.
+    events : str
+        "listed" are events on one number of a release. "learned" adds thresholds of a score of all its numbers, a
+        logistic regression on part of the releases, which finds what two numbers show only together.
     rng : numpy.random.Generator or BitGenerator, optional
 
     Returns
@@ -458,12 +462,12 @@ def distinguish(
 
     Notes
     -----
-    Cost: 2 * trials releases, and a sort for each number of a release. Samples cannot show that a mechanism is private;
-    use `verify`.
+    Cost: 2 * trials releases, and a few sorts for each number of a release. Samples cannot show that a mechanism is
+    private; use `verify`.
 
     References
     ----------
-    Ding et al. 2018 (StatDP); Clopper and Pearson 1934.
+    Ding et al. 2018 (StatDP); Bichsel, Steffen, Bogunovic and Vechev 2021 (DP-Sniper); Clopper and Pearson 1934.
 
     Examples
     --------
@@ -478,13 +482,14 @@ def distinguish(
     """
     trials = _checks.whole("trials", trials, least=4)
     confidence = _checks.between("confidence", confidence, 0, 1)
+    learned = _checks.choice("events", events, ("listed", "learned")) == "learned"
     samples = [_columns(mechanism, data, trials, rng) for data in (x, y)]
     half, delta = trials // 2, double_up(mechanism.privacy.delta)
-    chosen = [_best_event(a[:half], b[:half], delta, confidence) for a, b in zip(*samples, strict=True)]
-    column = max(range(len(chosen)), key=lambda i: chosen[i][0])
-    _, event, mine, theirs = chosen[column]
-    p, q = samples[mine][column][half:], samples[theirs][column][half:]
-    bound = _log_ratio_down(np.count_nonzero(event(p)), np.count_nonzero(event(q)), p.size, delta, confidence)
+    a, b = ([column[:half] for column in sample] for sample in samples)
+    chosen = _events.best(a, b, delta, confidence, learned=learned)
+    second = [[column[half:] for column in sample] for sample in samples]
+    hits, others = (chosen.event.count(second[side]) for side in (chosen.side, 1 - chosen.side))
+    bound = _events.log_ratio_down(hits, others, trials - half, delta, confidence)
     return max(float(bound), 0.0)
 
 
@@ -499,64 +504,6 @@ def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) ->
     if rows.dtype == np.uint64:
         rows = rows.view(np.uint32)
     return list(np.ascontiguousarray(rows.T, dtype=np.float64))
-
-
-_Event = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
-
-
-def _best_event(
-    a: NDArray[np.float64], b: NDArray[np.float64], delta: float, confidence: float
-) -> tuple[float, _Event, int, int]:
-    """The largest bound on these samples, with its event and its direction (likelier under, than under)."""
-    best: tuple[float, _Event, int, int] | None = None
-    for make, candidates in _candidates(np.concatenate([a, b])):
-        counts = [np.array([np.count_nonzero(make(c)(s)) for c in candidates]) for s in (a, b)]
-        for mine, theirs in ((0, 1), (1, 0)):
-            bounds = _log_ratio_down(counts[mine], counts[theirs], a.size, delta, confidence)
-            i = int(np.argmax(bounds))
-            if best is None or bounds[i] > best[0]:
-                best = (float(bounds[i]), make(candidates[i]), mine, theirs)
-    assert best is not None
-    return best
-
-
-def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:
-    """Yield families of events: below, above, at a value; multiple of a power of two or not; mantissa bits 0 or not."""
-    grid = list(np.unique(np.quantile(pooled, np.linspace(0, 1, 65), method="inverted_cdf")))
-    values, counts = np.unique(pooled, return_counts=True)
-    common = list(values[np.argsort(-counts, kind="stable")[:64]])
-    yield lambda c: lambda s: s <= c, grid
-    yield lambda c: lambda s: s >= c, grid
-    yield lambda c: lambda s: s == c, common
-    powers = list(np.unique(np.quantile(_lowest_bit(pooled), np.linspace(0, 1, 65), method="inverted_cdf")))
-    yield lambda c: lambda s: _lowest_bit(s) >= c, powers
-    yield lambda c: lambda s: _lowest_bit(s) < c, powers
-    yield lambda bits: lambda s: _trailing_zeros_at_least(s, bits), list(range(1, 53))
-    yield lambda bits: lambda s: ~_trailing_zeros_at_least(s, bits), list(range(1, 53))
-
-
-def _trailing_zeros_at_least(s: NDArray[np.float64], bits: int) -> NDArray[np.bool_]:
-    return np.asarray(s.view(np.uint64) & np.uint64((1 << bits) - 1) == 0)
-
-
-def _lowest_bit(s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The granularity of each value: the largest k with s a multiple of 2**k; large for 0 and non-finite values."""
-    mantissa, exponent = np.frexp(np.where(np.isfinite(s), s, 0.0))
-    digits = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
-    zeros = np.frexp((digits & -digits).astype(np.float64))[1] - 1
-    return np.where(digits > 0, exponent - 53 + zeros, 2000)
-
-
-def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidence: float) -> Any:
-    """Lower confidence bound on log((P(E) - delta) / Q(E)) from counts; Clopper-Pearson, with half of the risk each."""
-    from scipy.stats import beta
-
-    hits, others = np.asarray(mine), np.asarray(theirs)
-    risk = (1 - confidence) / 2
-    lower = np.where(hits > 0, beta.ppf(risk, hits, trials - hits + 1), 0.0)
-    upper = np.where(others < trials, beta.ppf(1 - risk, others + 1, trials - others), 1.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
 
 
 def power_bound(level: float, epsilon: float) -> float:

@@ -513,7 +513,8 @@ def _readable(values: ArrayLike) -> NDArray[Any]:
     if x.dtype.kind == "b":
         x = x.view(np.uint8)
     elif x.dtype == np.float16:
-        x = x.astype(np.float32)
+        with np.errstate(invalid="ignore"):  # a signalling NaN, on arm64
+            x = x.astype(np.float32)
     return x if x.flags.aligned else x.copy()
 
 

@@ -77,7 +77,7 @@ def laplace(
     Privacy: an integer of sensitivity s plus this noise is (s / scale)-DP: it is the continuous Laplace mechanism,
     rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html). Cost: about 0.4 times
     ``Generator.laplace``. Draws are decided in doubles with a proved bound, or else in ball arithmetic (about scale *
-    2**-48 of the draws), so the time depends on the draws; timing is outside the guarantee.
+    2**-47 of the draws), so the time depends on the draws; timing is outside the guarantee.
 
     References
     ----------

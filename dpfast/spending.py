@@ -12,6 +12,8 @@ a budget is refused while such a block is open anywhere in the process, and obje
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -67,6 +69,9 @@ class _Paid:
 active: ContextVar[Budget | _Paid | None] = ContextVar("dpfast_budget", default=None)
 blocks: list[str] = []  # names of the budgets with an open `with ledger:` block in any thread or task of this process
 known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by name
+_opened = threading.RLock()  # all threads find one budget of a name, whichever opened it: `setdefault` is not atomic
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_opened.acquire, after_in_parent=_opened.release, after_in_child=_opened.release)
 
 _ELSEWHERE = (
     "a ledger is active in another thread or task of this process, not here: enter it here by `with ledger:`, "
@@ -103,7 +108,9 @@ class Ticket:
             if self._opening is None:
                 raise BudgetError(_LEFT_BEHIND)
             function, arguments = self._opening
-            self._budget = known.setdefault(self.name, function(*arguments))
+            budget = function(*arguments)
+            with _opened:
+                self._budget = known.setdefault(self.name, budget)
         return self._budget
 
 

@@ -9,10 +9,15 @@
     curl localhost:8000/budget
 
 Every release is charged to the ledger before the data are read. With a file, the budget outlives the process, and
-several processes may share it. The status is 200 for an answer, 403 if the release does not fit into the budget, and
-400 for an invalid request; the last two spend no budget. A request has exactly the keys above, each once, and its
-numbers are JSON numbers, not text or booleans. Error messages contain only the request and public numbers. A charged
-release is spent even if the client has disconnected.
+several processes may share it. The status is 200 for an answer, 403 if the release does not fit into the budget, 400
+for an invalid request, which spend no budget, and 503 for an answer that was not ready in time, which is withheld and
+has spent its budget. A request has exactly the keys above, each once, and its numbers are JSON numbers, not text or
+booleans. Error messages contain only the request and public numbers. A charged release is spent even if the client has
+disconnected.
+
+Answers come at a public time plus a random delay (`dpfast.timing.AnswerTime`), so that the run time does not show the
+data. The epsilon of a request is for the release and its time together: 0.002 of it are for the time. With --at-once,
+answers come when they are ready, and their time is outside the guarantee.
 """
 
 from __future__ import annotations
@@ -35,24 +40,37 @@ from starlette.routing import Route
 
 import dpfast as dpf
 from dpfast.tables import read_column
+from dpfast.timing import AnswerTime
 
 MOST = 10_000  # bytes per request
 MOST_QUANTILES = 20  # per answer: its run time grows as the square of their number
 
+# Measure stability and overruns on your machine, under load: docs/assurance/timing.md.
+TIME = AnswerTime("0.25", stability="1e-4", epsilon="1/500", delta="1e-9", overrun="1e-9")
 
-def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starlette:
-    """The service for private records x, with public bounds and a budget."""
+
+def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger, time: AnswerTime | None = None) -> Starlette:
+    """The service for private records x, with public bounds and a budget. Without `time` it answers at once."""
+
+    def left(epsilon: Any) -> Any:
+        """What is left of an epsilon for the release."""
+        given = number("epsilon", epsilon)
+        if time is None or not math.isfinite(given):
+            return given
+        if given <= time.epsilon:
+            raise ValueError(f"epsilon must be above {time.epsilon}, the cost of the time of an answer")
+        return Fraction(given) - time.epsilon
 
     def median(query: dict[str, Any]) -> dpf.Mechanism:
         [epsilon] = values(query, "epsilon")
-        return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=number("epsilon", epsilon))
+        return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=left(epsilon))
 
     def quantiles(query: dict[str, Any]) -> dpf.Mechanism:
         epsilon, q = values(query, "epsilon", "q")
         if not isinstance(q, list) or not 1 <= len(q) <= MOST_QUANTILES:
             raise ValueError(f"q must be an array of 1 to {MOST_QUANTILES} numbers")
         levels = [float(number("each of q", level)) for level in q]
-        return dpf.Quantiles(levels, grid=grid, epsilon=number("epsilon", epsilon))
+        return dpf.Quantiles(levels, grid=grid, epsilon=left(epsilon))
 
     def answers(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism]) -> Callable[..., Any]:
         async def endpoint(request: Request) -> Response:
@@ -64,20 +82,26 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
                         return refusal(400, f"a request must have at most {MOST} bytes")
             except ClientDisconnect:  # the request is incomplete; no budget is spent
                 return Response(status_code=400)
-            return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
+            try:
+                mechanism = mechanism_of(parsed(body))
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                return refusal(400, str(error))
+            try:
+                if time is None:
+                    return await run_in_threadpool(answer, mechanism, mechanism)  # mechanisms release the GIL
+                return await time.run(lambda: answer(mechanism, time.privacy(mechanism.privacy)))
+            except dpf.errors.BudgetError as error:
+                return refusal(403, str(error))
+            except TimeoutError as error:
+                return refusal(503, str(error))
 
         return endpoint
 
-    def answer(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism], body: bytearray) -> JSONResponse:
-        try:
-            mechanism = mechanism_of(parsed(body))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            return refusal(400, str(error))
-        try:
-            release = ledger.release(mechanism, x)
-        except dpf.errors.BudgetError as error:
-            return refusal(403, str(error))
-        return JSONResponse({"release": np.asarray(release).tolist(), "privacy": str(mechanism.privacy)})
+    def answer(mechanism: dpf.Mechanism, cost: dpf.Mechanism | dpf.Privacy) -> JSONResponse:
+        with ledger.spend(cost, label=type(mechanism).__name__):
+            release = mechanism.release(x)
+        privacy = cost if isinstance(cost, dpf.Privacy) else cost.privacy
+        return JSONResponse({"release": np.asarray(release).tolist(), "privacy": str(privacy)})
 
     def budget(request: Request) -> JSONResponse:
         spent, left = ledger.spent, ledger.remaining
@@ -146,6 +170,10 @@ def main() -> None:
     parser.add_argument("--column")
     parser.add_argument("--bounds", nargs=2, type=float, metavar=("LOWER", "UPPER"))
     parser.add_argument("--epsilon", type=Fraction, help="budget for all answers together")
+    parser.add_argument(
+        "--delta", type=Fraction, default=Fraction(1, 10**6), help="budget; default: 1e-6, for the times of answers"
+    )
+    parser.add_argument("--at-once", action="store_true", help="answer when ready: times are outside the guarantee")
     parser.add_argument("--ledger", help="file that keeps the budget; default: memory of this process")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
@@ -155,7 +183,8 @@ def main() -> None:
     app = application(
         payroll() if options.file is None else read_column(options.file, options.column),
         grid=dpf.Grid(*(options.bounds or (0, 1_000_000))),
-        ledger=dpf.Ledger(1 if options.epsilon is None else options.epsilon, path=options.ledger),
+        ledger=dpf.Ledger(1 if options.epsilon is None else options.epsilon, options.delta, path=options.ledger),
+        time=None if options.at_once else TIME,
     )
     print(f"http://localhost:{options.port}: POST /median, POST /quantiles, GET /budget", flush=True)
     uvicorn.run(app, port=options.port, log_level="warning")

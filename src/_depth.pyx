@@ -6,8 +6,6 @@ The loops are in ``depth.h``, the proofs in docs/proofs/tukey-depth.md.
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-import numpy as np
-
 
 cdef extern from "depth.h" nogil:
     ctypedef struct dpfast_ray:
@@ -110,6 +108,28 @@ def bound(const int64_t[:, ::1] normals not None, const int64_t[:, ::1] products
     return least
 
 
+cdef struct _Slice:  # scratch memory of one call, so that several threads may call at once
+    int64_t *limits
+    dpfast_edge *edges
+    dpfast_strip *strips
+
+
+cdef int _allocate(_Slice *slice, size_t lines) except -1:
+    slice.limits = <int64_t *> malloc(lines * sizeof(int64_t))
+    slice.edges = <dpfast_edge *> malloc(2 * lines * sizeof(dpfast_edge))
+    slice.strips = <dpfast_strip *> malloc((lines + 1) * sizeof(dpfast_strip))
+    if slice.limits == NULL or slice.edges == NULL or slice.strips == NULL:
+        _free(slice)
+        raise MemoryError()
+    return 0
+
+
+cdef void _free(_Slice *slice) noexcept:
+    free(slice.limits)
+    free(slice.edges)
+    free(slice.strips)
+
+
 cdef class Polytopes:
     """Polytopes with the same normals: the grid points (x, y, z) with lines . (x, y, z) <= limits, 0 <= x, z <= last.
 
@@ -127,71 +147,64 @@ cdef class Polytopes:
     """
 
     cdef const int64_t[:, ::1] _lines
-    cdef int64_t[::1] _limits
     cdef Py_ssize_t _above, _below
     cdef int64_t _last_x, _last_z
-    cdef dpfast_edge *_edges
-    cdef dpfast_strip *_strips
 
     def __cinit__(self, const int64_t[:, ::1] lines not None, Py_ssize_t above, Py_ssize_t below, last):
-        cdef size_t m = lines.shape[0]
         if lines.shape[1] != 3 or above < 1 or below < 1 or above + below > lines.shape[0]:
             raise ValueError("lines must have three coefficients and bound y from above and below")
         self._lines, self._above, self._below = lines, above, below
         self._last_x, self._last_z = last
-        self._limits = np.empty(m, np.int64)
-        self._edges = <dpfast_edge *> malloc(2 * m * sizeof(dpfast_edge))
-        self._strips = <dpfast_strip *> malloc((m + 1) * sizeof(dpfast_strip))
-        if self._edges == NULL or self._strips == NULL:
-            raise MemoryError()
 
-    def __dealloc__(self):
-        free(self._edges)
-        free(self._strips)
-
-    cdef Py_ssize_t _slice(self, const int64_t *limits, int64_t z) noexcept nogil:
+    cdef Py_ssize_t _slice(self, _Slice *slice, const int64_t *limits, int64_t z) noexcept nogil:
         """Make the strips of the points with this z."""
         cdef Py_ssize_t i
         for i in range(self._lines.shape[0]):
-            self._limits[i] = limits[i] - self._lines[i, 2] * z
-        return dpfast_polygon(&self._lines[0, 0], &self._limits[0], self._lines.shape[0], self._above, self._below,
-                              self._last_x, self._edges, self._strips)
+            slice.limits[i] = limits[i] - self._lines[i, 2] * z
+        return dpfast_polygon(&self._lines[0, 0], slice.limits, self._lines.shape[0], self._above, self._below,
+                              self._last_x, slice.edges, slice.strips)
 
     def counts(self, const int64_t[:, ::1] limits not None, int64_t[::1] out not None):
         """Fill with the number of points of each polytope, the limits of which are a row.
 
         **Cost** O(m log(last)) for each row and z, without the GIL.
         """
+        cdef _Slice slice
         cdef Py_ssize_t i
         cdef int64_t z
         if limits.shape[1] != self._lines.shape[0] or out.shape[0] != limits.shape[0]:
             raise ValueError("limits must have a row for each polytope and a column for each line")
+        _allocate(&slice, self._lines.shape[0])
         with nogil:
             for i in range(limits.shape[0]):
                 out[i] = 0
                 for z in range(self._last_z + 1):
-                    out[i] += dpfast_polygon_count(self._strips, self._slice(&limits[i, 0], z))
+                    out[i] += dpfast_polygon_count(slice.strips, self._slice(&slice, &limits[i, 0], z))
+        _free(&slice)
 
     def point(self, const int64_t[::1] limits not None, uint64_t index, int64_t[::1] out not None):
         """Fill with the point of this index in the order of z, x and y, which is below the number of points.
 
         **Cost** as for one row of `counts`.
         """
+        cdef _Slice slice
         cdef int64_t[2] point = [0, 0]
         cdef Py_ssize_t strips
         cdef uint64_t inside
         cdef int64_t z = 0
         if limits.shape[0] != self._lines.shape[0] or out.shape[0] != 3:
             raise ValueError("limits must have an entry for each line, a point three")
+        _allocate(&slice, self._lines.shape[0])
         with nogil:
             while z <= self._last_z:
-                strips = self._slice(&limits[0], z)
-                inside = dpfast_polygon_count(self._strips, strips)
+                strips = self._slice(&slice, &limits[0], z)
+                inside = dpfast_polygon_count(slice.strips, strips)
                 if index < inside:
-                    dpfast_polygon_point(self._strips, index, point)
+                    dpfast_polygon_point(slice.strips, index, point)
                     break
                 index -= inside
                 z += 1
+        _free(&slice)
         if z > self._last_z:
             raise ValueError("an index beyond the points of the polytope")
         out[0], out[1], out[2] = point[0], point[1], z

@@ -224,7 +224,7 @@ def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exac
     """Fill with floor(scale * E), E standard exponential: P(k) = (1 - e**(-1/scale)) e**(-k/scale), k = 0, 1, ...
 
     **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, with its exact value. **Assumes** 0 < scale
-    <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
+    <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-47.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)
@@ -241,7 +241,7 @@ def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bin
     """Fill with round(scale * L), L standard Laplace: P(0) = 1 - e**(-1/2s), P(z) = e**(-|z|/s) sinh(1/2s), s = scale.
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
-    scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
+    scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-47.
     **Reference** docs/proofs/rounded-laplace.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
@@ -304,18 +304,24 @@ def fill_rounded_gaussians(bit_generator, sigmas, int64_t[:, ::1] out not None, 
 
     **Law** exact; sigmas a sequence. **Assumes** and **Reference** as `fill_rounded_gaussian`. **Cost** one word each.
     """
-    cdef Py_ssize_t i, j, d = out.shape[1], undecided = 0
-    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0] * d)
+    cdef Py_ssize_t i, j, n = out.shape[0], d = out.shape[1], undecided = 0
+    cdef uint64_t[::1] words = _words(bit_generator, n * d)
     cdef double[::1] rounded = np.array([float(sigma) for sigma in sigmas])
+    cdef uint64_t[::1] column = np.empty(n, np.uint64)
+    cdef int64_t[::1] drawn = np.empty(n, np.int64)
     if rounded.shape[0] != d:
         raise ValueError("a sigma for each entry of a row")
-    with nogil:
-        for i in range(out.shape[0]):
+    if n:
+        with nogil:
             for j in range(d):
-                dpfast_rounded_gaussian(&words[i * d + j], &out[i, j], 1, rounded[j])
-                undecided += out[i, j] == UNDECIDED
+                for i in range(n):
+                    column[i] = words[i * d + j]
+                dpfast_rounded_gaussian(&column[0], &drawn[0], n, rounded[j])
+                for i in range(n):
+                    out[i, j] = drawn[i]
+                    undecided += drawn[i] == UNDECIDED
     if undecided or exact:
-        for i in range(out.shape[0]):
+        for i in range(n):
             for j in range(d):
                 if exact or out[i, j] == UNDECIDED:
                     out[i, j] = _completed_gaussian(bit_generator, words[i * d + j], sigmas[j])
@@ -325,7 +331,7 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
     **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** two words each; ball
-    arithmetic with probability about scale * 2**-47. **Reference** docs/proofs/discrete-laplace.md.
+    arithmetic with probability about scale * 2**-46. **Reference** docs/proofs/discrete-laplace.md.
     """
     cdef int64_t[::1] second = np.empty(out.shape[0], np.int64)
     cdef Py_ssize_t i

@@ -34,6 +34,10 @@ cdef extern from "secure.h" nogil:
         void (*refill)(void *owner) noexcept nogil
         void *owner
     uint64_t secure_generation()
+    uint64_t secure_survivor()
+    uint64_t secure_thread()
+    uint64_t secure_load(uint64_t *number)
+    void secure_store(uint64_t *number, uint64_t value)
     int secure_watch_forks()
     void secure_wipe(void *memory, size_t size)
     uint64_t secure_uint64(void *state)
@@ -78,10 +82,12 @@ cdef class Keystream:
     cdef uint64_t turn  # the number of requests to the cipher
     cdef uint64_t placeholder
     cdef object error  # the error of a refill, until the lock raises it
-    cdef object rlock
     cdef object acquire_rlock
     cdef object release_rlock
+    cdef object reset_rlock
     cdef uint64_t lock_generation
+    cdef uint64_t holder  # the thread that holds the lock, if `depth` is not 0
+    cdef Py_ssize_t depth
 
     def __cinit__(self):
         self.stream.words = <uint64_t *>calloc(SECURE_WORDS, sizeof(uint64_t))
@@ -92,9 +98,10 @@ cdef class Keystream:
         self.stream.owner = <void *>self
         self.stream.generation = secure_generation()
         self.view = view_of(self.stream.words)
-        self.rlock = RLock()
-        self.acquire_rlock = self.rlock.acquire
-        self.release_rlock = self.rlock.release
+        rlock = RLock()
+        self.acquire_rlock = rlock.acquire
+        self.release_rlock = rlock.release
+        self.reset_rlock = rlock._at_fork_reinit
         self.lock_generation = self.stream.generation
         try:
             self.draw_key()
@@ -189,19 +196,30 @@ cdef class Keystream:
     # The lock
 
     cdef int renew_lock(self) except -1:
-        """In a child, free a lock held by a thread of the parent, which no thread here would release."""
-        if self.lock_generation != secure_generation():
-            if not self.rlock._is_owned():
-                self.rlock._at_fork_reinit()
-            self.lock_generation = secure_generation()
+        """In a child, free a lock held by a thread of the parent that does not exist here, and so would not release it.
+
+        A free-threaded interpreter suspends the section only where its thread waits or runs Python code: nowhere.
+        """
+        with cython.critical_section(self):
+            if self.lock_generation != secure_generation():
+                if self.depth == 0 or self.holder != secure_survivor():
+                    self.depth = 0
+                    self.reset_rlock()
+                secure_store(&self.lock_generation, secure_generation())
         return 0
+
+    cdef void acquired(self) noexcept:
+        self.holder = secure_thread()
+        self.depth += 1
 
     def acquire(self, blocking=True, timeout=-1):
         """Acquire the lock; see `threading.RLock.acquire`."""
-        if self.lock_generation != secure_generation():
-            with cython.critical_section(self):
-                self.renew_lock()
-        return self.acquire_rlock(blocking, timeout)
+        if secure_load(&self.lock_generation) != secure_generation():
+            self.renew_lock()
+        if not self.acquire_rlock(blocking, timeout):
+            return False
+        self.acquired()
+        return True
 
     def release(self):
         """Release the lock; see `threading.RLock.release`.
@@ -211,29 +229,35 @@ cdef class Keystream:
         EntropyError
             Randomness was unavailable for words drawn under the lock. The lock is released and the words are discarded.
         """
-        if self.error is not None and self.rlock._is_owned():
-            self.raise_error()
-        self.release_rlock()
+        self.leave()
 
     def __enter__(self):
-        if self.lock_generation != secure_generation():
-            with cython.critical_section(self):
-                self.renew_lock()
+        if secure_load(&self.lock_generation) != secure_generation():
+            self.renew_lock()
         self.acquire_rlock()
+        self.acquired()
         return self
 
     def __exit__(self, kind, value, traceback):
-        if self.error is not None and self.rlock._is_owned():
+        self.leave()
+
+    cdef int leave(self) except -1:
+        if self.depth == 0 or self.holder != secure_thread():
+            self.release_rlock()  # raises RuntimeError
+        if self.error is not None:
             self.raise_error()
+        self.depth -= 1
         self.release_rlock()
+        return 0
 
     cdef int raise_error(self) except -1:
         error = self.error
         self.error = None
         self.discard()  # remaining placeholders
-        self.release_rlock()
-        if self.rlock._is_owned():  # nested in other draws of this thread, which may also have placeholders
+        self.depth -= 1
+        if self.depth > 0:  # nested in other draws of this thread, which may also have placeholders
             self.error = error
+        self.release_rlock()
         if not isinstance(error, Exception):  # KeyboardInterrupt, SystemExit
             raise error
         raise entropy_error() from error

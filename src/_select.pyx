@@ -67,6 +67,8 @@ cdef extern from "sums.h" nogil:
                            select_tally *tallies)
     sums_moments sums_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, const dpfast_grid *grid,
                            double low, double high, bint squares)
+    wide sums_correction(Py_ssize_t outer, Py_ssize_t collected, wide inside, int64_t bracket, Py_ssize_t ranks,
+                         int64_t window)
 
 
 cdef enum:
@@ -192,6 +194,12 @@ cdef object _integer(wide value):
     """All 128 bits as a Python integer."""
     cdef uint64_t high = <uint64_t> (value >> 64), low = <uint64_t> value
     return (<object> high << 64) + low
+
+
+cdef object _signed(wide value):
+    """The same with a sign."""
+    cdef int64_t high = <int64_t> (value >> 64)
+    return (<object> high << 64) + <uint64_t> value
 
 
 cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
@@ -459,23 +467,18 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
     left, right = low_out[last - first], high_out[0]
     lower_side, upper_side = below + low.at_low, n - below_high - high.at_low - high.collected
     return (sum(totals)
-            - _times(lower_side + low.collected, dpfast_encode(grid, scan.low.high))
-            + _clamped(grid, scan.low.room, low.collected, left, scan.low.high)
-            - _times(upper_side + high.collected, dpfast_encode(grid, scan.high.low))
-            + _clamped(grid, scan.high.room, high.collected, scan.high.low, right)
-            + _times(lower_side - last, dpfast_encode(grid, left))
-            + _times(upper_side - (n - next + 1), dpfast_encode(grid, right)))
+            + _signed(sums_correction(lower_side, low.collected,
+                                      _clamped(grid, scan.low.room, low.collected, left, scan.low.high),
+                                      dpfast_encode(grid, scan.low.high), last, dpfast_encode(grid, left)))
+            + _signed(sums_correction(upper_side, high.collected,
+                                      _clamped(grid, scan.high.room, high.collected, scan.high.low, right),
+                                      dpfast_encode(grid, scan.high.low), n - next + 1, dpfast_encode(grid, right))))
 
 
-cdef object _times(Py_ssize_t count, int64_t code):
-    """The sum of the given number of equal codes, of any size: it can exceed the sum of a release."""
-    return <object> count * <object> code
-
-
-cdef object _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, double low, double high):
+cdef wide _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, double low, double high):
     """The sum of the codes of keys clamped to low..high."""
     cdef select_keys keys = select_keys_of_doubles(x, n)
-    return _integer(sums_scan(&keys, 0, n, grid, low, high, False).sum)
+    return sums_scan(&keys, 0, n, grid, low, high, False).sum
 
 
 def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower, double upper, double step,
@@ -511,7 +514,8 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     total, _ = moments(values, first=first, low=left, high=right, **options)
     # Clamped to x_(last)..x_(next): ranks up to `last` count as x_(last), ranks from `next` on as x_(next).
     below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
-    return low, high, total - _times(below, dpfast_encode(&grid, left)) - _times(above, dpfast_encode(&grid, right))
+    last_code, next_code = dpfast_encode(&grid, left), dpfast_encode(&grid, right)
+    return low, high, total - below * last_code - above * next_code
 
 
 def moments(cnp.ndarray values not None, *, double lower, double upper, double step, double missing, double first,

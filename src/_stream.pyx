@@ -4,6 +4,7 @@ The loops are in ``stream.h``; the choice of cells is made in Python. The GIL is
 """
 
 cimport numpy as cnp
+from libc.math cimport ldexp
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from grid cimport dpfast_grid
@@ -43,7 +44,7 @@ def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift,
     cdef select_keys keys
     describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
-    if upper / step - lower / step >= <double> counts.shape[0] * 2.0 ** shift:
+    if upper / step - lower / step >= ldexp(counts.shape[0], shift):
         raise ValueError("fewer counts than leading digits")
     with nogil:
         stream_count(&keys, &grid, shift, &counts[0])
@@ -82,7 +83,7 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
         if marks.shape[0]:
             described[i].marks = &marks[0, 0]
     marks = levels[0][0]
-    cells = <double> any.shape[0] * 2.0 ** described[0].shift
+    cells = ldexp(any.shape[0], described[0].shift)
     if marks.shape[1] != any.shape[0] or upper / step - lower / step >= cells:
         raise ValueError("fewer marks than leading digits")
     sink.last = stream_level(NULL, shift, _bits(counts.shape[1]))

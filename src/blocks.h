@@ -142,7 +142,7 @@ DPFAST_CLONES static void blocks_log_part(const double *x, ptrdiff_t count, doub
     blocks_logs(x, count, out);
     for (ptrdiff_t i = 0; i < count; i++) {
         double log = out[i] * BLOCKS_LOG_STEP, special = x[i] > 1.0 ? infinity : x[i] == x[i] ? -infinity : x[i];
-        out[i] = (x[i] >= 0x1p-1022) & (x[i] <= 0x1.fffffffffffffp1023) ? log : special;
+        out[i] = ((x[i] >= 0x1p-1022) & (x[i] <= 0x1.fffffffffffffp1023)) ? log : special;
     }
 }
 

@@ -17,6 +17,17 @@
 static inline uint64_t dpfast_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
 static inline double dpfast_double(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 
+/* All bits set if x < 0, without a comparison: compilers turn some of these into branches, and SSE2 has none whose result
+ * fits into a vector of 64-bit integers. */
+static inline uint64_t dpfast_negative(double x) { return -(dpfast_bits(x) >> 63); }
+
+/* x between lower and upper, lower <= upper; x is not NaN. */
+static inline double dpfast_between(double x, double lower, double upper)
+{
+    uint64_t below = dpfast_negative(x - lower), above = dpfast_negative(upper - x);
+    return dpfast_double((dpfast_bits(x) & ~(below | above)) | (dpfast_bits(lower) & below) | (dpfast_bits(upper) & above));
+}
+
 /* The nearest double to a 64-bit word: two exact halves, one rounding. Relative error <= 2^-53. */
 static inline double dpfast_from_word(uint64_t w)
 {
@@ -79,7 +90,7 @@ static inline double dpfast_neg_log_word(uint64_t w, double *two_to_minus_k)
     return missing * 0x1.62e42fefa39efp-1 - 2.0 * s * p;
 }
 
-/* exp(-y) for 0 <= y; 0 for y > 708. Bound: relative error <= 2^-50 (1 + y).
+/* exp(-y) for 0 <= y; 0 for y >= 708. Bound: relative error <= 2^-50 (1 + y).
  *
  * y = j log 2 + r, |r| <= 0.35, by the Taylor series of exp to r^13 (the rest is < 2^-57); the argument
  * may have a relative error of 2^-53 from the caller, which the term y 2^-50 includes.
@@ -120,8 +131,8 @@ static inline double dpfast_one_minus_exp_neg(double y)
     return p * y;
 }
 
-/* atan(z) for 0 <= z <= 1, by two half angles and the Taylor series to z^23 (the rest is < 2^-60). Relative error <=
- * 2^-49. */
+/* atan(z) for 0 <= z <= 1, by two half angles and the Taylor series to z^23 (the rest is < 2^-60). Bound: relative
+ * error <= 2^-49 for z >= 2^-1018; below, both numbers are at most 2^-1018. */
 static inline double dpfast_atan(double z)
 {
     double half = z / (1.0 + __builtin_sqrt(1.0 + z * z));
@@ -133,7 +144,8 @@ static inline double dpfast_atan(double z)
 }
 
 /* P(|X| > c) of the density (2 / pi) / (1 + x^2)^2, for c >= 0 (X sqrt(3) is Student's t with 3 degrees of freedom):
- * 1 - (2 / pi) (atan c + c / (1 + c^2)) = (2 / pi) (atan y - y / (1 + y^2)), y = 1 / c. Bound: relative error <= 2^-44. */
+ * 1 - (2 / pi) (atan c + c / (1 + c^2)) = (2 / pi) (atan y - y / (1 + y^2)), y = 1 / c. Bound: relative error <= 2^-44 for
+ * c <= 2^300; beyond, both numbers are below 2^-899. */
 static inline double dpfast_student_tail(double c)
 {
     double two_over_pi = 0x1.45f306dc9c883p-1, y = 1.0 / c;

@@ -198,7 +198,7 @@ static inline int csv_strip(csv_text *begin, csv_text *end)
 {
     if (*begin == *end || **begin != '"')
         return 1;
-    if (csv_find(*begin + 1, *end, '"', '"', '"') + 1 != *end)
+    if (*end - csv_find(*begin + 1, *end, '"', '"', '"') != 1)
         return 0;
     ++*begin;
     --*end;

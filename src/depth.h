@@ -89,7 +89,7 @@ static int64_t dpfast_least_side(dpfast_ray *rays, dpfast_ray *scratch, ptrdiff_
             int64_t bx = turn * rays[next % n].x, by = turn * rays[next % n].y;
             int64_t x = -ay, y = ax;
             if (i > 0 || next < n) {
-                double a = hypot((double)ax, (double)ay), b = hypot((double)bx, (double)by);
+                double a = sqrt((double)(ax * ax + ay * ay)), b = sqrt((double)(bx * bx + by * by));
                 int64_t p = b > a ? (int64_t)(b / a) : 1, q = a > b ? (int64_t)(a / b) : 1;
                 x = p * ax + q * bx, y = p * ay + q * by;
             }

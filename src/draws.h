@@ -12,6 +12,20 @@
 
 #include "certified.h"
 
+/* Selections by masks. Where a condition is secret they replace ?:, which compilers may turn into a branch: `dpfast_mask`
+ * hides from the compiler that its value is 0 or all bits. */
+static inline uint64_t dpfast_mask(int condition)
+{
+    uint64_t mask = -(uint64_t)condition;
+    __asm__("" : "+r"(mask));
+    return mask;
+}
+
+static inline uint64_t dpfast_either(uint64_t mask, uint64_t yes, uint64_t no)
+{
+    return (yes & mask) | (no & ~mask);
+}
+
 /* Law: uniform on 0..n-1, n >= 1, `word` being the first word drawn. Lemire's multiplication method: the
  * 2^64 mod n words whose low half is below that number are rejected, which leaves n equal shares. */
 static inline uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
@@ -43,11 +57,11 @@ static inline int64_t dpfast_round_exponential(uint64_t word, double scale, doub
     double two_to_minus_k;
     double e = dpfast_neg_log_word(word | 1, &two_to_minus_k);
     double y = scale * e + offset;
-    y = y > 0.0 ? y : 0.0;
+    y = dpfast_double(dpfast_bits(y) & ~dpfast_negative(y));
     double margin = scale * ((e + 1.0) * 0x1p-49 + 2.0 * two_to_minus_k) + 0x1p-50;
     double nearest = (y + 0x1.8p52) - 0x1.8p52;
-    /* masks instead of branches, so that the loops below vectorise */
-    uint64_t decided = -(uint64_t)(__builtin_fabs(y - nearest) < 0.5 - margin);
+    /* masks instead of branches, so that the time does not depend on the draw and the loops below vectorise */
+    uint64_t decided = dpfast_negative(__builtin_fabs(y - nearest) - (0.5 - margin));
     uint64_t telling = -(uint64_t)(word >> 12 != 0);
     uint64_t mask = decided & telling;
     return (int64_t)(((uint64_t)dpfast_to_int(nearest) & mask) | ((uint64_t)DPFAST_UNDECIDED & ~mask));
@@ -87,13 +101,12 @@ DPFAST_CLONES static void dpfast_levels(const uint64_t *words, int64_t *out, ptr
  * < r + level s for another, saturated. 1 <= r <= s <= 2^56; `word` is the first word drawn. */
 static inline int64_t dpfast_on_level(bitgen_t *source, uint64_t word, int64_t level, uint64_t s, uint64_t r)
 {
-    int top = level == 0;  /* selected without branches, which would be mispredicted */
-    uint64_t place = dpfast_below(source, word, top ? 2 * r - 1 : 2 * s), sign = top ? 0 : -(place & 1);
+    uint64_t top = dpfast_mask(level == 0);
+    uint64_t place = dpfast_below(source, word, dpfast_either(top, 2 * r - 1, 2 * s)), sign = -(place & 1) & ~top;
     unsigned __int128 product = (unsigned __int128)(uint64_t)(level - 1) * s;
-    uint64_t beyond = product < INT64_MAX ? (uint64_t)product : INT64_MAX;
-    uint64_t magnitude = top ? place - (r - 1) : beyond + r + (place >> 1);
-    magnitude = !top && magnitude > INT64_MAX ? INT64_MAX : magnitude;
-    return (int64_t)((magnitude ^ sign) - sign);
+    uint64_t beyond = dpfast_either(dpfast_mask(product < INT64_MAX), (uint64_t)product, INT64_MAX) + r + (place >> 1);
+    beyond = dpfast_either(-(beyond >> 63), INT64_MAX, beyond);
+    return (int64_t)((dpfast_either(top, place - (r - 1), beyond) ^ sign) - sign);
 }
 
 /* Law, under the same conditions: round(scale * Laplace(1)): magnitude floor(scale * Exp(1) + 1/2), the word's last
@@ -107,27 +120,51 @@ DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t 
     }
 }
 
+/* dpfast_student_tail in a time that does not depend on c: each of its pieces, at the point of its range next to c. */
+static double dpfast_secret_student_tail(double c)
+{
+    double near = dpfast_student_tail(dpfast_between(c, 0.0, 0x1.fffffffffffffp-1));
+    double middle = dpfast_student_tail(dpfast_between(c, 1.0, 0x1.3ffffffffffffp1));
+    double far = dpfast_student_tail(dpfast_between(c, 2.5, INFINITY));
+    uint64_t one = dpfast_negative(c - 1.0), two = dpfast_negative(c - 2.5);
+    uint64_t others = dpfast_either(two, dpfast_bits(middle), dpfast_bits(far));
+    return dpfast_double(dpfast_either(one, dpfast_bits(near), others));
+}
+
+/* The c with dpfast_student_tail(c) = u, to 2 %: c = cot(angle / 2), angle - sin(angle) = pi u. */
+static inline double dpfast_student_start(double u)
+{
+    double w = 0x1.2d97c7f3321d2p4 * u, z = dpfast_double(dpfast_bits(w) / 3 + 0x2A9F7893782DA1CEu);
+    for (int step = 0; step < 2; step++)    /* z^3 = w = 6 pi u, by Halley's method */
+        z = z * (z * z * z + 2.0 * w) / (2.0 * z * z * z + w);
+    double v = z * z, half = z * (0.5 + v * (1.0 / 120 + v * (1.0 / 2800 + v / 50400))), t = half * half;
+    double sine = half * (1.0 - t / 6 * (1.0 - t / 20 * (1.0 - t / 42 * (1.0 - t / 72))));
+    double cosine = 1.0 - t / 2 * (1.0 - t / 12 * (1.0 - t / 30 * (1.0 - t / 56 * (1.0 - t / 90))));
+    return dpfast_between(cosine / sine, 0.0, INFINITY);
+}
+
 /* Law, under the same conditions: round(scale * T), T Student's t with 3 degrees of freedom: the magnitude is the k with
  * tail((k + 1/2) / s) <= U < tail((k - 1/2) / s), s = scale sqrt(3), U the uniform whose first 63 bits are the word's; the
  * word's last bit is the sign. docs/proofs/rounded-student.md
  *
- * The candidate k comes from libm and Newton's method without proof; the two comparisons with its edges are certified. */
+ * The candidate k comes from Newton's method without proof; the two comparisons with its edges are certified. */
 static int64_t dpfast_rounded_student3(uint64_t word, double scale)
 {
     double u = dpfast_from_word(word | 1) * 0x1p-64, s = scale * 0x1.bb67ae8584caap0;
-    double z = cbrt(0x1.2d97c7f3321d2p4 * u), v = z * z;                           /* z^3 = 6 pi u */
-    double angle = z * (1.0 + v * (1.0 / 60 + v * (1.0 / 1400 + v / 25200)));   /* angle - sin(angle) = pi u, nearly */
-    double c = fmax(1.0 / tan(angle / 2), 0.0);
-    for (int step = 0; step < 3; step++)
-        c = fmax(c + (dpfast_student_tail(c) - u) * 0x1.921fb54442d18p-1 * (1.0 + c * c) * (1.0 + c * c), 0.0);
-    double k = floor(s * c + 0.5), margin = u * 0x1p-43 + 0x1p-63;
+    double c = dpfast_student_start(u);
+    for (int step = 0; step < 3; step++) {
+        double slope = 0x1.921fb54442d18p-1 * (1.0 + c * c) * (1.0 + c * c);
+        c = dpfast_between(c + (dpfast_secret_student_tail(c) - u) * slope, 0.0, INFINITY);
+    }
+    double k = (s * c + 0x1.8p52) - 0x1.8p52, margin = u * 0x1p-43 + 0x1p-63;
     if (!(k < 0x1p51) || word >> 12 == 0)
         return DPFAST_UNDECIDED;
-    if (!(dpfast_student_tail((k + 0.5) / s) < u - margin))
+    if (!(dpfast_secret_student_tail((k + 0.5) / s) < u - margin))
         return DPFAST_UNDECIDED;
-    if (k > 0 && !(dpfast_student_tail((k - 0.5) / s) > u + margin))
+    if ((k > 0) & !(dpfast_secret_student_tail(dpfast_between(k - 0.5, 0.0, k) / s) > u + margin))
         return DPFAST_UNDECIDED;
-    return word & 1 ? -(int64_t)k : (int64_t)k;
+    uint64_t sign = -(word & 1);
+    return (int64_t)(((uint64_t)dpfast_to_int(k) ^ sign) - sign);
 }
 
 /* Law, under the same conditions: Bernoulli(exp(-gamma)): whether the uniform number with these first digits is below

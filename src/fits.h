@@ -5,7 +5,8 @@
  * terminate: every iteration is capped, and an estimate that does not exist is NaN, or infinite if the likelihood
  * increases towards infinity.
  *
- * Sums are taken in four lanes in a fixed order, so each clone computes the same bits.
+ * Sums are taken in four lanes in a fixed order, and logarithms and exponentials are those of this file and of
+ * certified.h, so every clone and every libm computes the same bits.
  */
 #ifndef DPFAST_FITS_H
 #define DPFAST_FITS_H
@@ -81,6 +82,13 @@ FITS_INLINE double fits_exp_neg(double y)
     return dpfast_double(dpfast_bits(p * dpfast_double((1023 - dpfast_bits(rounded)) << 52)) & inside);
 }
 
+/* log(1 + x) for x > 0, after Kahan: the rounding of u = 1 + x changes x by the factor (u - 1) / x. */
+static inline double fits_log1p(double x)
+{
+    double u = 1.0 + x;
+    return u > 1.0 ? fits_log(u) * (x / (u - 1.0)) : x;
+}
+
 /* ---- Weibull: shape k, scale ---- */
 
 struct fits_sums {
@@ -145,7 +153,7 @@ static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
         struct fits_sums sums = fits_tilt(x, count, k);
         double tilted = sums.one / sums.zero, value = (mean - tilted) - 1 / k;
         double next = k - value / ((sums.two / sums.zero - tilted * tilted) + 1 / (k * k));
-        log_mean = log(sums.zero / n);
+        log_mean = fits_log(sums.zero / n);
         if (value < 0)
             low = k;
         else
@@ -157,8 +165,9 @@ static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
         if (done)
             break;
     }
+    double root = dpfast_exp_neg(-log_mean / (2 * k)); /* its square may be below the least double */
     *shape = k;
-    *scale = greatest * exp(log_mean / k);
+    *scale = greatest * root * root;
 }
 
 /* ---- Laplace: location, mean absolute deviation ---- */
@@ -205,7 +214,7 @@ static void fits_binomial_score(const struct fits_counts *counts, double r, doub
             first += (at.zero - at_r.zero) / counts->n, second += (at_r.one - at.one) / counts->n;
         }
     }
-    *score = first - log1p(counts->mean / r);
+    *score = first - fits_log1p(counts->mean / r);
     *slope = counts->mean / (r * (r + counts->mean)) - second;
 }
 
@@ -227,7 +236,7 @@ static double fits_binomial_bias(const struct fits_counts *counts, double r, dou
             struct polygamma at = dpfast_polygamma(x + r);
             one = at.zero - at_r.zero, two = at_r.one - at.one, three = (at.two - at_r.two) / 2;
         }
-        double score = one - log1p(m / r) + (m - x) * t;
+        double score = one - fits_log1p(m / r) + (m - x) * t;
         double curvature = -two + 1 / r - 2 * t + (x + r) * t * t;
         information -= part * curvature;
         third += part * (2 * three - 1 / (r * r) + 3 * t * t - 2 * (x + r) * t * t * t);
@@ -292,7 +301,11 @@ static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, do
             low = r;
         else
             high = r;
-        next = slope < 0 ? r * exp(fmin(fmax(-score / (r * slope), -2), 2)) : INFINITY; /* Newton step in log r, limited */
+        next = INFINITY;
+        if (slope < 0) { /* Newton step in log r, limited */
+            double step = fmin(fmax(-score / (r * slope), -2), 2), factor = dpfast_exp_neg(fabs(step));
+            next = step < 0 ? r * factor : r / factor;
+        }
         if (!(next > low && next < high))
             next = high == INFINITY ? 4 * low : low == 0 ? high / 4 : sqrt(low) * sqrt(high);
         int done = fabs(next - r) <= 1e-9 * r;

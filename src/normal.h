@@ -98,12 +98,6 @@ static inline double dpfast_normal_of_word(uint64_t word)
     return u >= 0x1p-8 ? dpfast_normal_of_shoulder(u) : dpfast_normal_of_tail(word | 1, &unused);
 }
 
-/* All bits set if x < 0, without a comparison: SSE2 has none whose result fits into a vector of 64-bit integers. */
-static inline uint64_t dpfast_negative(double x)
-{
-    return -(dpfast_bits(x) >> 63);
-}
-
 /* The integer nearest to y with the sign of the word's last bit, or undecided if y is not `margin` away from a change of
  * that integer; always undecided for a `usable` of 0. The margin includes 2^-50 for its own roundings. */
 static inline int64_t dpfast_round_signed(uint64_t word, double y, double margin, uint64_t usable)
@@ -137,10 +131,40 @@ static inline int64_t dpfast_gaussian_of_shoulder(uint64_t word, double sigma)
 
 static inline int64_t dpfast_gaussian_of_tail(uint64_t word, double sigma)
 {
-    if (word >> 56 != 0 || word >> 12 == 0)
-        return DPFAST_UNDECIDED;
+    uint64_t usable = -(uint64_t)((word >> 56 == 0) & (word >> 12 != 0));
     double two_to_minus_k, z = dpfast_normal_of_tail(word | 1, &two_to_minus_k);
-    return dpfast_round_normal(word, z, z * 0x1.4p-49 + two_to_minus_k, sigma, ~UINT64_C(0));
+    return dpfast_round_normal(word, z, z * 0x1.4p-49 + two_to_minus_k, sigma, usable);
+}
+
+/* The first draw, or the second if the first is undecided. */
+static inline int64_t dpfast_decided(int64_t first, int64_t second)
+{
+    uint64_t other = (uint64_t)first ^ (uint64_t)DPFAST_UNDECIDED, open = ((other | -other) >> 63) - 1;
+    return (int64_t)(((uint64_t)second & open) | ((uint64_t)first & ~open));
+}
+
+/* The number of words to treat: `most`, or `count` if that is more, which is rare. A branch, so that no loop depends on
+ * `count` otherwise. */
+static inline int32_t dpfast_enough(int32_t most, int32_t count)
+{
+    if (__builtin_expect(count > most, 0)) {
+        __asm__ volatile("");  /* not a conditional move */
+        most = count;
+    }
+    return most;
+}
+
+/* How many of n <= 1024 words the shoulder gets, and the tail: more are left for them with probability below 2^-38. */
+static inline int32_t dpfast_shoulders(int32_t n)
+{
+    int32_t most = (int32_t)(n * 0x1p-3 + 2.5 * __builtin_sqrt(n) + 4.0);
+    return most < n ? most : n;
+}
+
+static inline int32_t dpfast_tails(int32_t n)
+{
+    int32_t most = (int32_t)(n * 0x1p-8 + 0.5 * __builtin_sqrt(n) + 5.0);
+    return most < n ? most : n;
 }
 
 /* Law, over uniform words and exact completion of the undecided: round(sigma Z). The magnitude is the k with
@@ -148,27 +172,39 @@ static inline int64_t dpfast_gaussian_of_tail(uint64_t word, double sigma)
  * word's last bit is the sign.
  *
  * The center decides seven words in eight. The others are collected, so that the shoulder, which needs a logarithm, is
- * a loop without branches too; it leaves one word in 256 to the tail. */
+ * a loop without branches too; it leaves one word in 256 to the tail. Both get a fixed number of words, decided ones after
+ * the undecided, so that the time does not show how many draws are large; more with probability below 2^-37 a chunk. */
 DPFAST_CLONES static void dpfast_rounded_gaussian(const uint64_t *words, int64_t *out, ptrdiff_t n, double sigma)
 {
     enum { CHUNK = 1024 };
     uint64_t rest[CHUNK];
     int64_t drawn[CHUNK];
-    int32_t place[CHUNK];
+    int32_t place[CHUNK], last[CHUNK];
     for (; n > 0; words += CHUNK, out += CHUNK, n -= CHUNK) {
-        int32_t size = n < CHUNK ? (int32_t)n : CHUNK, count = 0;
+        int32_t size = n < CHUNK ? (int32_t)n : CHUNK, count = 0, left = 0;
         for (int32_t i = 0; i < size; i++)
             out[i] = dpfast_gaussian_of_center(words[i], sigma);
-        for (int32_t i = 0; i < size; i++) {
-            place[count] = i;
+        for (int32_t i = 0; i < size; i++) {  /* undecided places from the front, the others from the back */
+            place[count] = place[size - 1 - i + count] = i;
             count += out[i] == DPFAST_UNDECIDED;
         }
-        for (int32_t j = 0; j < count; j++)
+        int32_t shoulders = dpfast_enough(dpfast_shoulders(size), count);
+        for (int32_t j = 0; j < shoulders; j++)
             rest[j] = words[place[j]];
-        for (int32_t j = 0; j < count; j++)
+        for (int32_t j = 0; j < shoulders; j++)
             drawn[j] = dpfast_gaussian_of_shoulder(rest[j], sigma);
-        for (int32_t j = 0; j < count; j++)
-            out[place[j]] = drawn[j] == DPFAST_UNDECIDED ? dpfast_gaussian_of_tail(rest[j], sigma) : drawn[j];
+        for (int32_t j = 0; j < shoulders; j++) {
+            int64_t found = out[place[j]] = dpfast_decided(out[place[j]], drawn[j]);
+            last[left] = last[shoulders - 1 - j + left] = place[j];
+            left += found == DPFAST_UNDECIDED;
+        }
+        int32_t tails = dpfast_enough(dpfast_tails(size), left);
+        for (int32_t j = 0; j < tails; j++)
+            rest[j] = words[last[j]];
+        for (int32_t j = 0; j < tails; j++)
+            drawn[j] = dpfast_gaussian_of_tail(rest[j], sigma);
+        for (int32_t j = 0; j < tails; j++)
+            out[last[j]] = dpfast_decided(out[last[j]], drawn[j]);
     }
 }
 

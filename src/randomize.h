@@ -17,10 +17,9 @@
 static inline uint32_t dpfast_window(bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size,
                                      uint64_t threshold)
 {
-    int inside = words[0] < threshold;
-    uint32_t place = (uint32_t)dpfast_below(source, words[1], inside ? width : size - width);
-    uint32_t offset = inside ? start : place >= start ? width : 0;
-    return place + offset;
+    uint64_t inside = dpfast_mask(words[0] < threshold);
+    uint64_t place = dpfast_below(source, words[1], dpfast_either(inside, width, size - width));
+    return (uint32_t)(place + dpfast_either(inside, start, width & dpfast_mask(place >= start)));
 }
 
 /* Law: 2 row + bit, row uniform on 0..2^m-1, bit the parity of the digits common to row and x with probability
@@ -88,13 +87,15 @@ static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32
                                  uint64_t threshold, uint64_t *out)
 {
     uint32_t inside = words[0] < threshold, others = width - inside;
-    for (uint32_t i = 0; i < others; i++) {
+    for (uint32_t i = 0; i < width; i++) {
+        uint64_t used = dpfast_mask(i < others);  /* not the last if x is inside, whose word then is one without rejection */
         uint32_t last = size - 1 - others + i;
-        uint32_t place = (uint32_t)dpfast_below(source, words[1 + i], (uint64_t)last + 1);
+        uint32_t place = (uint32_t)(dpfast_below(source, words[1 + i] | ~used, (uint64_t)last + 1) & used);
         place += place >= x;
         uint32_t newest = last + (last >= x);
-        place = out[place >> 6] >> (place & 63) & 1 ? newest : place;
-        out[place >> 6] |= (uint64_t)1 << (place & 63);
+        uint64_t taken = dpfast_mask(out[place >> 6] >> (place & 63) & 1);
+        place = (uint32_t)dpfast_either(taken & used, newest, place);
+        out[place >> 6] |= (used & 1) << (place & 63);
     }
     out[x >> 6] |= (uint64_t)inside << (x & 63);
 }
@@ -108,9 +109,9 @@ static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32
 static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold,
                                uint32_t *out)
 {
-    int inside = words[0] < threshold;
+    uint64_t inside = dpfast_mask(words[0] < threshold);
     uint64_t slope = dpfast_below(source, words[1], DPFAST_PRIME);
-    uint64_t height = dpfast_below(source, words[2], inside ? edge : DPFAST_PRIME - edge) + (inside ? 0 : edge);
+    uint64_t height = dpfast_below(source, words[2], dpfast_either(inside, edge, DPFAST_PRIME - edge)) + (edge & ~inside);
     out[0] = (uint32_t)slope;
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
 }

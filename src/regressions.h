@@ -31,6 +31,13 @@ enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
 typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
 
+/* Four of the eight entries of two vectors, by their indices. */
+#ifdef __clang__
+#define FITS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FITS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (const fits_places){__VA_ARGS__})
+#endif
+
 struct fits_design {
     struct select_keys x, y;  /* the first column, the response */
     ptrdiff_t column_stride;  /* bytes from one column to the next */
@@ -162,7 +169,6 @@ static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
 DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
                                          double *restrict out)
 {
-    const fits_places even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, low = {0, 1, 4, 5}, high = {2, 3, 6, 7};
     ptrdiff_t i = 0;
     for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
         for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
@@ -171,13 +177,13 @@ DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptr
             memcpy(&b, data + (i + 1) * stride + 8 * j, sizeof b);
             memcpy(&c, data + (i + 2) * stride + 8 * j, sizeof c);
             memcpy(&d, data + (i + 3) * stride + 8 * j, sizeof d);
-            fits_lanes ab = __builtin_shuffle(a, b, even), cd = __builtin_shuffle(c, d, even);
-            fits_lanes ba = __builtin_shuffle(a, b, odd), dc = __builtin_shuffle(c, d, odd);
+            fits_lanes ab = FITS_SHUFFLE(a, b, 0, 4, 2, 6), cd = FITS_SHUFFLE(c, d, 0, 4, 2, 6);
+            fits_lanes ba = FITS_SHUFFLE(a, b, 1, 5, 3, 7), dc = FITS_SHUFFLE(c, d, 1, 5, 3, 7);
             double *to = out + j * FITS_ROWS + i;
-            *(fits_lanes *)to = __builtin_shuffle(ab, cd, low);
-            *(fits_lanes *)(to + FITS_ROWS) = __builtin_shuffle(ba, dc, low);
-            *(fits_lanes *)(to + 2 * FITS_ROWS) = __builtin_shuffle(ab, cd, high);
-            *(fits_lanes *)(to + 3 * FITS_ROWS) = __builtin_shuffle(ba, dc, high);
+            *(fits_lanes *)to = FITS_SHUFFLE(ab, cd, 0, 1, 4, 5);
+            *(fits_lanes *)(to + FITS_ROWS) = FITS_SHUFFLE(ba, dc, 0, 1, 4, 5);
+            *(fits_lanes *)(to + 2 * FITS_ROWS) = FITS_SHUFFLE(ab, cd, 2, 3, 6, 7);
+            *(fits_lanes *)(to + 3 * FITS_ROWS) = FITS_SHUFFLE(ba, dc, 2, 3, 6, 7);
             if (j + FITS_LANES == columns)
                 break;
         }

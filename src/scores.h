@@ -28,7 +28,7 @@ typedef struct {
 #define SCORES_FEW 4 /* up to this many slopes a vectorised loop is faster than a search */
 
 /* The search for a difference begins at the guide's entry for its bucket: 0 is one bucket, then there are 32 per
- * doubling of the magnitude, so that each difference below 64 has its own. Ascending; magnitudes below 2^54. */
+ * doubling of the magnitude, so that each difference below 64 has its own. Ascending; magnitudes up to 2^53. */
 #define SCORES_SIDE (1 + 54 * 32)
 #define SCORES_BUCKETS (2 * SCORES_SIDE)
 

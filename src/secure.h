@@ -24,10 +24,28 @@ typedef struct {
 /* The number of forks between this process and the one that imported the module. Written only by the handler, in a child
  * that has a single thread, so that no reader needs a barrier. */
 static uint64_t secure_forks = 0;
+static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
 
-static void secure_forked(void) { secure_forks++; }
+static inline uint64_t secure_thread(void) {
+#ifndef _WIN32
+    return (uint64_t)pthread_self();
+#else
+    return 0;
+#endif
+}
+
+static void secure_forked(void) {
+    secure_forks++;
+    secure_forker = secure_thread();
+}
 
 static inline uint64_t secure_generation(void) { return secure_forks; }
+
+static inline uint64_t secure_survivor(void) { return secure_forker; }
+
+static inline uint64_t secure_load(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
+
+static inline void secure_store(uint64_t *number, uint64_t value) { __atomic_store_n(number, value, __ATOMIC_RELEASE); }
 
 /* Returns 0, or the error of pthread_atfork. A second interpreter in the process does not register again. */
 static int secure_watch_forks(void) {

@@ -13,6 +13,7 @@
 #define SUMS_HALF 26 /* a code is high 2^26 + low, both below 2^26 */
 
 typedef unsigned __int128 sums_wide;
+typedef __int128 sums_signed;
 
 struct sums_moments {
     sums_wide sum, squares;
@@ -106,6 +107,17 @@ static sums_wide sums_scan_between(const struct select_keys *keys, ptrdiff_t sta
             total += sums_block(x, count, left, right, grid->step, grid->missing, grid->first);
     }
     return total;
+}
+
+/* What turns the sum of codes clamped to the near end of a bracket, of code `bracket`, into the sum of codes clamped to
+ * a window's last entry inside it, of code `window`, without the given number of ranks beyond that entry. `outer` keys
+ * are beyond the bracket or at its far end; the `collected` ones inside sum to `inside` after the second clamping. The
+ * products exceed 64 bits for some records, even if the sum between two windows does not. */
+static sums_signed sums_correction(ptrdiff_t outer, ptrdiff_t collected, sums_wide inside, int64_t bracket,
+                                   ptrdiff_t ranks, int64_t window)
+{
+    const sums_signed clamped = bracket, entry = window;
+    return (sums_signed)inside - (outer + collected) * clamped + (outer - ranks) * entry;
 }
 
 #endif

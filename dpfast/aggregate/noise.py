@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from scipy.special import ndtri
+import scipy
 
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
@@ -72,7 +72,7 @@ class SumsNoise:
         """The error that a normal variable of this deviation and the noise have with this confidence."""
         if self.kind == "gaussian":
             sigma = width * math.sqrt(self.parameters) / self.mu
-            return math.hypot(deviation, sigma) * float(ndtri((1 + confidence) / 2))
+            return math.hypot(deviation, sigma) * float(scipy.special.ndtri((1 + confidence) / 2))
         return normal_plus_box_error(deviation, width / float(self.epsilon), self.parameters, confidence)
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks
 from dpfast._kernels import _balls
@@ -439,7 +439,7 @@ class SufficientStatistics(Mechanism):
     def _quantile(self, sampled: float, spread: float, confidence: float) -> float:
         """The error of a normal variable and of noise with these standard deviations."""
         if self.sums_noise.kind == "gaussian" or not spread:
-            return math.hypot(sampled, spread) * float(ndtri((1 + confidence) / 2))
+            return math.hypot(sampled, spread) * float(scipy.special.ndtri((1 + confidence) / 2))
         p = len(self.widths)
         scale = spread / math.sqrt((p + 1) * (p + 2) / 3)
         return normal_plus_box_error(max(sampled, 1e-9 * spread), scale, p, confidence)

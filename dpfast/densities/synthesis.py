@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_few_records, warn
@@ -164,7 +164,7 @@ def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[
 
 
 def _assumed_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(ndtr((x - 0.5) / ASSUMED_DEVIATION))
+    return np.asarray(scipy.special.ndtr((x - 0.5) / ASSUMED_DEVIATION))
 
 
 METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {

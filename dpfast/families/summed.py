@@ -16,8 +16,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln, gammainc, gammaincc, gammaincinv, gammaln, ndtr, ndtri, pdtr
 
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
@@ -151,14 +151,14 @@ class _Poisson(Summed):
     def quantile(self, theta: Values, u: Values) -> Values:
         """By the gamma distribution of the time of the next event, to about 1."""
         mean = theta[:, 0]
-        z = ndtri(u)
+        z = scipy.special.ndtri(u)
         return np.asarray(np.maximum(np.round(mean + np.sqrt(mean) * z + (z * z - 1) / 6), 0.0))
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mean, width = theta[:, 0], high - low
 
         def up_to(k: Values) -> Values:
-            return np.where(k >= 0, pdtr(np.maximum(k, 0.0), mean), 0.0)
+            return np.where(k >= 0, scipy.special.pdtr(np.maximum(k, 0.0), mean), 0.0)
 
         # Sums of 1, X and X (X - 1) over low < X < high, by the masses of X - 1 and X - 2.
         masses = [up_to(high - 1 - j) - up_to(low - j) for j in range(3)]
@@ -207,14 +207,14 @@ class _Normal(Summed):
 
     def quantile(self, theta: Values, u: Values) -> Values:
         mean, deviation = self._mean_and_deviation(theta)
-        return np.asarray(mean + deviation * ndtri(u))
+        return np.asarray(mean + deviation * scipy.special.ndtri(u))
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mean, deviation = self._mean_and_deviation(theta)
         half = (high - low) / 2
         a, s = (mean - (low + high) / 2) / half, np.maximum(deviation, _TINY) / half
         alpha, beta = np.clip((-1 - a) / s, -1e150, 1e150), np.clip((1 - a) / s, -1e150, 1e150)
-        below, above = ndtr(alpha), ndtr(-beta)
+        below, above = scipy.special.ndtr(alpha), scipy.special.ndtr(-beta)
         bell = np.exp(-(np.stack([alpha, beta]) ** 2) / 2) / math.sqrt(2 * math.pi)
         inner = [np.maximum(1 - below - above, 0.0)]  # the integrals of z**k from -1 to 1
         for k in range(1, 5):
@@ -280,24 +280,26 @@ class _Gamma(_ByQuadrature):
 
     def quantile(self, theta: Values, u: Values) -> Values:
         shape, log_scale = self._shape_and_log_scale(theta)
-        x = gammaincinv(shape, u)
-        small = (np.log(np.maximum(u, _TINY)) + gammaln(shape + 1)) / shape  # where x would underflow
+        x = scipy.special.gammaincinv(shape, u)
+        small = (np.log(np.maximum(u, _TINY)) + scipy.special.gammaln(shape + 1)) / shape  # where x would underflow
         return np.asarray(log_scale + np.where(x > 1e-200, np.log(np.maximum(x, _TINY)), small))
 
     def _density(self, theta: Values) -> tuple[Values, Values, Values, Any, Any]:
         shape, log_scale = self._shape_and_log_scale(theta)
-        least = log_scale + np.minimum((_NEGLIGIBLE + gammaln(shape + 1)) / shape, np.log(shape))
+        least = log_scale + np.minimum((_NEGLIGIBLE + scipy.special.gammaln(shape + 1)) / shape, np.log(shape))
         root = np.sqrt(shape)
         least = np.maximum(least, log_scale + np.log(shape) - 9 / root - 45 / shape)
         most = log_scale + np.log(shape + 9 * root + 45)
 
         def log_density(y: Values) -> Values:
             at = y - log_scale[:, None]
-            return np.asarray(shape[:, None] * at - np.exp(np.minimum(at, _FARTHEST)) - gammaln(shape)[:, None])
+            return np.asarray(
+                shape[:, None] * at - np.exp(np.minimum(at, _FARTHEST)) - scipy.special.gammaln(shape)[:, None]
+            )
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
             x = [np.exp(np.clip(end - log_scale, -_FARTHEST, _FARTHEST)) for end in (low, high)]
-            return gammainc(shape, x[0]), gammaincc(shape, x[1])
+            return scipy.special.gammainc(shape, x[0]), scipy.special.gammaincc(shape, x[1])
 
         return log_scale + np.log(shape), least, most, log_density, masses
 
@@ -322,12 +324,15 @@ class _Beta(_ByQuadrature):
 
     def quantile(self, theta: Values, u: Values) -> Values:
         a, b = self._shapes(theta)
-        x, rest = np.maximum(betaincinv(a, b, u), _TINY), np.maximum(betaincinv(b, a, 1 - u), _TINY)
+        x, rest = (
+            np.maximum(scipy.special.betaincinv(a, b, u), _TINY),
+            np.maximum(scipy.special.betaincinv(b, a, 1 - u), _TINY),
+        )
         return np.asarray(np.log(x) - np.log(rest))
 
     def _density(self, theta: Values) -> tuple[Values, Values, Values, Any, Any]:
         a, b = self._shapes(theta)
-        constant = betaln(a, b)
+        constant = scipy.special.betaln(a, b)
         mode = np.log(a) - np.log(b)
         least = np.minimum((_NEGLIGIBLE + np.log(a) + constant) / a, mode)
         most = np.maximum(-(_NEGLIGIBLE + np.log(b) + constant) / b, mode)
@@ -338,7 +343,7 @@ class _Beta(_ByQuadrature):
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
             x, rest = (1 / (1 + np.exp(np.clip(end, -_FARTHEST, _FARTHEST))) for end in (-low, high))
-            return betainc(a, b, x), betainc(b, a, rest)
+            return scipy.special.betainc(a, b, x), scipy.special.betainc(b, a, rest)
 
         return mode, least, most, log_density, masses
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
 
 from dpfast._kernels import _samplers
 from dpfast.laws.vectors import VectorNoise
@@ -80,13 +80,16 @@ class ZeroSumLaplace(RejectedLaplace):
     def _terms(self) -> NDArray[np.float64]:
         """Natural logarithms of the terms of A(x)."""
         i, k = np.arange(self.dimension), self.dimension
-        return np.asarray(2 * (gammaln(k) - gammaln(i + 1) - gammaln(k - i)) - i * self._rate)
+        return np.asarray(
+            2 * (scipy.special.gammaln(k) - scipy.special.gammaln(i + 1) - scipy.special.gammaln(k - i))
+            - i * self._rate
+        )
 
     @cached_property
     def acceptance(self) -> float:
         """``A(q**2) / (1 + q)**(2 k - 2)``, q = exp(-1 / scale): that two binomial numbers are equal."""
         log_of_sum = math.log1p(math.exp(-self._rate / 2))
-        return math.exp(logsumexp(self._terms) - 2 * (self.dimension - 1) * log_of_sum)
+        return math.exp(scipy.special.logsumexp(self._terms) - 2 * (self.dimension - 1) * log_of_sum)
 
     @cached_property
     def variance(self) -> float:
@@ -96,7 +99,7 @@ class ZeroSumLaplace(RejectedLaplace):
         is proportional to ``comb(s + k - 1, k - 1)**2 x**s``.
         """
         k, rate = self.dimension, self._rate
-        i, shares = np.arange(k), np.exp(self._terms - logsumexp(self._terms))
+        i, shares = np.arange(k), np.exp(self._terms - scipy.special.logsumexp(self._terms))
         mean = float(i @ shares)
         # Its mean and variance are sums of those of the powers of x in A(x) and in (1 - x)**(1 - 2 k).
         odds = 1 / math.expm1(rate) if rate < 700 else 0.0
@@ -105,7 +108,7 @@ class ZeroSumLaplace(RejectedLaplace):
         return 2 * (k - 1) / (k * k * (k + 1)) * (spread + expected * (expected + k)) if k > 1 else 0.0
 
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        log_sum = logsumexp(self._terms) - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
+        log_sum = scipy.special.logsumexp(self._terms) - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
         return np.where(z.sum(axis=-1) == 0, -float(1 / self.scale) * np.abs(z).sum(axis=-1) - log_sum, -np.inf)
 
     def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:

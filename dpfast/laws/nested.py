@@ -349,9 +349,10 @@ class Boxes(Law):
         return out.reshape(*shape, -1) if out.size else out.reshape(*shape, out.shape[1])
 
     def _fill(self, source: np.random.BitGenerator, levels: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        self._volumes.fill_levels(source, self.epsilon, lambda: (self.upper - self.lower + 1).T, levels)
         lower, upper = np.ascontiguousarray(self.lower), np.ascontiguousarray(self.upper)
-        _boxes.fill_points(source, lower, upper, levels, out)
+        with source.lock:  # until the end: a release takes its words in one piece
+            self._volumes.fill_levels(source, self.epsilon, lambda: (self.upper - self.lower + 1).T, levels)
+            _boxes.fill_points(source, lower, upper, levels, out)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_containers.integers("k", k))

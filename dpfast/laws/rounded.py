@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from dpfast._kernels import _balls, _samplers
 
@@ -220,7 +220,7 @@ class RoundedGaussian(IntegerNoise):
 
     def _log_above(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Natural logarithm of the mass above z / scale."""
-        return np.asarray(log_ndtr(-z / float(self.scale)))
+        return np.asarray(scipy.special.log_ndtr(-z / float(self.scale)))
 
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._log_above(z - 0.5)

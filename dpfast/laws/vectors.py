@@ -10,8 +10,8 @@ from functools import cached_property, reduce
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc
 
 from dpfast import _checks
 from dpfast._kernels import _knorm, _samplers
@@ -294,7 +294,7 @@ class RoundedBall(NormNoise):
             rules[i] = (np.ones(1), np.ones(1))
             points, weights = _product_rule(rules)
             norm = np.sqrt(((points * sides) ** 2).sum(axis=-1))
-            total += float(weights @ (math.gamma(d) * gammainc(d, norm) / norm**d))
+            total += float(weights @ (math.gamma(d) * scipy.special.gammainc(d, norm) / norm**d))
         return total
 
 
@@ -395,7 +395,7 @@ class LatticeBox(NormNoise):
         else:
             factors = [2 * self._doubles[i] ** (powers[i] + 1) / (powers[i] + 1) for i in wide]
             order_of_r = 1 + sum(powers[i] + 1 for i in wide)
-            beyond = math.prod(factors) * math.gamma(order_of_r) * gammaincc(order_of_r, ends)
+            beyond = math.prod(factors) * math.gamma(order_of_r) * scipy.special.gammaincc(order_of_r, ends)
         return float(growth @ beyond)
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
@@ -211,6 +211,6 @@ class Attributes(LocalMechanism):
     def error(self, n: SupportsIndex, confidence: float = 0.95) -> NDArray[np.float64]:
         """Half-widths of confidence intervals from n reports, for a frequency of each attribute, without data."""
         n = _checks.whole("n", n, least=1)
-        quantile = float(-ndtri((1 - _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(-scipy.special.ndtri((1 - _checks.between("confidence", confidence, 0, 1)) / 2))
         d = len(self.sizes) if self.method == "sample" else 1
         return np.array([quantile * math.sqrt((d * part.worst_variance + (d - 1) / 4) / n) for part in self.parts])

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
 
 from dpfast import _checks
 from dpfast._kernels import _directions, _samplers
@@ -158,7 +158,9 @@ class L2Ball(VectorRandomizer):
         u = (words.astype(np.float64) + 0.5) * 2.0**-64
         q = np.where(coins < np.uint64(inside.threshold), share * u, share + (1 - share) * u)
         rarer, a = 2 * np.minimum(q, 1 - q), (self.d - 1) / 2
-        square = np.where(rarer < 0.02, 1 - betaincinv(a, 0.5, rarer), betaincinv(0.5, a, 1 - rarer))
+        square = np.where(
+            rarer < 0.02, 1 - scipy.special.betaincinv(a, 0.5, rarer), scipy.special.betaincinv(0.5, a, 1 - rarer)
+        )
         heights: NDArray[np.float64] = np.copysign(np.sqrt(np.clip(square, 0.0, 1.0)), 0.5 - q)
         return heights
 
@@ -237,7 +239,7 @@ def _words(source: BitGenerator, n: int, each: int) -> NDArray[np.uint64]:
 
 def _cap_share(d: int, height: float) -> float:
     """P(U_1 >= height) for U uniform on the sphere, height >= 0."""
-    return float(betainc((d - 1) / 2, 0.5, (1 - height) * (1 + height))) / 2
+    return float(scipy.special.betainc((d - 1) / 2, 0.5, (1 - height) * (1 + height))) / 2
 
 
 def _cap_moment(d: int, height: float) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent
@@ -246,7 +246,7 @@ class MedianDescent(ThresholdProtocol):
         counted, f = self._counted(_checks.whole("n", n, least=1)), _checks.positive("density", density)
         if not 0.5 < self._decay < 1:
             raise ValueError(f"error requires steps with a decay between 1/2 and 1, not {self._decay!r}")
-        quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
         return quantile * self.coin.gain / (2 * f * math.sqrt(counted))
 
     def wide_error(self, n: SupportsIndex, *, density: float, confidence: float = 0.95) -> float:

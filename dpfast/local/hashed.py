@@ -9,9 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import fftn, rfft
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
@@ -394,7 +393,7 @@ class HashedCategorical(LocalMechanism):
         A normal approximation, from public numbers only.
         """
         tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
-        return float(-ndtri(tail)) * max(self.standard_error(n, 0.0), self.standard_error(n, 1.0))
+        return float(-scipy.special.ndtri(tail)) * max(self.standard_error(n, 0.0), self.standard_error(n, 1.0))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
         """Return the reports as bytes, one after the other, little-endian."""
@@ -464,11 +463,11 @@ def supports(counts: NDArray[np.int64], prime: int, digits: int, width: int) -> 
     the digits of a, at w v. Rounded to integers: the error is far below 1/2 for fewer than 2**40 reports.
     """
     shape = (prime,) * digits
-    table = rfft(counts.reshape(-1, prime), axis=1)
-    near = rfft(np.repeat([1.0, 0.0], [width, prime - width])).conj()
+    table = scipy.fft.rfft(counts.reshape(-1, prime), axis=1)
+    near = scipy.fft.rfft(np.repeat([1.0, 0.0], [width, prime - width])).conj()
     total = np.full(shape, counts.sum() * width / prime)
     for w in range(1, prime // 2 + 1):
         place = [np.arange(prime) * w % prime] * digits
-        part = fftn(table[:, w].reshape(shape))[np.ix_(*place)] * near[w]
+        part = scipy.fft.fftn(table[:, w].reshape(shape))[np.ix_(*place)] * near[w]
         total += part.real * ((1 if 2 * w == prime else 2) / prime)
     return np.asarray(np.rint(total).astype(np.int64).reshape(-1))

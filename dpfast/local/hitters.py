@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
@@ -299,7 +299,7 @@ def _frequent(
     collisions share their frequency evenly.
     """
     estimates = oracle.estimate(total, keys)
-    threshold = float(-ndtri(min(0.5, strays / max(keys.size, 1)))) * oracle.standard_error(total.n)
+    threshold = float(-scipy.special.ndtri(min(0.5, strays / max(keys.size, 1)))) * oracle.standard_error(total.n)
     largest = np.argsort(-estimates, kind="stable")[:_KEPT]
     found = keys[largest[estimates[largest] > threshold]]
     solved = np.linalg.lstsq(oracle.collisions(found), estimates[largest[: found.size]], rcond=_SINGULAR)[0]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks
 from dpfast._tabular import Described
@@ -175,7 +175,7 @@ class Randomizer(LocalMechanism, ABC):
         """
         n = _checks.whole("n", n, least=1)
         tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
-        return float(-ndtri(tail) * math.sqrt(self.worst_variance / n))
+        return float(-scipy.special.ndtri(tail) * math.sqrt(self.worst_variance / n))
 
     @property
     def worst_variance(self) -> float:

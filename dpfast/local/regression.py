@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, expit, ndtri, pdtr
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
@@ -441,7 +441,7 @@ class GradientDescent(LocalMechanism):
 
         `confidence` is in (0, 1). The interval is as good as the assumptions.
         """
-        quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
         return np.asarray(quantile * self.standard_errors(n, design, coefficients, deviation=deviation))
 
     def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -559,12 +559,12 @@ def _moments(
     """The mean slope in t of the clipped residual and its mean square, for each predictor, under the model."""
     if model == "linear":
         k = clip / deviation if 40 * deviation > clip else math.inf
-        inside = erf(k / math.sqrt(2))
+        inside = scipy.special.erf(k / math.sqrt(2))
         edge = 0.0 if k == math.inf else 2 * k * math.exp(-k * k / 2) / math.sqrt(2 * math.pi)
         outside = 0.0 if k == math.inf else k * k * (1 - inside)
         return np.full(t.shape, inside), np.full(t.shape, deviation**2 * (inside - edge + outside))
     if model == "logistic":
-        p = expit(t)
+        p = scipy.special.expit(t)
         slope = p * (1 - p) * ((1 - p) * (p < clip) + p * (1 - p < clip)) if clip < 1 else p * (1 - p)
         return slope, (1 - p) * np.minimum(p, clip) ** 2 + p * np.minimum(1 - p, clip) ** 2
     mean = np.exp(np.minimum(t, 700.0))
@@ -572,7 +572,10 @@ def _moments(
 
     def share(shift: int) -> NDArray[np.float64]:
         """P(lowest - shift < Y <= highest - shift), Y Poisson."""
-        ends = [np.where(end < shift, 0.0, pdtr(np.maximum(end - shift, 0.0), mean)) for end in (highest, lowest)]
+        ends = [
+            np.where(end < shift, 0.0, scipy.special.pdtr(np.maximum(end - shift, 0.0), mean))
+            for end in (highest, lowest)
+        ]
         return np.asarray(ends[0] - ends[1])
 
     inside, once, twice = share(0), mean * share(1), mean**2 * share(2)

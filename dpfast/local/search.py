@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _samplers
@@ -346,7 +346,7 @@ class QuantileSearch(ThresholdProtocol):
             n = 10,000, epsilon = 1, the root mean squared error of medians was 1.09 to 1.15 times that of all n people.
         """
         n, f = _checks.whole("n", n, least=1), _checks.positive("density", density)
-        quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
         searched = min(self.users(f), n // 2 if self.most is None else self.most)
         r = self._share(self.q)
         return quantile * self.coin.gain * math.sqrt(r * (1 - r) / max(n - searched, 1)) / f

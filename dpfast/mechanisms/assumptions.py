@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, ndtr, ndtri
 
 from dpfast.grid import FloatGrid, Grid, Points
 from dpfast.laws import IntegerNoise, ScalarLaw
@@ -215,7 +215,7 @@ class ImaginedRanks:
             self.spans.append((first, last))
         at, columns, previous = np.zeros(len(cube)), [], 0
         for rank, levels in zip(self._ranks, cube.T, strict=True):
-            at = at + (1 - at) * betaincinv(rank - previous, n + 1 - rank, levels)
+            at = at + (1 - at) * scipy.special.betaincinv(rank - previous, n + 1 - rank, levels)
             columns.append(at)
             previous = rank
         self._at = np.stack(columns, axis=1)
@@ -250,7 +250,7 @@ def summaries(statistic: Any, assumed: Assumed, grid: Points, n: int, levels: in
     imagined = ImaginedRanks(n, different, reach, cube[:, :-1])
     codes_of_nodes = _codes(assumed.nodes[0], grid)
     first, second = assumed.integral(codes_of_nodes), assumed.integral(codes_of_nodes**2)
-    for (u, x), z in zip(_points(imagined, assumed), ndtri(cube[:, -1]).tolist(), strict=True):
+    for (u, x), z in zip(_points(imagined, assumed), scipy.special.ndtri(cube[:, -1]).tolist(), strict=True):
         codes = grid.encode(x)
         pieces = dict(zip(imagined.spans, _cut(codes, imagined.spans), strict=True))
         windows = tuple(_padded(pieces, rank, reach, n, grid.size - 1) for rank in ranks)
@@ -313,7 +313,7 @@ def code_moments(assumed: Assumed, grid: Grid) -> tuple[float, float, float]:
 
 def normal_points() -> NDArray[np.float64]:
     """`SAMPLES` standard normal quantiles, at evenly spaced levels."""
-    return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
+    return np.asarray(scipy.special.ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
 def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
@@ -379,7 +379,7 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
     places = np.append(0.0, unit * (starts + (width - 1) / 2))
 
     def reached(t: float) -> bool:
-        inside = ndtr((t - places) / deviation) - ndtr((-t - places) / deviation)
+        inside = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
         return bool(np.sum(masses * inside) >= confidence)
 
     low, high = 0.0, 10 * deviation + float(places[-1])

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._types import Exact, Records
@@ -294,7 +294,7 @@ class _PrivatelyBounded(StatisticMechanism):
         bias, noise, deviation = self._imagined(n, assumed, SAMPLES, 1)
         cube = sobol(2)
         laplace = np.copysign(np.log1p(-np.abs(2 * cube[:, 1] - 1)), 0.5 - cube[:, 1])
-        draws = bias[:, None] + deviation[:, None] * ndtri(cube[:, 0]) + noise[:, None] * laplace
+        draws = bias[:, None] + deviation[:, None] * scipy.special.ndtri(cube[:, 0]) + noise[:, None] * laplace
         return float(np.quantile(np.abs(draws), confidence, method="inverted_cdf"))
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:

@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks
 from dpfast.grid import Grid
@@ -73,9 +73,9 @@ class _Shape:
         return self.center
 
 
-_LOGNORMAL = Assumed(_Shape(lambda u: np.exp(0.6 * ndtri(u)), math.exp(0.18)))
+_LOGNORMAL = Assumed(_Shape(lambda u: np.exp(0.6 * scipy.special.ndtri(u)), math.exp(0.18)))
 _HEAVY = Assumed(_Shape(lambda u: (2 * u - 1) / np.sqrt(2 * u * (1 - u))))
-_NORMAL = Assumed(_Shape(ndtri))
+_NORMAL = Assumed(_Shape(lambda u: np.asarray(scipy.special.ndtri(u))))
 
 
 def references(grid: Grid) -> tuple[Reference, ...]:

@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
 
 from dpfast import _checks, _containers
 from dpfast._types import Records
@@ -249,7 +249,9 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
     cells = np.arange(start, stop + 1, width)
     first = np.append(cells, stop + 1).astype(np.float64)
     inner = np.clip(first, 1.0, n)
-    below = np.where(first > n, 1.0, np.where(first < 1, 0.0, betainc(n + 1 - inner, inner, 1 - p)))  # P(B < first)
+    below = np.where(
+        first > n, 1.0, np.where(first < 1, 0.0, scipy.special.betainc(n + 1 - inner, inner, 1 - p))
+    )  # P(B < first)
     masses, least = np.diff(below), float(below[0])
 
     def wrong(k: int) -> float:
@@ -383,7 +385,7 @@ class _MeanInterval(_Interval):
         width = grid.upper - grid.lower
         spread = min(variance * n / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
         wrong = 1 - self.confidence
-        skew = width * math.log(1 / wrong) / (n * -float(ndtri(wrong / 2)))
+        skew = width * math.log(1 / wrong) / (n * -float(scipy.special.ndtri(wrong / 2)))
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
         reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
         low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks, _containers, _plotting
 from dpfast._tabular import Tabular, html_table
@@ -192,7 +192,7 @@ def _shown(value: Any) -> str:
 
 def _quantile(confidence: float) -> float:
     """The two-sided normal quantile."""
-    return float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
+    return float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
 
 
 def _around(estimate: Any, error: Any, confidence: float) -> Values:

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from dpfast.regression.models import Logistic
 from dpfast.regression.populations import NormalRows
@@ -92,8 +92,8 @@ class Matching:
         errors = np.kron(np.ones((len(away), len(away))), common) + np.diag(np.repeat(variances, p))
         errors += np.kron((away * self._squares) @ away.T, np.diag(self._squares)) + _swapped(scaled, p)
         errors += _JITTER * np.trace(errors) * np.eye(len(errors))
-        factor = cho_factor(errors, lower=True, check_finite=False)
-        lines = cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
+        factor = scipy.linalg.cho_factor(errors, lower=True, check_finite=False)
+        lines = scipy.linalg.cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
         noise = -lines.T @ (away * self._squares)  # E, as far as the gradients show it
         design = np.concatenate(
             [
@@ -101,7 +101,7 @@ class Matching:
                 for part, c in zip(curvatures, mean_curvatures, strict=True)
             ]
         )
-        weighted = cho_solve(factor, design, check_finite=False)
+        weighted = scipy.linalg.cho_solve(factor, design, check_finite=False)
         information = design.T @ weighted
         vector = weighted.T @ short + information @ (truth - self._start)
         return information, vector, _CLIP_DOUBT * weighted.T @ np.tile(at_truth.mean, len(away))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 
 from dpfast import _checks
 from dpfast.regression.fit import Fit
@@ -27,7 +27,7 @@ class LogisticFit(Fit):
 
     def probability(self, X: ArrayLike) -> Values:
         """The probability of a positive label, for rows of shape (m, d): an ndarray of shape (m,)."""
-        return np.asarray(expit(self.linear_predictor(X)))
+        return np.asarray(scipy.special.expit(self.linear_predictor(X)))
 
     def predict(self, X: ArrayLike) -> Values:
         """The more probable label, 0.0 or 1.0, for rows of shape (m, d): an ndarray of shape (m,)."""
@@ -49,7 +49,7 @@ class MultinomialFit(Fit):
 
     def probability(self, X: ArrayLike) -> Values:
         """The probabilities of the classes, softmax, for rows of shape (m, d): an ndarray of shape (m, K)."""
-        return np.asarray(softmax(self._predictor(X), axis=1))
+        return np.asarray(scipy.special.softmax(self._predictor(X), axis=1))
 
     def predict(self, X: ArrayLike) -> Values:
         """The most probable class, 0.0 to K - 1, for rows of shape (m, d): an ndarray of shape (m,); 0 for a NaN."""
@@ -142,11 +142,11 @@ class Logistic(OnePredictor):
         return min(1.6 / (mean * (1 - mean)), 12.0)
 
     def curvature(self, t: Values) -> Values:
-        probability = expit(t)
+        probability = scipy.special.expit(t)
         return np.asarray(probability * (1 - probability))
 
     def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
-        chance, probability = expit(truth), expit(t)
+        chance, probability = scipy.special.expit(truth), scipy.special.expit(t)
         return [(chance, probability - 1), (1 - chance, probability)]
 
 

@@ -7,8 +7,8 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from dpfast.regression.models import Multinomial, OnePredictor
 
@@ -139,7 +139,7 @@ class SampledRows:
     def chances(self, theta: Values) -> Values:
         """The probability of each class for each row, of shape (rows, classes)."""
         free = theta.reshape(self.basis.shape[1], -1)
-        return np.asarray(softmax(self.rows @ free.T @ self.basis.T, axis=1))
+        return np.asarray(scipy.special.softmax(self.rows @ free.T @ self.basis.T, axis=1))
 
 
 class SampledGradient:

@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
@@ -416,7 +416,7 @@ def _half_width(sampling: float, noise: float) -> float:
     widths = np.maximum(1 + t[::6] / _LEAST_RADIUS, 0.0)[:, np.newaxis]
 
     def excess(width: float) -> float:
-        beyond = 2 * ndtr((t * noise - width * widths) / sampling) @ weights
+        beyond = 2 * scipy.special.ndtr((t * noise - width * widths) / sampling) @ weights
         return float(weights[::6] @ beyond / weights[::6].sum()) - 0.05
 
     return float(brentq(excess, 0.0, 10 * (sampling + noise)))

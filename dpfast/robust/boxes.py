@@ -120,11 +120,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         volumes, *others = each(read, shares(d, threads), threads)
         for other in others:
             volumes.merge(other)
-        level = np.empty(1, np.int64)
-        volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
-        lower, upper = self._box(records, levels, int(level[0]), kept)
-        codes = np.empty((1, d), np.int64)
-        _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
+        level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
+        with source.lock:  # until the end: a release takes its words in one piece
+            volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
+            lower, upper = self._box(records, levels, int(level[0]), kept)
+            _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
         return self._decode(n, codes[0])
 
     def law_of(self, summaries: list[Summary]) -> Boxes:

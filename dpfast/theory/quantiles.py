@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr
 
 from dpfast import _checks
 from dpfast._least import least
@@ -165,9 +165,13 @@ def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float
     """``P(|deviation Z + scale L| > t)``, Z standard normal and L standard Laplace, without overflow."""
     u, c = t / deviation, deviation / scale
     bell = math.exp(-u * u / 2) / 2
-    inner = bell * float(erfcx((c - u) / math.sqrt(2))) if u < c else math.exp(c * (c / 2 - u)) * float(ndtr(u - c))
-    outer = bell * float(erfcx((c + u) / math.sqrt(2)))
-    return 2 * float(ndtr(-u)) + inner - outer
+    inner = (
+        bell * float(scipy.special.erfcx((c - u) / math.sqrt(2)))
+        if u < c
+        else math.exp(c * (c / 2 - u)) * float(scipy.special.ndtr(u - c))
+    )
+    outer = bell * float(scipy.special.erfcx((c + u) / math.sqrt(2)))
+    return 2 * float(scipy.special.ndtr(-u)) + inner - outer
 
 
 def normal_plus_box_error(deviation: float, scale: float, dimension: int, confidence: float) -> float:
@@ -193,6 +197,6 @@ def _normal_plus_uniform_tail(t: float, deviation: float, reach: NDArray[np.floa
     """``P(|deviation Z + U| > t)``, Z standard normal and U uniform up to `reach` on both sides."""
 
     def excess(z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * ndtr(-z))
+        return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * scipy.special.ndtr(-z))
 
     return np.asarray(deviation / reach * (excess((t - reach) / deviation) - excess((t + reach) / deviation)))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtri
 
 from dpfast import _checks
 from dpfast._least import least
@@ -67,7 +67,7 @@ def robust_sample_size(
     >>> import numpy as np
     >>> from scipy.special import ndtri
     >>> from dpfast.theory import robust_sample_size
-    >>> median = lambda eta: np.where(eta < 0.4, ndtri(np.minimum(0.55 + eta, 0.96)), 1000.0)
+    >>> median = lambda eta: np.where(eta < 0.4, scipy.special.ndtri(np.minimum(0.55 + eta, 0.96)), 1000.0)
     >>> robust_sample_size(median, 0.1, dimension=5, epsilon=1.0)
     236
     """
@@ -80,7 +80,7 @@ def robust_sample_size(
     def suffices(n: int) -> bool:
         t = np.arange(math.ceil(eta0 * n), n + 1)
         growth = np.log(2 * np.asarray(error(t / n), dtype=np.float64) / at_eta0)
-        return float(logsumexp(d * growth - epsilon / 2 * t)) <= log_risk
+        return float(scipy.special.logsumexp(d * growth - epsilon / 2 * t)) <= log_risk
 
     return _least(suffices)
 
@@ -157,7 +157,7 @@ def gaussian_mean_error(
     levels = (n + 1) // 2
     t = np.arange(levels + 1)  # the last one is the unbounded level
     place = math.sqrt(math.log(2 * d / risk) / (2 * n)) + bad
-    reach = ndtri(np.minimum(0.5 + (t + 1) / n + place, 1.0))
+    reach = scipy.special.ndtri(np.minimum(0.5 + (t + 1) / n + place, 1.0))
     log_odds = math.log(2 * d * levels / risk)
     narrow = np.sqrt(np.maximum(2 * t - 2 * bad * n, 0) + log_odds / 6) - math.sqrt(log_odds / 2)
     wide = np.sqrt(2 * t + 2 * bad * n + log_odds / 2) + math.sqrt(log_odds / 2)
@@ -213,7 +213,7 @@ def gaussian_mean_sample_size(
     True
     """
     alpha = _checks.between("error", error, 0, width)
-    if alpha <= ndtri(min(0.5 + (contamination if step else 2 * contamination), 1.0)) + step:
+    if alpha <= scipy.special.ndtri(min(0.5 + (contamination if step else 2 * contamination), 1.0)) + step:
         raise ValueError(f"error must be larger than the error caused by contamination and step, not {error!r}")
     return _least(
         lambda n: (

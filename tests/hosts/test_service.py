@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +35,8 @@ X = np.random.default_rng(0).normal(50, 10, 2000)
 class Running:
     """A service in a thread of this process."""
 
-    def __init__(self, ledger):
-        app = service.application(X, grid=dpf.Grid(0, 100), ledger=ledger)
+    def __init__(self, ledger, x=X, time=None):
+        app = service.application(x, grid=dpf.Grid(0, 100), ledger=ledger, time=time)
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
         self.thread = threading.Thread(target=self.server.run)
 
@@ -182,6 +183,45 @@ def test_broken_connections_are_not_logged(caplog, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
+AT = dpf.timing.AnswerTime("1", stability="1e-6", epsilon="1/500", delta="1e-9", overrun="1e-9")
+
+
+def test_padded_answers_are_charged_with_their_time():
+    ledger = dpf.Ledger(1, "1e-6")
+    with Running(ledger, time=AT) as port:
+        assert asked(port, "/median", {"epsilon": 0.002}) == (
+            400,
+            {"error": "epsilon must be above 1/500, the cost of the time of an answer"},
+        )
+        answers = [asked(port, "/median", {"epsilon": 0.6}) for _ in range(2)]
+        assert asked(port, "/budget")[1]["releases"] == 1
+    assert [status for status, _ in answers] == [200, 403]
+    mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 100), epsilon=Fraction(299, 500))
+    assert answers[0][1]["privacy"] == str(AT.privacy(mechanism.privacy))
+    assert [charge.profile.privacy for charge in ledger.charges] == [AT.privacy(mechanism.privacy)]
+    assert 0 < ledger.spent.delta < 1e-8
+
+
+def test_an_answer_that_is_not_ready_is_withheld_and_charged():
+    ready = threading.Event()
+
+    class Slow:
+        """Records that are not read before the answer is due."""
+
+        def __array__(self, dtype=None, copy=None):
+            ready.wait()
+            return X
+
+    ledger = dpf.Ledger(1, "1e-6")
+    with Running(ledger, x=Slow(), time=AT) as port:
+        status, answer = asked(port, "/median", {"epsilon": 0.4})
+        ready.set()
+        assert asked(port, "/median", {"epsilon": 0.4})[0] == 200  # records that are ready
+    assert status == 503
+    assert answer == {"error": "the answer was not ready at its public time; it is withheld, and its budget is spent"}
+    assert len(ledger.charges) == 2
+
+
 def test_decimals_add_up():
     ledger = dpf.Ledger(1.0)
     with Running(ledger) as port:
@@ -211,7 +251,7 @@ def test_two_processes_share_a_ledger(tmp_path):
         free.bind(("127.0.0.1", 0))
         other = free.getsockname()[1]
     command = [sys.executable, str(FILE), str(tmp_path / "x.csv"), "--column", "pay", "--bounds", "0", "100"]
-    command += ["--epsilon", "1", "--ledger", str(path), "--port", str(other)]
+    command += ["--epsilon", "1", "--delta", "0", "--at-once", "--ledger", str(path), "--port", str(other)]
     environment = os.environ | {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
     process = subprocess.Popen(command, env=environment)
     try:

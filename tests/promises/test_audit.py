@@ -10,7 +10,7 @@ from numpy.random import PCG64, Generator
 from scipy.stats import binom, binomtest
 
 import dpfast
-from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, audit
+from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, _events, audit
 from dpfast.laws import NestedIntervals, ScalarLaw
 from dpfast.statistics import Mean, Median, Quantile, Sum, Variance
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
@@ -391,7 +391,7 @@ class TestDistinguish:
         upper = binomtest(theirs, 100).proportion_ci(confidence, "exact").high
         for delta in (0.0, 0.1):
             expected = math.log((lower - delta) / upper) if lower > delta else -math.inf
-            got = float(audit._log_ratio_down(mine, theirs, 100, delta, confidence))
+            got = float(_events.log_ratio_down(mine, theirs, 100, delta, confidence))
             assert got == pytest.approx(expected, abs=1e-9)
 
     def test_is_near_the_truth(self):
@@ -430,10 +430,77 @@ class TestDistinguish:
         mechanism.privacy = Privacy(1.0, 0.06)
         assert audit.distinguish(mechanism, [0], [1], trials=20_000, rng=PCG64(1)) == 0
 
-    @pytest.mark.parametrize("options", [{"trials": 3}, {"trials": 2.5}, {"confidence": 1}, {"confidence": 0}])
+    @pytest.mark.parametrize(
+        "options", [{"trials": 3}, {"trials": 2.5}, {"confidence": 1}, {"confidence": 0}, {"events": "all"}]
+    )
     def test_bad_arguments(self, options):
         with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
             audit.distinguish(RandomisedResponse(1.0), [0], [1], **{"trials": 100, **options})
+
+
+class Several:
+    """Several numbers of x[0] and of noise, claimed epsilon 1 for records 0 and 1."""
+
+    def __init__(self, numbers):
+        self._numbers, self.privacy = numbers, Privacy(1.0)
+
+    def release(self, x, size, rng):
+        return np.stack(self._numbers(x[0], Generator(rng), size), axis=1)
+
+
+def discrete_laplace(rng, scale, size):
+    return (rng.geometric(-math.expm1(-1 / scale), size) - rng.geometric(-math.expm1(-1 / scale), size)).astype(float)
+
+
+class TestLearnedEvents:
+    """Events on all numbers of a release together, learned from draws that the bound does not use."""
+
+    @staticmethod
+    def bound(mechanism, events="learned", x=0.0, y=1.0, trials=100_000):
+        return audit.distinguish(mechanism, [x], [y], trials=trials, confidence=1 - ALPHA, events=events, rng=PCG64(1))
+
+    def test_a_budget_that_is_spent_twice(self):
+        """No single number shows more than epsilon; half of it for each of the two is right."""
+        twice = Several(lambda x, rng, size: [x + discrete_laplace(rng, 1.0, size) for _ in range(2)])
+        shared = Several(lambda x, rng, size: [x + discrete_laplace(rng, 2.0, size) for _ in range(2)])
+        assert self.bound(twice, "listed") <= 1
+        assert self.bound(twice) > 1.5
+        assert 0.7 < self.bound(shared) <= 1
+
+    def test_noise_that_is_used_twice(self):
+        def numbers(x, rng, size):
+            noise = discrete_laplace(rng, 10.0, size)
+            return [noise, x + noise]
+
+        assert self.bound(Several(numbers), "listed") <= 1
+        assert self.bound(Several(numbers)) > 5
+
+    def test_a_parity_of_two_bits(self):
+        def numbers(x, rng, size):
+            bit = rng.integers(0, 2, size)
+            return [bit.astype(float), np.zeros(size), (bit ^ int(x)).astype(float)]
+
+        assert self.bound(Several(numbers), "listed") <= 1
+        assert self.bound(Several(numbers)) > 5
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -0.0])
+    def test_values_without_an_order(self, value):
+        same = Several(lambda x, rng, size: [np.full(size, value), rng.random(size), np.full(size, math.nan)])
+        differs = Several(lambda x, rng, size: [np.full(size, value if x else 1.0), rng.random(size)])
+        assert self.bound(same) == 0
+        assert self.bound(differs) > 5
+
+    def test_is_a_lower_bound(self):
+        """At confidence 0.5, the learned score does not raise the share of bounds above the truth."""
+        shared = Several(lambda x, rng, size: [x + discrete_laplace(rng, 2.0, size) for _ in range(2)])
+        bounds = [
+            audit.distinguish(shared, [0], [1], trials=1000, confidence=0.5, events="learned", rng=PCG64(seed))
+            for seed in range(60)
+        ]
+        assert sum(bound > 1 for bound in bounds) <= binom.isf(ALPHA, 60, 0.5)
+
+    def test_four_trials(self):
+        assert self.bound(RandomisedResponse(1.0), trials=4, y=1) == 0
 
 
 class TestPowerBound:

@@ -7,6 +7,7 @@ import select as waiting
 import sys
 import sysconfig
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Mean, Median, TrimmedMean
+from tests.central import central, name, outcome, plain, shaped
 from tests.threads import in_threads
 
 X = np.random.default_rng(0).normal(50, 10, 999)
@@ -67,6 +69,57 @@ def test_block_counts_in_threads(monkeypatch):
     expected = [dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0).block_count(n) for n in sizes]
     shared = dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0)
     assert in_threads(lambda i: [shared.block_count(n) for n in sizes]) == [expected] * THREADS
+
+
+def forget():
+    """Empty all caches of functions."""
+    for path, module in list(sys.modules.items()):
+        if path.partition(".")[0] == "dpfast":
+            for value in vars(module).values():
+                getattr(value, "cache_clear", lambda: None)()
+
+
+def listed(release, *args, **options):
+    return np.asarray(plain(outcome(release, *args, **options))).tolist()
+
+
+@pytest.mark.parametrize("mechanism", list(central(GRID, epsilon=2.0)), ids=name)
+class TestFirstUse:
+    """Threads that share an object and all of its caches, which are empty, release what one thread alone releases."""
+
+    def test_mechanism(self, mechanism):
+        records = shaped(mechanism, X[:60])
+        expected = [listed(mechanism, records, rng=PCG64(i)) for i in range(THREADS)]
+        shared = pickle.loads(pickle.dumps(mechanism))
+        forget()
+        assert in_threads(lambda i: listed(shared, records, rng=PCG64(i))) == expected
+
+    def test_law(self, mechanism):
+        records = shaped(mechanism, X[:60])
+        if isinstance(shared := outcome(mechanism.law, records), str):
+            return  # a message about the number of records
+        expected = [listed(mechanism.law(records).sample, 3, rng=PCG64(i)) for i in range(THREADS)]
+        forget()
+        assert in_threads(lambda i: listed(shared.sample, 3, rng=PCG64(i))) == expected
+
+
+def test_vectors_by_one_generator(monkeypatch):
+    """A point of nested boxes takes the word of its level and those of its coordinates in one piece, too."""
+    rows, boxes = X[:990].reshape(-1, 3), dpf.NestedBoxes(Median(), grid=GRID, epsilon=0.01)
+    law, box = boxes.law(rows), dpf.NestedBoxes._box
+
+    def slowly(*arguments):
+        time.sleep(0.0005)  # other threads run between the two draws
+        return box(*arguments)
+
+    monkeypatch.setattr(dpf.NestedBoxes, "_box", slowly)
+    for seed in range(20):
+        for release in (law.sample, lambda rng: boxes(rows, rng=rng)):
+            calls = CALLS if release == law.sample else 2
+            shared, alone = Generator(PCG64(seed)), Generator(PCG64(seed))
+            parts = in_threads(lambda i, f=release, rng=shared, k=calls: [f(rng=rng).tobytes() for _ in range(k)])
+            expected = [release(rng=alone).tobytes() for _ in range(THREADS * calls)]
+            assert sorted(released for part in parts for released in part) == sorted(expected)
 
 
 def test_arrays_and_selections_in_threads():

@@ -1,15 +1,20 @@
 """The modules that an import of the library loads, and an import from sources that are not compiled."""
 
+import ast
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import dpfast
 
 SLOW = {
     "scipy.stats",
     "scipy.optimize",
+    "scipy.special",
     "dask",
     "distributed",
     "opendp",
@@ -22,11 +27,55 @@ SLOW = {
 }
 
 
-def test_slow_imports_are_deferred():
-    program = "import sys, dpfast; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert "dpfast" in loaded
-    assert not SLOW.intersection(loaded)
+def modules_after(program):
+    command = [sys.executable, "-c", f"import sys, dpfast; {program}; print(*sys.modules)"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize(
+    "program", ["dpfast.median([1.0, 2.0, 3.0], epsilon=1.0, bounds=(0, 8))", "dpfast.noise.laplace(1.0)"]
+)
+def test_a_first_call_imports_what_it_needs(program):
+    loaded = modules_after(program)
+    assert "dpfast._kernels._samplers" in loaded
+    assert not loaded & SLOW
+    assert not loaded & {"dpfast.audit", "dpfast.densities", "dpfast.families", "dpfast.local", "dpfast.regression"}
+
+
+def test_the_import_itself_loads_nothing_else():
+    assert {name for name in modules_after("None") if name.startswith("dpfast")} == {"dpfast", "dpfast._kernels"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_that_use_different_names_first(seed):
+    """Python detects circles of waiting threads, and gives one of them a module that is not complete."""
+    program = f"""
+import random, sys
+from tests.threads import in_threads
+sys.setswitchinterval(1e-5)
+names = random.Random({seed}).sample(dpfast.__all__, 24)
+in_threads(lambda i: getattr(dpfast, names[i]), 24)
+"""
+    assert "dpfast.errors" in modules_after(f"exec({program!r})")
+
+
+def test_type_checkers_see_the_public_names():
+    stub = ast.parse(Path(dpfast.__file__).with_suffix(".pyi").read_text())
+    module_of = {
+        alias.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    [listed] = [ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign)]
+    assert sorted(listed) == sorted(module_of) == dpfast.__all__
+    for name, module in module_of.items():
+        value = import_module(f"dpfast.{name}") if module == "dpfast" else getattr(import_module(module), name)
+        assert getattr(dpfast, name) is value
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="module 'dpfast' has no attribute 'medain'"):
+        dpfast.medain  # noqa: B018
+    assert not hasattr(dpfast, "__wrapped__")
+    assert not hasattr(dpfast, "__main__")
 
 
 def test_sources_that_are_not_compiled(tmp_path):

@@ -14,6 +14,7 @@ from dpfast.laws import DepthLaw, depth
 from dpfast.robust import TukeyDepth
 from tests.reference import depth as reference
 from tests.statistical import chi_square_rejects
+from tests.threads import in_threads
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
@@ -110,6 +111,23 @@ class TestPolytopes:
             assert found == sorted(expected, key=lambda p: (p[2], p[0], p[1]))
             with pytest.raises(ValueError, match="an index beyond the points"):
                 polytopes.point(limits, len(expected), point)
+
+    def test_calls_of_several_threads_at_once(self):
+        """Each takes long enough to overlap with the others, and has limits of its own."""
+        extra = np.column_stack([default_rng(5).integers(-5, 6, (60, 3)), np.full(60, 900)])
+        lines, limits, above, below = ordered([(0, 1, 0, 200), (0, -1, 0, 200), *map(tuple, extra.tolist())])
+        polytopes = _depth.Polytopes(lines, above, below, (200, 200))
+
+        def job(i):
+            counts, points = np.empty(20, np.int64), np.empty((20, 3), np.int64)
+            polytopes.counts(np.tile(limits + 20 * i, (20, 1)), counts)
+            for point in points:
+                polytopes.point(limits + 20 * i, int(counts[0]) - 1, point)
+            return counts.tolist(), points.tolist()
+
+        expected = [job(i) for i in range(8)]
+        assert len({counts[0] for counts, _ in expected}) == 8
+        assert in_threads(job) == expected
 
     @pytest.mark.parametrize(("bits", "reach"), [(30, 58), (45, 56)])
     def test_of_long_integers(self, bits, reach):

@@ -70,6 +70,13 @@ def test_weibull_agrees_with_bisection_in_forty_digits(shape, scale):
     assert_array_equal(counts, np.diff(offsets))
 
 
+@pytest.mark.parametrize("n", [5, 9])
+def test_the_scale_of_weibull_may_be_below_the_greatest_record_by_more_than_the_range_of_doubles(n):
+    x = np.append(np.full(n - 1, 1e-307), 1.5e308)
+    out, _ = run(_fits.weibull, x, offsets=[0, n], columns=2)
+    assert_allclose(out[0], reference.weibull(x), rtol=1e-6)
+
+
 def test_laplace_is_the_median_and_the_mean_deviation_from_it():
     x, offsets = np.random.default_rng(2).laplace(3.0, 2.0, 3000), [0, 1, 3, 20, 41, 700, 3000]
     out, _ = run(_fits.laplace, x, offsets=offsets, columns=2)

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ import pytest
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
 from dpfast.local import Randomizer
-from dpfast.spending import known
+from dpfast.spending import Ticket, known
 from tests.releases import GRID, MEAN, MEDIAN, B, X, in_thread
+from tests.threads import in_threads
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.host
@@ -218,6 +220,22 @@ class TestContexts:
         for copied in pickle.loads(pickled):
             with pytest.raises(BudgetError, match="cannot be charged from here"):
                 copied(Untouchable())
+
+    def test_threads_find_one_budget(self, monkeypatch):
+        """Of copies that came from another process and are first used in several threads at once."""
+
+        class Slow(dict):
+            def __getitem__(self, key):  # the search in `setdefault`, which finds nothing in several threads
+                try:
+                    return super().__getitem__(key)
+                except KeyError:
+                    time.sleep(0.01)
+                    raise
+
+        monkeypatch.setattr(known, "data", Slow(known.data))
+        tickets = [Ticket("of another process", (Ledger, (1.0,))) for _ in range(8)]
+        budgets = in_threads(lambda i: tickets[i].budget())
+        assert all(budget is budgets[0] for budget in budgets)
 
     def test_many_threads_neither_lose_nor_double_a_charge(self):
         ledger, refused = Ledger(100.0), []

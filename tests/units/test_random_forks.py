@@ -94,6 +94,35 @@ LOCK_IS_FREE = """
     disjoint(child, source.random_raw(100))
 """
 
+THREADS_OF_A_CHILD = """
+    source = SecureBitGenerator()
+    source.random_raw(10)
+
+    def start(work, count):
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def refused():  # the thread that forked holds the lock, and did not use it since
+        taken = []
+        start(lambda i: taken.append(source.lock.acquire(timeout=0.1)), 3)
+        assert taken == [False] * 3
+        return source.random_raw(10)
+
+    with source.lock:
+        child = in_child(refused)
+    disjoint(child, source.random_raw(10))
+
+    def together():  # the first acquisitions after the fork
+        words, barrier = [], threading.Barrier(8)
+        start(lambda i: (barrier.wait(), words.append([source.random_raw() for _ in range(100)])), 8)
+        return np.array(words, np.uint64).reshape(-1)
+
+    disjoint(in_child(together), together())
+"""
+
 CHILD_WITHOUT_ENTROPY = """
     source = SecureBitGenerator()
     source.random_raw(10)
@@ -157,8 +186,8 @@ def run(script, fork):
 @pytest.mark.parametrize("fork", FORK_CALLS.values(), ids=FORK_CALLS)
 @pytest.mark.parametrize(
     "script",
-    [WORDS_DIFFER, LOCK_IS_FREE, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
-    ids=["words differ", "lock is free", "child without entropy", "fork in a refill"],
+    [WORDS_DIFFER, LOCK_IS_FREE, THREADS_OF_A_CHILD, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
+    ids=["words differ", "lock is free", "threads of a child", "child without entropy", "fork in a refill"],
 )
 def test_fork(script, fork):
     run(script, fork)

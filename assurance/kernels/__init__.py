@@ -1,0 +1,1 @@
+"""Bounded model checking of the integer arithmetic of the kernels: `python -m assurance.kernels`."""

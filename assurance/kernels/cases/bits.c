@@ -1,0 +1,74 @@
+#include "prelude.h"
+#include "bits.h"
+
+/* Rows of d bits, d >= 1, in (d + 63) / 64 words: the mask of each word. */
+void check_inside(void)
+{
+    const ptrdiff_t d = any_between(1, (ptrdiff_t)1 << 62), words = dpfast_words_of(d), w = any_between(0, words - 1);
+    const uint64_t mask = dpfast_inside(d, w);
+    holds(mask != 0 && ((mask + 1) & mask) == 0);
+    holds(w == words - 1 || mask == UINT64_MAX);
+}
+
+/* Edges in any order: a class within 0..n, or -1. */
+void check_class(void)
+{
+    uint64_t digits[SIZE];
+    const ptrdiff_t n = any_between(0, SIZE);
+    const uint64_t word = any_uint64();
+    for (int i = 1; i < SIZE; i++)
+        requires(digits[i - 1] <= digits[i]);
+    const ptrdiff_t found = dpfast_class(word, digits + SIZE - n, n);
+    holds(-1 <= found && found <= n);
+    holds(found < 1 || digits[SIZE - n + found - 1] < word);
+    holds(found < 0 || found == n || digits[SIZE - n + found] > word);
+}
+
+/* A subset of 2 among 3 places, distinct, `taken` zero before and after, for the seeds of 8 bits. */
+void check_public_subset(void)
+{
+    uint64_t taken[1] = {0};
+    int64_t out[2];
+    const ptrdiff_t d = 3, k = 2;
+    dpfast_subset(any_byte(), d, k, taken, out);
+    holds(taken[0] == 0 && 0 <= out[0] && out[0] < d && (k < 2 || (0 <= out[1] && out[1] < d && out[1] != out[0])));
+}
+
+/* Eight rows added to counters of 8 bits: counters below 248 do not wrap, and each column counts its ones. */
+void check_add_rows(void)
+{
+    uint64_t rows[8], planes[DPFAST_PLANES][DPFAST_STRIP];
+    const int bit = (int)any_between(0, 63);
+    int before = 0, after = 0, ones = 0;
+    for (int l = 0; l < DPFAST_PLANES; l++)
+        before |= (int)(planes[l][0] >> bit & 1) << l;
+    requires(before <= DPFAST_MOST_ROWS - 8);
+    dpfast_add_rows(rows, 1, 1, planes);
+    for (int l = 0; l < DPFAST_PLANES; l++)
+        after |= (int)(planes[l][0] >> bit & 1) << l;
+    for (int i = 0; i < 8; i++)
+        ones += (int)(rows[i] >> bit & 1);
+    holds(after == before + ones);
+}
+
+/* Columns of rows that are `stride` words apart: a strip, and rows beyond a multiple of eight. */
+void check_count_columns(void)
+{
+    uint64_t rows[2 * SIZE];
+    int64_t counts[64] = {0};
+    dpfast_count_columns(rows, SIZE, 2, 1, counts);
+    int ones = 0;
+    for (int i = 0; i < SIZE; i++)
+        ones += (int)(rows[2 * i] >> 63);
+    holds(counts[63] == ones);
+}
+
+/* All codes of doubles are at most 2^48, whatever x: the conversion is a mask of bits. */
+void check_spread(void)
+{
+    int64_t counts[64] = {0};
+    const uint64_t word = any_uint64();
+    const int level = (int)any_between(0, DPFAST_PLANES - 1), b = (int)any_between(0, 63);
+    dpfast_spread(word, level, counts);
+    holds(counts[b] == (int64_t)(word >> b & 1) << level);
+}

@@ -1,0 +1,35 @@
+"""Records of blocks and rows: src/blocks.h, src/rows.h."""
+
+from assurance.kernels.case import cases
+
+CASES = cases(__file__)
+
+CASES.add(
+    "block_cells",
+    "blocks_add blocks_cell",
+    "all cells and values",
+    2,
+    (
+        "blocks.h",
+        "cell[1] = (uint64_t)(total >> 64);\n}\n\nstatic inline blocks_wide",
+        "cell[1] = (uint64_t)(total >> 63);\n}\n\nstatic inline blocks_wide",
+    ),
+)
+CASES.add(
+    "rows_add",
+    "rows_add",
+    "all values, sums of up to 2^62 records",
+    2,
+    ("rows.h", "sums->high[j] += (value >> 52) + (low >> 52);", "sums->high[j] += value >> 52;"),
+)
+CASES.add(
+    "rows_at_once",
+    "rows_at_once rows_room rows_in_group",
+    "1 to 2^40 columns",
+    2,
+    (
+        "rows.h",
+        "return rows > ROWS_BLOCK ? ROWS_BLOCK : rows < 1 ? 1 : rows;",
+        "return rows > ROWS_BLOCK ? ROWS_BLOCK : rows;",
+    ),
+)

@@ -1,0 +1,47 @@
+#include "prelude.h"
+#include "bounding.h"
+
+/* Codes -1..groups - 1, `groups` + 1 quotas of zeros (bounding.h): every record is counted, at most `limit` kept. */
+void check_thin(void)
+{
+    int64_t codes[SIZE];
+    uint8_t keep[SIZE];
+    uint64_t words[SIZE];
+    const int64_t groups = 2;
+    dpfast_quota quotas[3] = {{0, 0}, {0, 0}, {0, 0}};
+    const uint32_t limit = (uint32_t)any_between(0, SIZE);
+    bitgen_t source = source_of(1);
+    uint32_t marked = 0, kept = 0;
+    for (int i = 0; i < SIZE; i++) {
+        codes[i] = any_between(-1, groups - 1);
+        keep[i] = (uint8_t)(any_byte() & 1);
+        marked += codes[i] == 0 && keep[i];
+    }
+    dpfast_thin_quotas(codes, keep, SIZE, limit, quotas, groups);
+    dpfast_thin(&source, words, codes, keep, SIZE, quotas, groups);
+    for (int i = 0; i < SIZE; i++) {
+        holds(codes[i] >= 0 || !keep[i]);
+        kept += codes[i] == 0 && keep[i];
+    }
+    holds(kept == (marked < limit ? marked : limit));
+}
+
+/* Words of records by group, the first group thinned first. */
+void check_begin_group(void)
+{
+    int64_t codes[SIZE];
+    uint64_t words[SIZE];
+    uint8_t keep[SIZE];
+    for (int i = 0; i < SIZE; i++) {
+        codes[i] = any_between(0, 1);
+        keep[i] = 1;
+        requires(i == 0 || codes[i - 1] <= codes[i]);
+    }
+    dpfast_sorted sorted = {words, SIZE, NULL, 2, 0, {0, 0}};
+    dpfast_pack(codes, 0, 0, &sorted);
+    dpfast_begin_group(&sorted, keep, 1);
+    ptrdiff_t equal = 0;
+    for (int i = 0; i < SIZE; i++)
+        equal += codes[i] == codes[0];
+    holds(sorted.end == equal && sorted.quota.left == equal && sorted.quota.needed == 1);
+}

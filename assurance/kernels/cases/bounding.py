@@ -1,0 +1,30 @@
+"""Bounded contributions: src/bounding.h."""
+
+from assurance.kernels.case import cases
+
+CASES = cases(__file__)
+
+CASES.add(
+    "thin",
+    "dpfast_thin dpfast_thin_quotas dpfast_request_quota",
+    "2 records in 2 groups or in none",
+    4,
+    (
+        "bounding.h",
+        "dpfast_quota *quota = quotas + (codes[i] < 0 ? groups : codes[i]);",
+        "dpfast_quota *quota = quotas + codes[i];",
+    ),
+    size=2,
+)
+CASES.add(
+    "begin_group",
+    "dpfast_begin_group dpfast_pack",
+    "3 records in 2 groups",
+    5,
+    (
+        "bounding.h",
+        "i < sorted->n && ((words[i] ^ first) & ~last) == 0; i++) {",
+        "((words[i] ^ first) & ~last) == 0; i++) {",
+    ),
+    size=3,
+)

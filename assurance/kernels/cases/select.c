@@ -1,0 +1,64 @@
+#include "prelude.h"
+#include "grid.h"
+#include "select.h"
+
+/* The leading bits of a magnitude, the last set if a dropped bit was: monotone, no wrap. */
+void check_odd(void)
+{
+    const uint64_t a = any_uint64(), b = any_uint64();
+    requires(a <= b);
+    holds(dpfast_odd(a) <= dpfast_odd(b));
+    holds(a >> 53 || dpfast_odd(a) == a);
+    holds(dpfast_odd(a) >> 12 == a >> 12);
+}
+
+/* The floor of a key and its increment, 1 <= shift <= 64 (`select_set_grid`), against rounding in 128 bits. */
+static void round_up_by(uint64_t value, int shift)
+{
+    const __int128 rounded = (__int128)(value >> (shift - 1) >> 1) + select_round_up(value, shift);
+    holds(rounded == dpfast_round_shift((__int128)value, shift));
+}
+
+void check_round_up(void)
+{
+    const uint64_t value = any_uint64();
+    round_up_by(value, 1);
+    round_up_by(value, 2);
+    round_up_by(value, 63);
+    round_up_by(value, 64);
+}
+
+/* The place of a stratum's key: inside it, for strata of up to 2^32 records (n^(1/3) / 2 + 1 of `select_plan`). */
+void check_position(void)
+{
+    const ptrdiff_t width = any_between(1, SIZE), stratum = (ptrdiff_t)(any_uint64() >> 12);
+    const ptrdiff_t place = select_position(stratum, width, any_uint64()) - stratum * width;
+    holds(0 <= place && place < width);
+}
+
+/* The key image keeps the order of doubles without NaN and -0.0, and is undone. */
+void check_image(void)
+{
+    const double a = any_double(), b = any_double();
+    requires(a == a && b == b && dpfast_bits(a) != (uint64_t)1 << 63 && dpfast_bits(b) != (uint64_t)1 << 63);
+    holds((a < b) == (select_image(a) < select_image(b)));
+    holds(dpfast_bits(select_key_of_image(select_image(a))) == dpfast_bits(a));
+}
+
+/* The network sorts all numbers because it sorts those of zeros and ones (Knuth's principle). */
+void check_sort_run(void)
+{
+    double x[SELECT_RUN];
+    for (int i = 0; i < SELECT_RUN; i++)
+        x[i] = any_int() & 1 ? 1.0 : 0.0;
+    select_sort_run(x);
+    for (int i = 1; i < SELECT_RUN; i++)
+        holds(x[i - 1] <= x[i]);
+}
+
+/* Room for n keys in 2^k runs of one length of at most 8. */
+void check_sort_room(void)
+{
+    const ptrdiff_t n = any_between(1, SIZE), needed = select_sort_room(n);
+    holds(n <= needed && needed < n + (n + 3) / 4 && (needed <= SELECT_RUN || needed % 2 == 0));
+}

@@ -1,0 +1,59 @@
+"""Selection: src/select.h, src/odd.h and the integers of src/grid.h."""
+
+from assurance.kernels.case import cases
+
+CASES = cases(__file__)
+
+CASES.add(
+    "odd",
+    "dpfast_odd",
+    "all pairs of 64 bits",
+    2,
+    ("odd.h", "(magnitude - dropped) | (DPFAST_ODD_DROPPED + 1)", "magnitude + (DPFAST_ODD_DROPPED + 1)"),
+)
+CASES.add(
+    "round_up",
+    "select_round_up",
+    "all integers of 64 bits, shifts 1, 2, 63 and 64",
+    2,
+    (
+        "select.h",
+        "return (value & (half | (half - 1))) > half - odd;",
+        "return (value & (half | (half - 1))) >= half - odd;",
+    ),
+)
+CASES.add(
+    "position",
+    "select_position dpfast_mix",
+    "strata of up to 8 records, 2^52 strata",
+    2,
+    ("select.h", "(ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32)", "(ptrdiff_t)((h * (uint64_t)width) >> 32)"),
+    size=8,
+    deep=(2000, 2),
+)
+CASES.add(
+    "image",
+    "select_image select_key_of_image",
+    "all doubles",
+    2,
+    (
+        "select.h",
+        "return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;",
+        "return bits >> 63 ? bits : bits | UINT64_C(1) << 63;",
+    ),
+)
+CASES.add(
+    "sort_run",
+    "select_sort_run select_order",
+    "all orders of 8 keys",
+    9,
+    ("select.h", "select_order(x, 2, 4), select_order(x, 3, 5);", "select_order(x, 2, 4);"),
+)
+CASES.add(
+    "sort_room",
+    "select_sort_room",
+    "1 to 64 keys",
+    6,
+    ("select.h", "return (n + runs - 1) / runs * runs;", "return n / runs * runs;"),
+    size=64,
+)

@@ -1,0 +1,21 @@
+"""Streams: src/stream.h."""
+
+from assurance.kernels.case import cases
+
+CASES = cases(__file__)
+
+CASES.add(
+    "stream_add",
+    "stream_add",
+    "3 records in 2 cells",
+    5,
+    ("stream.h", "rest += cell != first;", "rest += 1;"),
+    size=3,
+)
+CASES.add(
+    "stream_cell",
+    "stream_cell",
+    "all codes, up to 2^10 tables of 2^20 cells",
+    2,
+    ("stream.h", "return (uint64_t)(mark - 2) << level->bits", "return (uint64_t)(mark - 1) << level->bits"),
+)

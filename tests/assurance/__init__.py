@@ -1,0 +1,1 @@
+"""Parts of assurance/ that do not need its tools, and the ties of its scripts to the sources that they describe."""
