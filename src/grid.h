@@ -24,18 +24,20 @@ static inline double dpfast_known(double x, double missing)
     return dpfast_double((dpfast_bits(x) & ~nan) | (dpfast_bits(missing) & nan));
 }
 
-/* The code of a double, as a double in [0, 2^52). Assumes a valid grid. */
+/* The code of a double, as a double in [0, 2^52), for vectorised loops: the compiler has masks for the choices there, and
+ * branches on the record elsewhere, where dpfast_encode has masks of its own. Assumes a valid grid. */
 static inline double dpfast_code(double x, double lower, double upper, double step, double missing, double first)
 {
     x = x == x ? x : missing;
-    x = x > lower ? x : lower;  /* one instruction each; dpfast_between takes more, in loops that read at full speed */
+    x = x > lower ? x : lower;
     x = x < upper ? x : upper;
     return __builtin_rint(x / step) - first;
 }
 
 static inline int64_t dpfast_encode(const dpfast_grid *g, double x)
 {
-    return (int64_t)dpfast_code(x, g->lower, g->upper, g->step, g->missing, g->first);
+    x = dpfast_between(dpfast_known(x, g->missing), g->lower, g->upper);
+    return (int64_t)(__builtin_rint(x / g->step) - g->first);
 }
 
 /* The clones copy the fields to locals, so that the compiler can keep them in registers across the stores. */
@@ -64,8 +66,7 @@ static inline __int128 dpfast_round_shift(__int128 v, int shift)
 static inline int64_t dpfast_encode_integer(const dpfast_grid *g, __int128 v)
 {
     /* shift <= 0: the bounds are within 2^53 of 0, so that rounded conversions are clamped anyway */
-    double x = g->shift <= 0 ? (double)v : (double)dpfast_round_shift(v, g->shift) * g->step;
-    return (int64_t)(__builtin_rint(dpfast_between(x, g->lower, g->upper) / g->step) - g->first);
+    return dpfast_encode(g, g->shift <= 0 ? (double)v : (double)dpfast_round_shift(v, g->shift) * g->step);
 }
 
 /* ---- floats of few digits ---- */

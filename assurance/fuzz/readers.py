@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import os
+import resource
 import struct
 import tempfile
 import warnings
@@ -27,10 +28,13 @@ from dpfast import keys, local
 from dpfast.streaming import State
 from dpfast.streaming.wire import fingerprint
 from dpfast.tables import TableError, text
+from tests.central import takes_rows
 from tests.kinds import kind_of
 from tests.local.test_refused import EVERY
 from tests.reference import csv_columns
 from tests.streams import ALL, records
+
+MOST_MEMORY = 2**30  # bytes, for one input
 
 
 class Broken(Exception):
@@ -82,15 +86,34 @@ def state(data: bytes) -> None:
     number, size = data[1] % len(ALL), found.n if found.number == 1 else found._records
     if size > LARGEST or (found.number > 1 and found.n not in (0, size)):
         return
-    finished, usual = _finished(found, mechanism, size), _usual(number, size)
+    columns = _columns(saved, mechanism)
+    if columns is None:
+        return
+    finished, usual = _finished(found, _records(mechanism, size, columns)), _usual(number, size, columns)
     if isinstance(mechanism, dpf.PartitionSelection):  # the bytes say whether keys are integers, text or bytes
         finished, usual = finished[0], usual[0]
     require(finished == usual, "a state has another type of outcome")
 
 
-def _finished(found: State, mechanism: Any, size: int) -> Any:
-    """The type of the release of a state after the rest of its passes."""
+def _columns(saved: bytes, mechanism: Any) -> int | None:
+    """How many columns the rows of a state have, which its bytes say; None if they are many. 1 for numbers."""
+    if not takes_rows(mechanism):
+        return 1
+    for columns in range(1, 9):
+        with contextlib.suppress(ValueError):
+            State.from_bytes(saved, mechanism).update(_records(mechanism, 1, columns))
+            return columns
+    return None
+
+
+def _records(mechanism: Any, size: int, columns: int) -> Any:
+    """Honest records, of so many columns if they are rows."""
     x = records(mechanism, size)
+    return x[:, np.arange(columns) % x.shape[1]] if takes_rows(mechanism) else x
+
+
+def _finished(found: State, x: Any) -> Any:
+    """The type of the release of a state after the rest of its passes over these records."""
     try:
         if found.n == 0 and found.number > 1:
             found.update(x)
@@ -103,12 +126,13 @@ def _finished(found: State, mechanism: Any, size: int) -> Any:
 
 
 @cache
-def _usual(number: int, size: int) -> Any:
+def _usual(number: int, size: int, columns: int) -> Any:
     """The type of the release of so many honest records."""
     mechanism = ALL[number]
+    x = _records(mechanism, size, columns)
     start = mechanism.start()
-    start.update(records(mechanism, size))
-    return _finished(start, mechanism, size)
+    start.update(x)
+    return _finished(start, x)
 
 
 def state_seeds() -> Iterator[bytes]:
@@ -457,9 +481,16 @@ READERS = {
 
 
 def run(name: str, data: bytes) -> None:
-    """Check a promise for these bytes; a warning is an error, except those of the library."""
+    """Check a promise for these bytes; a warning is an error, except those of the library, and so is much memory."""
+    before = _peak()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for category in (dpf.PrivacyWarning, dpf.UtilityWarning):
             warnings.simplefilter("ignore", category)
         READERS[name].check(data)
+    require(_peak() < before + MOST_MEMORY, f"an input of {len(data)} bytes takes {_peak() - before:,} bytes of memory")
+
+
+def _peak() -> int:
+    """The most bytes of memory that the process has held."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
