@@ -245,6 +245,7 @@ def _session(target: Target, command: list[str], folder: Path, work: Path) -> Ou
         **os.environ,
         "ASAN_OPTIONS": "quarantine_size_mb=1:malloc_context_size=5:detect_leaks=1",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
     }
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
     text = done.stdout + done.stderr
