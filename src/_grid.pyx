@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from grid cimport dpfast_encode, dpfast_encode_array, dpfast_grid
+from grid cimport dpfast_encode_array, dpfast_grid
 
 cdef extern from *:
     ctypedef int wide "__int128"
@@ -18,12 +18,14 @@ cdef extern from "grid.h":
         int64_t first
         int shift
 
-    int64_t dpfast_encode_integer(const dpfast_grid *grid, wide v) noexcept nogil
-    double dpfast_float_code(const dpfast_floats *grid, double x) noexcept nogil
+    double dpfast_from_integer(const dpfast_grid *grid, wide v) noexcept nogil
     void dpfast_encode_floats(const dpfast_floats *grid, const double *x, double *out, Py_ssize_t n) noexcept nogil
 
 cdef extern from "odd.h":
     uint64_t dpfast_odd(uint64_t magnitude) noexcept nogil
+
+cdef enum:
+    BLOCK = 512  # values that are converted at a time, in the cache of the first level
 
 ctypedef fused Number:
     int8_t
@@ -46,17 +48,22 @@ def encode(const Number[:] values not None, int64_t[::1] out not None, *,
     **Cost** O(n), memory-bound if `values` is contiguous float64.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, shift)
-    cdef Py_ssize_t i, n = values.shape[0]
+    cdef double block[BLOCK]
+    cdef Py_ssize_t i, count, start = 0, n = values.shape[0]
     with nogil:
         if Number is double:
             if n and values.strides[0] == sizeof(double):
                 dpfast_encode_array(&grid, &values[0], &out[0], n)
-                n = 0
-        for i in range(n):
-            if Number is int64_t or Number is uint64_t:
-                out[i] = dpfast_encode_integer(&grid, <wide> values[i])
-            else:
-                out[i] = dpfast_encode(&grid, values[i])
+                start = n
+        while start < n:
+            count = min(<Py_ssize_t> BLOCK, n - start)
+            for i in range(count):
+                if Number is int64_t or Number is uint64_t:
+                    block[i] = dpfast_from_integer(&grid, <wide> values[start + i])
+                else:
+                    block[i] = values[start + i]
+            dpfast_encode_array(&grid, block, &out[start], count)
+            start += count
 
 
 def encode_floats(const Number[:] values not None, double[::1] out not None, *, double lower, double upper,
@@ -67,19 +74,24 @@ def encode_floats(const Number[:] values not None, double[::1] out not None, *, 
     **Cost** O(n), about twice that of `encode`. **Reference** docs/proofs/float-grid.md.
     """
     cdef dpfast_floats grid = dpfast_floats(lower, upper, missing, resolution, unit, origin, first, shift)
-    cdef Py_ssize_t i, n = values.shape[0]
+    cdef double block[BLOCK]
+    cdef Py_ssize_t i, count, start = 0, n = values.shape[0]
     with nogil:
         if Number is double:
             if n and values.strides[0] == sizeof(double):
                 dpfast_encode_floats(&grid, &values[0], &out[0], n)
-                n = 0
-        for i in range(n):
-            if Number is int64_t:
-                out[i] = dpfast_float_code(&grid, _odd(values[i]))
-            elif Number is uint64_t:
-                out[i] = dpfast_float_code(&grid, <double> dpfast_odd(values[i]))
-            else:
-                out[i] = dpfast_float_code(&grid, values[i])
+                start = n
+        while start < n:
+            count = min(<Py_ssize_t> BLOCK, n - start)
+            for i in range(count):
+                if Number is int64_t:
+                    block[i] = _odd(values[start + i])
+                elif Number is uint64_t:
+                    block[i] = <double> dpfast_odd(values[start + i])
+                else:
+                    block[i] = values[start + i]
+            dpfast_encode_floats(&grid, block, &out[start], count)
+            start += count
 
 
 cdef inline double _odd(int64_t value) noexcept nogil:

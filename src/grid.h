@@ -62,11 +62,11 @@ static inline __int128 dpfast_round_shift(__int128 v, int shift)
     return quotient + ((rest > half) | ((rest == half) & (int)(quotient & 1)));
 }
 
-/* The code of a 64-bit integer. Rounding before clamping gives the same code: the bounds are multiples of the step. */
-static inline int64_t dpfast_encode_integer(const dpfast_grid *g, __int128 v)
+/* A double with the code of a 64-bit integer. Rounding before clamping gives the same code: the bounds are multiples of the
+ * step, and within 2^53 of 0 if shift <= 0, so that rounded conversions are clamped anyway. */
+static inline double dpfast_from_integer(const dpfast_grid *g, __int128 v)
 {
-    /* shift <= 0: the bounds are within 2^53 of 0, so that rounded conversions are clamped anyway */
-    return dpfast_encode(g, g->shift <= 0 ? (double)v : (double)dpfast_round_shift(v, g->shift) * g->step);
+    return g->shift <= 0 ? (double)v : (double)dpfast_round_shift(v, g->shift) * g->step;
 }
 
 /* ---- floats of few digits ---- */

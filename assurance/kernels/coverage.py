@@ -94,7 +94,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "gaps.h": "dpfast_discount_up dpfast_gap_weights dpfast_stretch",
         "gradient.h": "dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual",
         "grid.h": (
-            "dpfast_code dpfast_encode dpfast_encode_array dpfast_encode_floats dpfast_encode_integer "
+            "dpfast_code dpfast_encode dpfast_encode_array dpfast_encode_floats dpfast_from_integer "
             "dpfast_float_code dpfast_known dpfast_round_shift"
         ),
         "groups.h": "dpfast_group_cumulative",

@@ -71,7 +71,8 @@ EXPECTED: dict[str, list[tuple[str, str, str, str]]] = {
     ],
     "encode": [("branch", "grid.h", "return __builtin_rint(", "rounding far from zero")],
     "encode_floats": [("branch", "grid.h", "double below = __builtin_rint(", "rounding far from zero")],
-    "encode_integers": [("branch", "grid.h", "return (int64_t)(__builtin_rint(", "rounding far from zero")],
+    "encode_integers": [("branch", "grid.h", "return __builtin_rint(", "rounding far from zero")],
+    "encode_one": [("branch", "grid.h", "return (int64_t)(__builtin_rint(", "rounding far from zero")],
     "window": [_REJECTED],
     "interval": [_REJECTED],
     "dither": [

@@ -146,7 +146,16 @@ CASE(encode_integers)
     dpfast_grid grid = {-1024.0, 1024.0, 4.0, 0.0, -256.0, 2};
     SECRET(more);
     for (int i = 0; i < N; i++)
-        out[i] = dpfast_encode_integer(&grid, (int64_t)more[i] >> 48);
+        reals[i] = dpfast_from_integer(&grid, (int64_t)more[i] >> 48);
+    dpfast_encode_array(&grid, reals, out, N);
+}
+CASE(encode_one)
+{
+    dpfast_grid grid = {-0.5, 0.5, 0x1p-20, 0.0, -0x1p19, -20};
+    reals[7] = NAN, reals[8] = INFINITY;
+    SECRET(reals);
+    for (int i = 0; i < N; i++)
+        out[i] = dpfast_encode(&grid, reals[i]);
 }
 
 /* ---- local coins: words and records are secret ---- */
@@ -263,7 +272,7 @@ int main(void)
 {
     RUN(geometric), RUN(levels), RUN(on_level), RUN(rounded_laplace), RUN(rounded_gaussian), RUN(rounded_gaussian_one);
     RUN(rounded_student3), RUN(below_exp_neg), RUN(bernoulli), RUN(uniform), RUN(box), RUN(ball);
-    RUN(encode), RUN(encode_floats), RUN(encode_integers);
+    RUN(encode), RUN(encode_floats), RUN(encode_integers), RUN(encode_one);
     RUN(window), RUN(interval), RUN(row), RUN(dither), RUN(threshold_bits), RUN(close_lanes), RUN(subset), RUN(line);
     RUN(round_bits), RUN(flip_minority), RUN(ones), RUN(flip_weight);
     RUN(control_loop), RUN(control_address), RUN(control_masks);
