@@ -42,7 +42,8 @@ cdef extern from "chain.h" nogil:
     double dpfast_weight(double mass, double power)
     Py_ssize_t dpfast_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, double a, const double *power,
                               double *weights, Py_ssize_t *source, bint *only_value)
-    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start, double arrival,
+    double dpfast_gap_weight(const dpfast_target *t, int64_t start, int64_t w)
+    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start, double whole, double arrival,
                            const double *power, int64_t unit, double *terms)
     Py_ssize_t dpfast_choose_weight(uint64_t word, const double *weights, Py_ssize_t n, double *cumulative)
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
@@ -122,7 +123,7 @@ cdef class Chain:
         self._measure = measure
         self._codes = codes  # kept alive: the targets point into it
         self._messages = messages = np.empty(3 * states)
-        scratch = np.empty(5 * size + m)
+        scratch = np.empty(9 * size + m)
         self._power = power = np.empty(size + 2)
         self._weights = np.empty(size + m + 2)
         self._cumulative = np.empty(size + m + 2)
@@ -225,8 +226,8 @@ cdef class Chain:
             if is_gap:
                 self.certain &= t.gap[i - t.first] > 2 * STATE_FLOOR
                 width = dpfast_gap(t, i, &start)
-                n = dpfast_runs(t, i, width, start, t.arrival[i - t.first], &self._power[0], t.exponent,
-                                &self._weights[0])
+                n = dpfast_runs(t, i, width, start, dpfast_gap_weight(t, start, width), t.arrival[i - t.first],
+                                &self._power[0], t.exponent, &self._weights[0])
                 for r in range(n):
                     self._weights[r] = max(self._weights[r], CHOICE_FLOOR)
                 r = self._choose(n) + 1

@@ -35,7 +35,7 @@ cdef extern from "select.h" nogil:
         Py_ssize_t collected
         bint overflow
 
-    Py_ssize_t SELECT_CHUNK
+    Py_ssize_t SELECT_BLOCK
     Py_ssize_t SELECT_DIGITS
 
     select_keys select_keys_of_doubles(const double *x, Py_ssize_t n)
@@ -73,7 +73,7 @@ cdef extern from "sums.h" nogil:
 
 cdef enum:
     MERGE_SORTED = 64           # up to this size the sort of select.h is faster than a NumPy call
-    SORTED = 4096               # up to this size a sort is faster than a bracket
+    SORTED = 1024               # up to this size a sort is faster than a bracket
     RECORDS_A_WORKER = 1 << 20  # with fewer records a second thread does not pay off
     STRATA_A_WORKER = 1 << 14   # the same for sampled keys, each a cache miss
     SUMS_PART = 1 << 23         # the squares of this many codes sum to less than 2**128
@@ -119,7 +119,7 @@ cdef class _Sample(_Pass):
 
 
 cdef class _Scan(_Pass):
-    """Counts the keys against the ends of a bracket and copies those inside; slice w to ``room[w * capacity]`` on."""
+    """Counts the keys against the ends of a bracket and copies those inside, each slice to its own part of `room`."""
 
     cdef double low, high
     cdef double *room
@@ -130,8 +130,8 @@ cdef class _Scan(_Pass):
         cdef Py_ssize_t start, stop
         self.share(worker, &start, &stop)
         with nogil:
-            tally = select_scan(self.keys, start, stop, self.low, self.high, self.room + worker * self.capacity,
-                                self.capacity)
+            tally = select_scan(self.keys, start, stop, self.low, self.high,
+                                self.room + worker * (self.capacity + SELECT_BLOCK), self.capacity)
         return tally
 
 
@@ -164,7 +164,8 @@ cdef select_tally _together(list tallies, double *room, Py_ssize_t capacity):
         total.inside += tally.inside
         total.at_low += tally.at_low
         total.overflow |= tally.overflow
-        memmove(room + total.collected, room + <Py_ssize_t> worker * capacity, tally.collected * sizeof(double))
+        memmove(room + total.collected, room + <Py_ssize_t> worker * (capacity + SELECT_BLOCK),
+                tally.collected * sizeof(double))
         total.collected += tally.collected
     return total
 
@@ -228,10 +229,17 @@ cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t las
 cdef cnp.ndarray _sampled(const select_keys *keys, const select_bracket *plan, Py_ssize_t workers):
     """One key of each stratum."""
     cdef cnp.ndarray scratch = _scratch(plan.strata)
-    cdef _Sample sample = _Sample()
-    sample.keys, sample.out = keys, _doubles(scratch)
-    sample.workers = max(1, min(workers, plan.strata // STRATA_A_WORKER))
-    sample.width, sample.strata, sample.secret = plan.width, plan.strata, secret_word()
+    cdef double *out = _doubles(scratch)
+    cdef uint64_t secret = secret_word()
+    cdef _Sample sample
+    workers = min(workers, plan.strata // STRATA_A_WORKER)
+    if workers < 2:
+        with nogil:
+            select_sample(keys, plan.width, secret, 0, plan.strata, out)
+        return scratch
+    sample = _Sample()
+    sample.keys, sample.out, sample.workers = keys, out, workers
+    sample.width, sample.strata, sample.secret = plan.width, plan.strata, secret
     sample.run()
     return scratch
 
@@ -257,15 +265,20 @@ cdef int _ends(cnp.ndarray sample, const select_bracket *plan, double *low, doub
 cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_t capacity, Py_ssize_t first,
                      Py_ssize_t last, double *out, Py_ssize_t workers) except -1:
     """One scan between two ends, and the window from its counts; False if the bracket missed it or overflowed."""
-    cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
-    cdef cnp.ndarray scratch = _scratch(room * workers)
+    cdef Py_ssize_t room = min(capacity, keys.n // workers + 1)
+    cdef cnp.ndarray scratch = _scratch((room + SELECT_BLOCK) * workers)
     cdef double *inside = _doubles(scratch)
     cdef select_tally tally
     cdef Py_ssize_t below
-    cdef _Scan scan = _Scan()
-    scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
-    scan.room, scan.capacity = inside, room
-    tally = _together(scan.run(), inside, room)
+    cdef _Scan scan
+    if workers == 1:
+        with nogil:
+            tally = select_scan(keys, 0, keys.n, low, high, inside, room)
+    else:
+        scan = _Scan()
+        scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
+        scan.room, scan.capacity = inside, room
+        tally = _together(scan.run(), inside, room)
     return _counted(keys, low, high, &tally, inside, room * workers, first, last, out, &below)
 
 
@@ -324,7 +337,7 @@ cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, dou
     if keys.n <= MERGE_SORTED:
         return _merge_sorted(keys, first, last, out)
     plan = select_plan(keys.n, first, last)
-    if keys.n <= SORTED or plan.capacity > keys.n // 2:
+    if keys.n <= SORTED or plan.capacity > keys.n:
         return _numpy_sorted(keys, first, last, out)
 
     _ends(_sampled(keys, &plan, workers), &plan, &low, &high)
@@ -334,7 +347,7 @@ cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, dou
     counts = _scratch(2 * SELECT_DIGITS)
     with nogil:
         select_by_digits(keys, first, last, <int64_t *> cnp.PyArray_DATA(counts), &low, &high)
-    if not _bracketed(keys, low, high, last - first + 1 + SELECT_CHUNK, first, last, out, workers):
+    if not _bracketed(keys, low, high, last - first + 1, first, last, out, workers):
         raise RuntimeError("values were written to while they were read")
     return 0
 
@@ -379,7 +392,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     `first` <= `last`; `step` is a positive power of two, `lower` <= `upper` are multiples of it with
     max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `missing` is not NaN; `workers` >= 1.
 
-    **Cost**: n + O(n^(2/3)) reads and O(n^(2/3)) memory for a narrow window, O(n) reads on every input; a window of w
+    **Cost**: n + O(n^(5/8)) reads and O(n^(11/16)) memory for a narrow window, O(n) reads on every input; a window of w
     ranks adds O(w log w) and O(w). `values` is never copied nor modified. The GIL is released during the passes.
 
     **Reference**: R. W. Floyd and R. L. Rivest, Expected time bounds for selection, Comm. ACM 18 (1975), with a radix
@@ -440,7 +453,7 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
     cdef _DoubleScan scan = _DoubleScan()
     cdef double left, right
     low_plan, high_plan = select_plan(n, first, last), select_plan(n, next, final)
-    if n <= SORTED or max(low_plan.capacity, high_plan.capacity) > n // 2:
+    if n <= SORTED or max(low_plan.capacity, high_plan.capacity) > n:
         return None
     sample = _sampled(keys, &low_plan, workers)
     _ends(sample, &low_plan, &scan.low.low, &scan.low.high)
@@ -449,9 +462,10 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
         return None
 
     scan.keys, scan.workers, scan.grid, scan.sums = keys, workers, grid[0], sums
-    room = n // workers + 1 + SELECT_CHUNK
+    room = n // workers + 1
     scan.low.capacity, scan.high.capacity = min(low_plan.capacity, room), min(high_plan.capacity, room)
-    low_room, high_room = _scratch(scan.low.capacity * workers), _scratch(scan.high.capacity * workers)
+    low_room = _scratch((scan.low.capacity + SELECT_BLOCK) * workers)
+    high_room = _scratch((scan.high.capacity + SELECT_BLOCK) * workers)
     scan.low.room, scan.high.room = _doubles(low_room), _doubles(high_room)
     low_tallies, high_tallies, totals = zip(*scan.run())
     low = _together(list(low_tallies), scan.low.room, scan.low.capacity)
@@ -542,12 +556,12 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
 def sample_positions(Py_ssize_t n, uint64_t secret):
     """Indices of the records that a selection among `n` reads first, given its secret.
 
-    **Law**: one index in each stratum of about n^(1/3) / 2 records, ascending; for a secret that is uniform, uniform in
+    **Law**: one index in each stratum of about 3/4 n^(3/8) records, ascending; for a secret that is uniform, uniform in
     its stratum.
 
     **Assumes**: `n` >= 1.
 
-    **Cost**: O(n^(2/3)).
+    **Cost**: O(n^(5/8)).
 
     **Reference**: ``select.h``. It lets a test or an auditor construct orders for which a bracket fails.
 

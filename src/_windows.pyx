@@ -149,7 +149,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
     ``_select.window``.
 
-    **Cost**: one pass and O(n^(2/3)), two bytes per record, and a sort of about w + 2 n / 2^14 keys per window of w
+    **Cost**: one pass and O(n^(5/8)), two bytes per record, and a sort of about w + 2 n / 2^14 keys per window of w
     ranks; a sort of all keys if windows cover more than n / 4 ranks, or if keys are concentrated in few buckets of a
     wide grid. No sort on a grid of fewer than 2^14 points.
 

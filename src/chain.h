@@ -74,7 +74,16 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
                            double *right, double *block)
 {
     const ptrdiff_t width = d - 1 < 1 ? 1 : d - 1 < size ? d - 1 : size;
-    double *suffix = block, *prefix = block + size, sum = 0.0;
+    double *suffix = block, *prefix = block + size, sum = 0.0, back = 0.0;
+    if (width == size) {        /* one block; both sums in one loop, because each of their steps waits for the last */
+        for (ptrdiff_t p = 0; p < size; p++) {
+            const ptrdiff_t q = size - 1 - p;
+            left[p] = sum = f[p] + a * sum;
+            right[q] = a * back;
+            back = f[q] + a * back;
+        }
+        return;
+    }
     for (ptrdiff_t p = 0; p < size; p++)
         left[p] = sum = f[p] + a * sum;
     for (ptrdiff_t start = 0; start < size; start += width) {
@@ -83,7 +92,7 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
         for (ptrdiff_t p = end - 1; p >= start; p--)
             suffix[p] = sum = f[p] + a * sum;
         sum = 0.0;
-        for (ptrdiff_t p = start; p < end && width < size; p++)
+        for (ptrdiff_t p = start; p < end; p++)
             prefix[p] = sum = sum + power[p - start] * f[p];
     }
     ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
@@ -109,18 +118,51 @@ static inline double dpfast_gap_weight(const dpfast_target *t, int64_t start, in
     return (double)(t->measure ? dpfast_interval_weight(t->measure, start, start + w - 1) : w);
 }
 
+/* The weights of the entries and of the gaps of all indices of a target; `ends` holds twice as many integers. In vector
+ * loops if all weights are integers below 2^53, which doubles hold: the same numbers as one at a time. */
+DPFAST_CLONES static void dpfast_state_weights(const dpfast_target *t, ptrdiff_t count, double *points, double *gaps,
+                                               int64_t *ends)
+{
+    int64_t *starts = ends, *stops = ends + count, start;
+    const dpfast_measure *measure = t->measure;
+    if (measure && measure->total > (int64_t)1 << 53) {
+        for (ptrdiff_t j = 0; j < count; j++) {
+            const int64_t w = dpfast_gap(t, t->first + j, &start);
+            points[j] = dpfast_allowed(t, t->first + j) ? dpfast_point_weight(t, t->first + j) : 0.0;
+            gaps[j] = w > 0 ? dpfast_gap_weight(t, start, w) : 0.0;
+        }
+        return;
+    }
+    const int64_t lower = t->lower, upper = t->upper, *x = t->x + 1;
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const int64_t low = x[j] + 1, high = x[j + 1] - 1;
+        starts[j] = low > lower ? low : lower;
+        stops[j] = high < upper ? high : upper;
+        stops[j] = stops[j] < starts[j] ? starts[j] - 1 : stops[j];
+        gaps[j] = (double)(stops[j] - starts[j] + 1);
+        points[j] = 1.0;
+    }
+    if (measure) {
+        dpfast_interval_weights(measure, starts, stops, gaps, count);
+        for (ptrdiff_t j = 0; j < count; j++) {     /* entries that are not allowed are at places that are */
+            const int64_t place = x[j] < upper ? x[j] : upper;
+            starts[j] = place > lower ? place : lower;
+        }
+        dpfast_interval_weights(measure, starts, starts, points, count);
+    }
+}
+
 /* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, the w integers from `start`: the sum of the weights
  * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
  * number.
  *
- * The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else r h_r = p_1 h_(r-1) + ... +
+ * The gap weighs `whole`. The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else r h_r = p_1 h_(r-1) + ... +
  * p_r h_0, p_k the sum of the k-th powers of the weights. It is kept as `share` times the r-th power of the weight of the
  * gap, which is in `places`. */
-static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, double arrival,
+static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, double whole, double arrival,
                              const double *power, int64_t unit, double *terms)
 {
     double sums[DPFAST_MOST_FREE], shares[DPFAST_MOST_FREE + 1];
-    const double whole = dpfast_gap_weight(t, start, w);
     int64_t exponent = 0;
     double places = whole, share = 1.0;
     ptrdiff_t runs = 1;
@@ -151,7 +193,7 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
     return runs;
 }
 
-/* The message of target t from that of t - 1. scratch: 5 (2 T + 1) doubles and as many as there are targets. */
+/* The message of target t from that of t - 1. scratch: 9 (2 T + 1) doubles and as many as there are targets. */
 static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
 {
     const dpfast_target *s = t - 1;
@@ -162,22 +204,23 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
     const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
     const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
-    double *f = scratch, *left = f + size, *right = left + size, *terms = right + 3 * size;
+    const int apart = t->free <= 1 || t->first > s->last;   /* no gap has runs of two or more targets */
+    double *f = scratch, *left = f + size, *right = left + size, *block = right + size, *points = block + 2 * size;
+    double *gaps = points + count, *ends = gaps + count, *terms = ends + 2 * count;
     double largest = 0.0;
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
         f[p] = j >= 0 && j <= s->last - s->first ? s->value[j] + s->gap[j] : 0.0;
     }
-    dpfast_filters(f, size, d, a, power, left, right, right + size);
+    dpfast_filters(f, size, d, a, power, left, right, block);
+    dpfast_state_weights(t, count, points, gaps, (int64_t *)ends);
 
     for (ptrdiff_t j = 0; j < count; j++) {
         const ptrdiff_t p = j + offset, i = t->first + j, same = p + d + shift;     /* entry of index i in s */
         const int inside = p + d < size && same >= 0 && same <= s->last - s->first;
         const double at = inside ? power[d] * s->value[same] : 0.0;
         const double meeting = inside && dpfast_meets(t) ? power[d] * f[p + d] : at;
-        int64_t start;
-        const int64_t w = dpfast_gap(t, i, &start);
         t->value[j] = t->gap[j] = t->arrival[j] = 0.0;
         if (dpfast_allowed(t, i)) {
             t->value[j] = f[p];
@@ -185,13 +228,19 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
                 t->value[j] += a * left[p - 1];
             if (dpfast_is_last(t, i))
                 t->value[j] += right[p] + at;
-            t->value[j] *= dpfast_point_weight(t, i);
+            t->value[j] *= points[j];
         }
-        if (w > 0) {
+        if (gaps[j] > 0.0) {
             t->arrival[j] = a * a * left[p] + (right[p] + meeting);
-            const ptrdiff_t runs = dpfast_runs(t, i, w, start, t->arrival[j], power, s->exponent, terms);
-            for (ptrdiff_t r = 0; r < runs; r++)
-                t->gap[j] += terms[r];
+            if (apart) {
+                t->gap[j] = t->arrival[j] * gaps[j];
+            } else {
+                int64_t start;
+                const int64_t w = dpfast_gap(t, i, &start);
+                const ptrdiff_t runs = dpfast_runs(t, i, w, start, gaps[j], t->arrival[j], power, s->exponent, terms);
+                for (ptrdiff_t r = 0; r < runs; r++)
+                    t->gap[j] += terms[r];
+            }
         }
         largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
     }
@@ -201,16 +250,14 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     t->exponent = s->exponent + exponent;
     const double unit = ldexp(1.0, -exponent);
     for (ptrdiff_t j = 0; j < count; j++) {
-        int64_t start;
-        const int64_t w = dpfast_gap(t, t->first + j, &start);
         if (dpfast_allowed(t, t->first + j))
             t->value[j] = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR);
-        if (w > 0) {
+        if (gaps[j] > 0.0) {
             t->arrival[j] *= unit;
             t->gap[j] *= unit;
             if (t->arrival[j] < DPFAST_ARRIVAL_FLOOR) {
                 t->arrival[j] = DPFAST_ARRIVAL_FLOOR;
-                t->gap[j] += DPFAST_ARRIVAL_FLOOR * dpfast_gap_weight(t, start, w);
+                t->gap[j] += DPFAST_ARRIVAL_FLOOR * gaps[j];
             }
             t->gap[j] = dpfast_larger(t->gap[j], DPFAST_STATE_FLOOR);
         }

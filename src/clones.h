@@ -11,6 +11,17 @@
 
 #include <limits.h>  /* defines __GLIBC__ through features.h */
 
+/* Whether functions of AVX-512 intrinsics are compiled, for loops that no compiler vectorises; a build for one width
+ * has none unless its command line says so. */
+#ifndef DPFAST_AVX512
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CPROVER__) && !defined(DPFAST_CLONES)
+#define DPFAST_AVX512 1
+#else
+#define DPFAST_AVX512 0
+#endif
+#endif
+#define dpfast_has_avx512() (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("popcnt"))
+
 #if defined(DPFAST_CLONES)
 #elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__)

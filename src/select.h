@@ -5,17 +5,17 @@
  * sampled keys <= x_(r) is a sum of m independent indicators with mean r m / n (to within one stratum) and variance
  * v <= m p (1 - p), p = r / n. So two order statistics of the sample, at the ranks
  *
- *     i = first m / n - slack(first),   j = last m / n + slack(last),   slack = z sqrt(v) + z^2 / 3 + 2,   z = 4.75,
+ *     i = first m / n - slack(first),   j = last m / n + slack(last),   slack = z sqrt(v) + z^2 / 3 + 2,   z = 3.5,
  *
- * bracket the window but with probability 2 exp(-z^2 / 2) < 2.6e-5 (Bernstein; 2e-6 by the normal law), over the places.
+ * bracket the window but with probability 2 exp(-z^2 / 2) < 4.4e-3 (Bernstein; 5e-4 by the normal law), over the places.
  * One scan counts the keys below, at, and above both ends of the bracket and copies out those strictly inside, about
- * (j - i) width of them. Keys equal to an end are only counted, so ties are free. The counts give the ranks of the copied
- * keys and show whether the bracket contains the window: a wrong bracket is always detected.
+ * (j - i) width of them (filter.h). Keys equal to an end are only counted, so ties are free. The counts give the ranks of
+ * the copied keys and show whether the bracket contains the window: a wrong bracket is always detected.
  *
- * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and, at the median, z n^(2/3) / sqrt(2) copied ones:
- * n + O(n^(2/3)) steps, then the same again on the copied keys. If the bracket was wrong, four counting passes of 16
- * bits each find x_(first) and x_(last) exactly; with these as the ends of the bracket, the second scan cannot fail. So
- * O(n) for every input, plus the sort of the window itself.
+ * Cost. width = 3/4 n^(3/8), hence m = 4/3 n^(5/8) sampled keys and, at the median, z n / sqrt(m) copied ones: n + o(n)
+ * steps, then the same again on the copied keys. This balances, from 1e4 to 1e8 keys, reads at random places against
+ * copies. If the bracket was wrong, four counting passes of 16 bits each find x_(first) and x_(last) exactly; with these
+ * as the ends of the bracket, the second scan cannot fail. So O(n) for every input, plus the sort of the window itself.
  *
  * The places are hashed with a fresh secret for each sample. They are independent of the data, so an adversary cannot
  * construct an order for which one record, at a sampled place, decides whether the bracket is wrong and hence the run
@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "clones.h"
+#include "filter.h"
 #include "mix.h"
 #include "odd.h"
 
@@ -204,13 +205,18 @@ static void select_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff
     }
 }
 
-/* The same with NaN replaced by `missing`, and 0.0 for -0.0, so that equal keys have equal bits. */
+/* NaN becomes `missing`, and -0.0 becomes 0.0, so that equal keys have equal bits. */
+DPFAST_CLONES static void select_fill(double *keys, ptrdiff_t count, double missing)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        keys[i] = keys[i] == keys[i] ? keys[i] + 0.0 : missing;
+}
+
+/* The keys of records start..start+count-1, filled. */
 static void select_load_filled(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *restrict out)
 {
-    const double missing = keys->missing;
     select_load(keys, start, count, out);
-    for (ptrdiff_t i = 0; i < count; i++)
-        out[i] = out[i] == out[i] ? out[i] + 0.0 : missing;
+    select_fill(out, count, keys->missing);
 }
 
 /* ---- the sort of a few hundred keys, no NaN among them ---- */
@@ -298,17 +304,15 @@ struct select_bracket {
     ptrdiff_t capacity;      /* room for the keys strictly inside */
 };
 
-#define SELECT_SLACK 4.75
+#define SELECT_SLACK 3.5
 #define SELECT_AHEAD 16               /* sampled keys being prefetched */
-#define SELECT_VECTOR 4               /* doubles in a vector of the scan */
-#define SELECT_CHUNK 8                /* keys tested by one branch of the scan */
-#define SELECT_BLOCK 2048             /* keys loaded at a time: half of a first-level cache */
+#define SELECT_BLOCK FILTER_BLOCK     /* keys loaded at a time */
 
 static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t last)
 {
     struct select_bracket plan;
     const double z = SELECT_SLACK;
-    plan.width = (ptrdiff_t)(0.5 * cbrt((double)n)) + 1;
+    plan.width = (ptrdiff_t)(0.75 * sqrt(sqrt((double)n)) * sqrt(sqrt(sqrt((double)n)))) + 1;
     plan.strata = n / plan.width;
 
     double m = (double)plan.strata, p = (double)first / (double)n, q = (double)last / (double)n;
@@ -317,7 +321,7 @@ static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t
 
     double i = plan.first < 1 ? 0.0 : (double)plan.first, j = plan.last > plan.strata ? m + 1.0 : (double)plan.last;
     double gaps = j - i + z * sqrt(j - i) + z * z;
-    plan.capacity = (ptrdiff_t)(gaps * (double)plan.width) + SELECT_CHUNK;
+    plan.capacity = (ptrdiff_t)(gaps * (double)plan.width);
     return plan;
 }
 
@@ -328,10 +332,17 @@ static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width, uint
     return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
 }
 
-/* Every read misses the cache, so later reads are prefetched (a prefetch past the end is harmless). */
+/* The sampled keys of the strata start..stop-1. The reads do not wait for one another. */
 static void select_sample(const struct select_keys *keys, ptrdiff_t width, uint64_t secret, ptrdiff_t start,
                           ptrdiff_t stop, double *out)
 {
+    const double *x = (const double *)keys->data;
+    if (keys->in_place) {
+        for (ptrdiff_t stratum = start; stratum < stop; stratum++)
+            out[stratum] = x[select_position(stratum, width, secret)];
+        select_fill(out + start, stop - start, keys->missing);
+        return;
+    }
     for (ptrdiff_t stratum = start; stratum < stop; stratum++) {
         __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width, secret) * keys->stride);
         select_load_filled(keys, select_position(stratum, width, secret), 1, out + stratum);
@@ -347,61 +358,27 @@ struct select_tally {
     ptrdiff_t overflow;                     /* `room` was too small; the other fields are then meaningless */
 };
 
-typedef double select_doubles __attribute__((vector_size(8 * SELECT_VECTOR), aligned(8), may_alias));
-typedef int64_t select_masks __attribute__((vector_size(8 * SELECT_VECTOR)));
-
-#define SELECT_SUM(v) ((v)[0] + (v)[1] + (v)[2] + (v)[3])
-
-/* Chunks of contiguous keys, count a multiple of SELECT_CHUNK. GCC's generic vectors, which every target lowers: a
- * comparison gives -1 or 0 per lane. Counting does not branch, so ties are free; the only branch is taken for the few
- * chunks with keys to copy. */
-DPFAST_CLONES
-static void select_scan_chunks(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
-                               double *room, ptrdiff_t capacity)
-{
-    const select_doubles lows = {low, low, low, low}, highs = {high, high, high, high};
-    select_masks not_below = {0}, not_above = {0}, inside = {0}, at_low = {0};
-    ptrdiff_t collected = tally->collected;
-
-    for (ptrdiff_t i = 0; i < count; i += SELECT_CHUNK) {
-        const select_doubles *keys = (const select_doubles *)(x + i);
-        select_masks strict = {0};
-        for (int v = 0; v < SELECT_CHUNK / SELECT_VECTOR; v++) {
-            select_masks ge = keys[v] >= lows, le = keys[v] <= highs, at = keys[v] == lows;
-            not_below -= ge;
-            not_above -= le;
-            inside -= ge & le;
-            at_low -= at;
-            strict |= ge & le & ~(at | (keys[v] == highs));
-        }
-        if (SELECT_SUM(strict) == 0)
-            continue;
-        if (collected > capacity - SELECT_CHUNK) {
-            tally->overflow = 1;
-            return;
-        }
-        for (int k = 0; k < SELECT_CHUNK; k++) {
-            room[collected] = x[i + k];
-            collected += (x[i + k] > low) & (x[i + k] < high);
-        }
-    }
-    tally->not_below += SELECT_SUM(not_below);
-    tally->not_above += SELECT_SUM(not_above);
-    tally->inside += SELECT_SUM(inside);
-    tally->at_low += SELECT_SUM(at_low);
-    tally->collected = collected;
-}
-
-/* Any number of contiguous keys: the last, partial chunk is filled with NaN, which is not counted. */
+/* Contiguous keys. `room` holds SELECT_BLOCK keys more than `capacity`, so that a block is tested once. */
 static void select_scan_keys(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
                              double *room, ptrdiff_t capacity)
 {
-    ptrdiff_t whole = count - count % SELECT_CHUNK;
-    double last[SELECT_CHUNK];
-    select_scan_chunks(x, whole, low, high, tally, room, capacity);
-    for (ptrdiff_t i = 0; i < SELECT_CHUNK; i++)
-        last[i] = whole + i < count ? x[whole + i] : NAN;
-    select_scan_chunks(last, SELECT_CHUNK, low, high, tally, room, capacity);
+    struct filter_counts counts = {0};
+    ptrdiff_t collected = tally->collected;
+    for (ptrdiff_t i = 0; i < count; i += SELECT_BLOCK) {
+        collected += filter_between(x + i, count - i < SELECT_BLOCK ? count - i : SELECT_BLOCK, low, high,
+                                    room + collected, &counts);
+        if (collected > capacity) {
+            tally->overflow = 1;
+            return;
+        }
+    }
+    const ptrdiff_t at_low = counts.from_low - counts.above_low;
+    const ptrdiff_t at_high = low < high ? counts.to_high - counts.below_high : 0;
+    tally->not_below += counts.from_low;
+    tally->not_above += counts.to_high;
+    tally->inside += at_low + collected - tally->collected + at_high;
+    tally->at_low += at_low;
+    tally->collected = collected;
 }
 
 /* Records start..stop-1 of any dtype: in place, or through a buffer that stays in the first-level cache. */

@@ -80,7 +80,8 @@ static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t s
     return total;
 }
 
-/* A bracket, and the destination of the keys strictly inside it: worker w writes from room[w * capacity] on. */
+/* A bracket, and the destination of the keys strictly inside it: worker w writes from room[w * (capacity + SELECT_BLOCK)]
+ * on. */
 struct sums_bracket {
     double low, high, *room;
     ptrdiff_t capacity;
@@ -94,8 +95,8 @@ static sums_wide sums_scan_between(const struct select_keys *keys, ptrdiff_t sta
                                    struct select_tally *tallies)
 {
     const double left = sums_within(grid, low->high), right = sums_within(grid, high->low);
-    double buffer[SUMS_BLOCK], *low_room = low->room + worker * low->capacity;
-    double *high_room = high->room + worker * high->capacity;
+    double buffer[SUMS_BLOCK], *low_room = low->room + worker * (low->capacity + SELECT_BLOCK);
+    double *high_room = high->room + worker * (high->capacity + SELECT_BLOCK);
     sums_wide total = 0;
     tallies[0] = tallies[1] = (struct select_tally){0};
     for (ptrdiff_t i = start; i < stop && !tallies[0].overflow && !tallies[1].overflow; i += SUMS_BLOCK) {

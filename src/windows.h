@@ -5,6 +5,7 @@
 
 #include "select.h"
 
+#define WINDOWS_CHUNK 8         /* keys tested by one branch */
 #define WINDOWS_BUCKETS 16384   /* and one on each side, for keys beyond the ends */
 
 struct windows_buckets {
@@ -71,10 +72,10 @@ static ptrdiff_t windows_collect(const struct select_keys *keys, const struct wi
                                  ptrdiff_t stop, const uint16_t *found, const unsigned char *marked, double *room,
                                  ptrdiff_t capacity)
 {
-    double chunk[SELECT_CHUNK];
+    double chunk[WINDOWS_CHUNK];
     ptrdiff_t collected = 0;
-    for (ptrdiff_t i = start; i < stop; i += SELECT_CHUNK) {
-        const ptrdiff_t count = stop - i < SELECT_CHUNK ? stop - i : SELECT_CHUNK;
+    for (ptrdiff_t i = start; i < stop; i += WINDOWS_CHUNK) {
+        const ptrdiff_t count = stop - i < WINDOWS_CHUNK ? stop - i : WINDOWS_CHUNK;
         unsigned char any = 0;
         for (ptrdiff_t k = 0; k < count; k++)
             any |= marked[found[i + k]];

@@ -36,6 +36,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_moved dpfast_pushes dpfast_record "
             "dpfast_settle dpfast_signed_push dpfast_split_lanes"
         ),
+        "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
         "keys.h": (
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize dpfast_span_code"
@@ -55,7 +56,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "select_clamp select_double_of_bits select_double_of_int64 select_double_of_uint64 select_half "
             "select_keys_of_doubles select_kind_of select_load select_load_filled select_merge_twins "
             "select_odd_int64 select_odd_uint64 select_plan select_round_int64 select_round_uint64 select_sample "
-            "select_scan select_scan_chunks select_scan_keys select_set_grid select_sort"
+            "select_fill select_scan select_scan_keys select_set_grid select_sort"
         ),
         "slopes.h": "slopes_between slopes_end slopes_of_matching",
         "stream.h": (
@@ -76,7 +77,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "chain.h": (
             "dpfast_allowed dpfast_filters dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last "
-            "dpfast_larger dpfast_meets dpfast_point_weight dpfast_runs dpfast_sources dpfast_step dpfast_weight"
+            "dpfast_larger dpfast_meets dpfast_point_weight dpfast_runs dpfast_sources dpfast_state_weights dpfast_step "
+            "dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "

@@ -39,7 +39,7 @@ class Build:
 def one_width(target: str) -> dict[str, str]:
     """The environment that compiles for one vector width instead of three."""
     attribute = f'__attribute__((target("{target}")))' if target else ""
-    return {"CFLAGS": f"'-DDPFAST_CLONES={attribute}'"}
+    return {"CFLAGS": f"'-DDPFAST_CLONES={attribute}' -DDPFAST_AVX512={int(target == 'avx512f')}"}
 
 
 CHECKS = "-fsanitize=float-cast-overflow -fno-sanitize-recover=all -funsigned-char"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 # that certified comparisons then test, widths of windows, and points of a released curve. More would tie releases to
 # one libm, and exp, log, pow and hypot would also tie wheels to a new glibc.
 EXACT = {"ceil", "fabs", "floor", "fmax", "fmin", "frexp", "ilogb", "ldexp", "nextafter", "sqrt"}
-ELSEWHERE = {"cbrt": {"draws.h", "select.h"}, "tan": {"draws.h"}, "cos": {"series.h"}, "sin": {"series.h"}}
+ELSEWHERE = {"cbrt": {"draws.h"}, "tan": {"draws.h"}, "cos": {"series.h"}, "sin": {"series.h"}}
 INEXACT = """
 acos acosh asin asinh atan atan2 atanh cosh erf erfc exp exp2 expm1 fmod hypot lgamma log log10 log1p log2 pow remainder
 sinh tanh tgamma

@@ -161,7 +161,7 @@ class TestIntegers:
 
 def stratum_width(n):
     """Records from which a selection samples one key."""
-    return int(0.5 * np.cbrt(n)) + 1
+    return int(0.75 * n**0.375) + 1
 
 
 def orders(n):

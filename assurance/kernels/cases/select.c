@@ -28,7 +28,7 @@ void check_round_up(void)
     round_up_by(value, 64);
 }
 
-/* The place of a stratum's key: inside it, for strata of up to 2^32 records (n^(1/3) / 2 + 1 of `select_plan`). */
+/* The place of a stratum's key: inside it, for strata of up to 2^32 records (3/4 n^(3/8) + 1 of `select_plan`). */
 void check_position(void)
 {
     const ptrdiff_t width = any_between(1, SIZE), stratum = (ptrdiff_t)(any_uint64() >> 12);
