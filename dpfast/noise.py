@@ -16,7 +16,7 @@ from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
 from dpfast._traps import of_noise, warn
 from dpfast.grid import Grid, check_grid, check_number
-from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, stream, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
@@ -89,7 +89,11 @@ def laplace(
     >>> dpf.noise.laplace(10.0, (2, 3)).shape
     (2, 3)
     """
-    return _fill(_samplers.fill_rounded_laplace, _checks.scale(scale), size, rng, workers)
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_rounded_laplace(stream(rng), steps)
+    return _fill(_samplers.fill_rounded_laplace, steps, size, rng, workers)
 
 
 @overload

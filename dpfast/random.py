@@ -168,6 +168,11 @@ def streams(rng: RandomSource, count: int) -> Streams:
     return Streams(count, int.from_bytes(source.random_raw(4).astype("<u8").tobytes(), "little"))
 
 
+def stream(rng: RandomSource) -> BitGenerator:
+    """The source of a single block: the only item of ``streams(rng, 1)``."""
+    return bit_generator(None) if rng is None else streams(rng, 1)[0]
+
+
 def blocks(rng: RandomSource, out: NDArray[np.int64]) -> Iterator[tuple[BitGenerator, NDArray[np.int64]]]:
     """Yield the blocks of `BLOCK` entries of an array to fill, in order, each with its own source."""
     parts = streams(rng, -(-out.size // BLOCK))

@@ -382,23 +382,40 @@ cdef int64_t _keeps_gaussian(object bit_generator, uint64_t word, int64_t z, obj
     return below_exp_neg(word, lambda: next_word(bit_generator), (abs(z) - variance / t) ** 2 / (2 * variance))
 
 
-def one_discrete_laplace(bit_generator, scale):
-    """One draw of `fill_discrete_laplace`, from the same words, without arrays.
+def one_discrete_laplace(bit_generator, scale, rounded=None):
+    """One draw of `fill_discrete_laplace`, from the same words, without arrays; `rounded` is ``float(scale)``, if known.
 
-    **Law**, **Assumes**: as there. **Cost** 0.5 us.
+    **Law**, **Assumes**: as there. **Cost** 0.2 us.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef uint64_t word
     cdef int64_t pair[2]
-    cdef double rounded = float(scale)
+    cdef double near = float(scale) if rounded is None else rounded
     cdef int i
-    for i in range(2):
-        with bit_generator.lock:
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
+        for i in range(2):
             word = source.next_uint64(source.state)
-        dpfast_geometric(&word, &pair[i], 1, rounded)
-        if pair[i] == UNDECIDED:
-            pair[i] = _completed(bit_generator, word, scale, False)
+            dpfast_geometric(&word, &pair[i], 1, near)
+            if pair[i] == UNDECIDED:
+                pair[i] = _completed(bit_generator, word, scale, False)
     return pair[0] - pair[1]
+
+
+def one_rounded_laplace(bit_generator, scale):
+    """One draw of `fill_rounded_laplace`, from the same word, without arrays.
+
+    **Law**, **Assumes**: as there. **Cost** 0.15 us.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef uint64_t word
+    cdef int64_t out
+    cdef double rounded = float(scale)
+    with bit_generator.lock:
+        word = source.next_uint64(source.state)
+        dpfast_rounded_laplace(&word, &out, 1, rounded)
+        if out == UNDECIDED:
+            out = _completed(bit_generator, word, scale, True)
+    return out
 
 
 def fill_staircase(bit_generator, scale, uint64_t s, uint64_t r, int64_t[::1] out not None, *, bint exact=False):

@@ -102,6 +102,8 @@ cdef class _Pass:
 
     cdef list run(self):
         """The results of all slices, in their order."""
+        if self.workers == 1:
+            return [self.slice(0)]
         return each(self.slice, range(self.workers), self.workers)
 
 
@@ -549,8 +551,10 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
     sums.keys, sums.workers = &keys, max(1, min(workers, keys.n // RECORDS_A_WORKER))
     sums.grid = dpfast_grid(lower, upper, step, missing, first, 0)
     sums.low, sums.high, sums.squares = low, high, squares
-    parts = sums.run()
-    return sum([part[0] for part in parts]), sum([part[1] for part in parts])
+    total, total_squares = 0, 0
+    for part, squared in sums.run():
+        total, total_squares = total + part, total_squares + squared
+    return total, total_squares
 
 
 def sample_positions(Py_ssize_t n, uint64_t secret):

@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifndef _WIN32
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <pthread.h>
 #endif
 
@@ -26,11 +28,12 @@ typedef struct {
 static uint64_t secure_forks = 0;
 static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
 
+/* Not 0. */
 static inline uint64_t secure_thread(void) {
-#ifndef _WIN32
-    return (uint64_t)pthread_self();
+#ifdef _WIN32
+    return (uint64_t)GetCurrentThreadId();
 #else
-    return 0;
+    return (uint64_t)pthread_self();
 #endif
 }
 
@@ -46,6 +49,25 @@ static inline uint64_t secure_survivor(void) { return secure_forker; }
 static inline uint64_t secure_load(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
 
 static inline void secure_store(uint64_t *number, uint64_t value) { __atomic_store_n(number, value, __ATOMIC_RELEASE); }
+
+/* A lock without system calls where no thread waits: U. Drepper, Futexes are tricky (2011), mutex 2. A thread that finds it
+ * held marks it as awaited and waits for a signal, which the next thread that leaves gives; then it tries again. */
+enum { SECURE_FREE, SECURE_HELD, SECURE_AWAITED };
+
+static inline int secure_try(uint64_t *lock) {
+    uint64_t expected = SECURE_FREE;
+    return __atomic_compare_exchange_n(lock, &expected, SECURE_HELD, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Whether the lock was free, and is now held by this thread; it is awaited in any case. */
+static inline int secure_try_awaited(uint64_t *lock) {
+    return __atomic_exchange_n(lock, SECURE_AWAITED, __ATOMIC_ACQUIRE) == SECURE_FREE;
+}
+
+/* Frees the lock; returns whether to signal. */
+static inline int secure_free(uint64_t *lock) {
+    return __atomic_exchange_n(lock, SECURE_FREE, __ATOMIC_RELEASE) == SECURE_AWAITED;
+}
 
 /* Returns 0, or the error of pthread_atfork. A second interpreter in the process does not register again. */
 static int secure_watch_forks(void) {

@@ -70,7 +70,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def __init__(self, scale: float | Fraction) -> None:
         super().__init__(scale)
-        self._rate = float(1 / scale)
+        self._rate, self._rounded = float(1 / scale), float(scale)
 
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # -inf
@@ -90,7 +90,7 @@ class DiscreteLaplace(IntegerNoise):
         _samplers.fill_discrete_laplace(source, self.scale, out)
 
     def draw(self, source: np.random.BitGenerator) -> int:
-        return _samplers.one_discrete_laplace(source, self.scale)
+        return _samplers.one_discrete_laplace(source, self.scale, self._rounded)
 
 
 _NEGLIGIBLE = 60.0  # exp(-60) times the cube of the level is nothing

@@ -367,26 +367,53 @@ def averaged_noise(
 def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, confidence: float) -> float:
     """The least t with ``P(|deviation Z + unit K| <= t) >= confidence``, Z standard normal, K the noise; to 1 in 10000.
 
-    The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45.
+    The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45. Newton's
+    steps enclose the result narrowly. It is then found by bisection, so that on every machine it is the same double.
     """
-    reach = 1
-    while float(noise.log_tail(np.array([float(reach)]))[0]) > -45:
-        reach *= 2
+    with np.errstate(divide="ignore", over="ignore"):  # far out
+        reach = 2 ** int(np.argmax(noise.log_tail(np.ldexp(1.0, np.arange(128))) <= -45))
     width = -(-reach // _CELLS)
     starts = np.arange(1.0, reach + 1, width)
     tails = np.exp(noise.log_tail(np.append(starts, starts[-1] + width)))
     masses = np.append(1 - 2 * tails[0], 2 * (tails[:-1] - tails[1:]))
     places = np.append(0.0, unit * (starts + (width - 1) / 2))
 
-    def reached(t: float) -> bool:
+    def lacking(t: float) -> float:
         inside = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
-        return bool(np.sum(masses * inside) >= confidence)
+        return confidence - float(np.sum(masses * inside))
+
+    def slope(t: float) -> float:
+        with np.errstate(under="ignore"):
+            densities = np.exp(((t - places) / deviation) ** 2 / -2) + np.exp(((t + places) / deviation) ** 2 / -2)
+        return float(np.sum(masses * densities)) / (deviation * math.sqrt(2 * math.pi))
 
     low, high = 0.0, 10 * deviation + float(places[-1])
+    start = deviation * float(scipy.special.ndtri((1 + confidence) / 2))  # below the result: that without noise
+    left, right = _enclosed(lacking, slope, low, high, start)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
+        reached = middle >= right or (middle > left and lacking(middle) <= 0)
+        low, high = (low, middle) if reached else (middle, high)
     return high
+
+
+def _enclosed(
+    lacking: Callable[[float], float], slope: Callable[[float], float], low: float, high: float, t: float
+) -> tuple[float, float]:
+    """Ends within low..high, to 1 in 10**10, between which a decreasing function changes its sign, by Newton's steps.
+
+    `slope` is the magnitude of its derivative; t is where the first step starts. Each step goes a little too far, so
+    that the last two enclose the place. A step beyond the ends is a bisection instead.
+    """
+    while high - low > 1e-10 * high:
+        if not low < t < high:
+            t = (low + high) / 2
+        value = lacking(t)
+        low, high = (t, high) if value > 0 else (low, t)
+        steepness = slope(t)
+        step = value / steepness if steepness else math.inf
+        t += step + math.copysign(2.0**-35 * t, step)
+    return low, high
 
 
 def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confidence: float) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from dpfast.mechanisms.assumptions import (
 )
 from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
 from dpfast.mechanisms.prediction import Expected
+from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.rounding import outward
@@ -37,6 +39,15 @@ _NOISES = ("auto", "discrete-laplace", "staircase")
 
 # Of a sum and a count with a private number of records. The bound of a mechanism's integers is 2**62.
 _MOST_EXACT = 2**61 - 1
+
+
+class _Plan(NamedTuple):
+    """The public parts of the law of a release."""
+
+    noise: IntegerNoise
+    last: int
+    decode: Callable[[Any], Any]
+    unit: int  # of the codes, in which the exact statistic is rounded
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,30 +226,35 @@ class GlobalSensitivity(StatisticMechanism):
         """Return n; raises a ValueError unless all releases for n records are finite."""
         n = super().check_records(n)
         if not self.hides_n:
-            grid, statistic = self.grid, self.statistic
-            last = statistic.last(grid, n)
-            _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
+            self._plan(n)
         return n
+
+    @for_last_n
+    def _plan(self, n: int | None) -> _Plan:
+        """What is public for n records, None if n is private; raises a ValueError unless all releases are finite."""
+        grid, statistic = self.grid, self.statistic
+        if n is None:  # only the exact total depends on it
+            steps, (first, last) = self._total.one_record(grid), self._total.range(grid)
+            noise = integer_noise(self.noise, steps, steps, self.epsilon)
+            return _Plan(noise, last - first, partial(self._total.decode_total, grid), 1)
+        last = statistic.last(grid, n)
+        _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
+        return _Plan(self._noise(n), last, partial(statistic.decode, grid, n), statistic.coarseness(grid, n))
 
     def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
         if self._on_pairs:
             return self._pair(sums)
         if self.hides_n:
             return self._law_of_total(sums)
-        n, total, squares = sums
-        grid, statistic = self.grid, self.statistic
-        last, unit = statistic.last(grid, n), statistic.coarseness(grid, n)
-        center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
-        return ClampedNoise(self._noise(n), center=center, last=last, decode=partial(statistic.decode, grid, n))
+        plan = self._plan(sums.n)
+        center = (2 * self.statistic.exact(*sums) + plan.unit) // (2 * plan.unit)
+        return ClampedNoise(plan.noise, center=center, last=plan.last, decode=plan.decode)
 
     def _law_of_total(self, sums: CodeSums) -> ClampedNoise:
         """The law when n is private: only the exact total depends on n; it is clamped before and after the noise."""
-        grid, statistic = self.grid, self._total
-        first, last = statistic.range(grid)
-        center = min(max(statistic.total(grid, sums.n, sums.total), first), last) - first
-        steps = statistic.one_record(grid)
-        noise = integer_noise(self.noise, steps, steps, self.epsilon)
-        return ClampedNoise(noise, center=center, last=last - first, decode=partial(statistic.decode_total, grid))
+        plan, (first, last) = self._plan(None), self._total.range(self.grid)
+        center = min(max(self._total.total(self.grid, sums.n, sums.total), first), last) - first
+        return ClampedNoise(plan.noise, center=center, last=plan.last, decode=plan.decode)
 
     def _pair(self, sums: CodeSums) -> NoisyIntegers:
         """The law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.

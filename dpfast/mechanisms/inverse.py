@@ -22,6 +22,7 @@ from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
 from dpfast.mechanisms.prediction import Expected
+from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -257,28 +258,31 @@ class InverseSensitivity(StatisticMechanism):
 
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
-        grid, statistic = self.grid, self.statistic
-        direct = isinstance(statistic, OrderStatistic) and not (self.hides_n or self.resolves)
-        if direct and not isinstance(x, Chunks):
-            threads, values = _checks.threads(workers), _containers.vector("x", x)
-            n = _checks.records(values.shape[0])
-            even, window = grid.evenly(self._window(values, threads))
-            code = _levels.draw_order_statistic(
-                source,
-                window,
-                self.epsilon,
-                self._radius_codes(n),
-                even.lower,
-                even.upper,
-                even.step,
-                even.first,
-                even.size - 1,
-                self.base_measure,
-                flips=self._flips,
-                interpolates=self.interpolate,
-            )
-            return grid.value(code)
-        return self.draw_from(self._summary(x, workers), source)
+        if not self._is_direct or isinstance(x, Chunks):
+            return self.draw_from(self._summary(x, workers), source)
+        threads, values = _checks.threads(workers), _containers.vector("x", x)
+        plan, grid = self._direct_plan(_checks.records(len(values))), self.grid
+        window = _select.window(values, plan.first, plan.last, workers=threads, **plan.grid)
+        if isinstance(grid, FloatGrid):
+            _, window = grid.evenly(window)
+        return grid.value(
+            _levels.draw_order_statistic(source, window, *plan.law, flips=plan.flips, interpolates=plan.interpolates)
+        )
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        """Whether the kernels go from an array to a draw without a summary."""
+        return isinstance(self.statistic, OrderStatistic) and not (self.hides_n or self.resolves)
+
+    @for_last_n
+    def _direct_plan(self, n: int | None) -> _DirectPlan:
+        """What the kernels need to know for n records, all of it public."""
+        assert n is not None
+        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
+        even, _ = self.grid.evenly(np.empty(0))
+        ends = even.lower, even.upper, even.step, even.first, even.size - 1
+        law = self.epsilon, self._radius_codes(n), *ends, self.base_measure
+        return _DirectPlan(rank - reach, rank + reach, self.grid.kernel, law, self._flips, self.interpolate)
 
     def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
         """Draw a release from the summary of the records; the caller charges it."""
@@ -364,12 +368,6 @@ class InverseSensitivity(StatisticMechanism):
             return self._with_public_n()._error_at_density(n, density, confidence)
         q, width = self.statistic.level, self.grid.upper - self.grid.lower
         return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
-
-    def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
-        """The order statistics that the levels need, for the kernel that turns them into a draw in one call."""
-        n, grid = values.shape[0], self.grid
-        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
-        return _select.window(values, rank - reach, rank + reach, **grid.kernel, workers=threads)
 
     def _with_public_n(self) -> InverseSensitivity:
         """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
@@ -463,6 +461,17 @@ class InverseSensitivity(StatisticMechanism):
             return 0
         codes = self.radius / self.grid.step * self.statistic.codes_per_step(n)
         return round(min(codes, self.statistic.last(self.grid, n)))
+
+
+class _DirectPlan(NamedTuple):
+    """The ranks of the window of an order statistic, and the arguments of `_select.window` and `_levels` around it."""
+
+    first: int
+    last: int
+    grid: dict[str, float]
+    law: tuple[Any, ...]
+    flips: bool
+    interpolates: bool
 
 
 class _PrivateWindow(NamedTuple):

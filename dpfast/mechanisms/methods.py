@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
+from dpfast._containers import declares_integers
 from dpfast._traps import Trap, of_step, of_width, warn, warn_of
 from dpfast._types import Exact
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
@@ -217,16 +219,15 @@ def release_of(
 ) -> Any:
     """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
     public = neighbors, missing, measure, distribution
-    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
-    chosen = method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)
-    if chosen and distribution is not None:
+    mechanism = _repeated(statistic, x, bounds, grid, epsilon, delta, method, *public)
+    if distribution is not None and method == "auto" and compared(statistic, bounds, grid, *public):
         whole = natural_step(x) is not None
         warn(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
     if explain is False:
         warn_of(mechanism)
     else:
         comparison = None
-        if chosen:
+        if method == "auto" and compared(statistic, bounds, grid, *public):
             choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
             comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
@@ -235,6 +236,61 @@ def release_of(
         for points in mechanism.points:  # none, if bounds are found privately
             explain_bounds(points, release, explain)
     return release
+
+
+_PLAIN = frozenset({float, int, str, type(None)})
+
+
+def _repeated(
+    statistic: Statistic | tuple[float, ...],
+    x: Any,
+    bounds: Any,
+    grid: Any,
+    epsilon: Exact,
+    delta: Exact,
+    method: str,
+    *public: Any,
+) -> Mechanism:
+    """`mechanism_for`, from a cache where all parameters are numbers, texts or None. It never keeps an error."""
+    if grid is None and type(bounds) is tuple and len(bounds) == 2:
+        lower, upper = bounds
+        if _PLAIN.issuperset(map(type, (lower, upper, epsilon, delta, method, *public))) and not isinstance(x, Chunks):
+            counts = _comparable(type(statistic), False) and compared(statistic, bounds, grid, *public)
+            n = _rounded_down(_records_of(x)) if counts else None
+            integers = declares_integers(x)
+            return _kept(statistic, integers, n, sums_epsilons(), lower, upper, epsilon, delta, method, *public)
+    return mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """All that the choice of a mechanism reads of records: whether they are integers, and their number or None."""
+
+    integers: bool
+    n: int | None
+
+    def declares_integers(self) -> bool:
+        return self.integers
+
+    def __len__(self) -> int:
+        return self.n or 0
+
+
+@lru_cache(maxsize=256, typed=True)  # 1, 1.0 and True are different keys
+def _kept(
+    statistic: Statistic | tuple[float, ...],
+    integers: bool,
+    n: int | None,
+    sums: bool,
+    lower: Any,
+    upper: Any,
+    epsilon: Any,
+    delta: Any,
+    method: str,
+    *public: Any,
+) -> Mechanism:
+    """`mechanism_for` for such records; `sums` is `sums_epsilons()`, a part of the key of the cache."""
+    return mechanism_for(statistic, _Described(integers, n), (lower, upper), None, epsilon, delta, method, *public)
 
 
 @lru_cache(maxsize=256)

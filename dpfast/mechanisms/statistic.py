@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from dpfast import _checks
 from dpfast._traps import Trap, of_corner
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
+from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber
 
 
 class StatisticMechanism(Mechanism):
     """A mechanism that releases a statistic of scalar records."""
+
+    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
+        source = bit_generator(rng)
+        return self.draw_from(self._summary(x, workers), source)
+
+    def draw_from(self, summary: Any, source: np.random.BitGenerator) -> Any:
+        """Draw a release from the summary of the records; the caller charges it."""
+        law = self.law_of(summary)
+        return law.value(law.sample(rng=source))
 
     def _traps(self) -> Iterator[Trap]:
         yield from super()._traps()

@@ -111,6 +111,10 @@ class Sums(Reading):
         self._total += total
         self._total_squares += squares
 
+    def of(self, values: Array, threads: int = 1) -> CodeSums:
+        self.add(values, threads)
+        return self.summary(len(values))
+
     def add_counted(self, values: Array, counts: Integers) -> int:
         codes = self._grid.encode(values)
         self._total += weighted_sum(codes, counts)

@@ -258,11 +258,11 @@ class TestMechanism:
         """Rounding to release codes, on a grid where it happens; not allowed for, it is rejected."""
         monkeypatch.setattr(moment, "_RESOLUTION", 3)
         monkeypatch.setattr(moment, "_MOST_STEPS", 4)
-        mechanism = GlobalSensitivity(Variance(), grid=Grid(0, 11, step=1), epsilon=1.0)
-        assert Variance().coarseness(mechanism.grid, 3) == 32
-        assert dpf.audit.verify(mechanism, n=3, values=12).holds
+        grid = Grid(0, 11, step=1)
+        assert Variance().coarseness(grid, 3) == 32
+        assert dpf.audit.verify(GlobalSensitivity(Variance(), grid=grid, epsilon=1.0), n=3, values=12).holds
         monkeypatch.setattr(Variance, "sensitivity", lambda self, grid, n: 2 * 121 // 32 * 32)
-        assert not dpf.audit.verify(mechanism, n=3, values=12).holds
+        assert not dpf.audit.verify(GlobalSensitivity(Variance(), grid=grid, epsilon=1.0), n=3, values=12).holds
 
     def test_a_count_has_the_error_of_the_geometric_mechanism(self):
         """Within 1 %, far from 0; the control: rounded Laplace noise has 13, 54 and 263 % more."""
