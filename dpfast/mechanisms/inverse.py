@@ -19,6 +19,7 @@ from dpfast._kernels._measures import Measure
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
+from dpfast.mechanisms import thinning
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
 from dpfast.mechanisms.prediction import Expected
@@ -104,7 +105,8 @@ class InverseSensitivity(StatisticMechanism):
     https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
-    epsilon order statistics. Timing is outside the guarantee.
+    epsilon order statistics. A window of more than 2**16 of them is not drawn from as a whole: a call then takes some
+    hundred order statistics and a few passes, for any epsilon. Timing is outside the guarantee.
 
     References
     ----------
@@ -262,6 +264,8 @@ class InverseSensitivity(StatisticMechanism):
         if direct and not isinstance(x, Chunks):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
+            if self._thins(n):
+                return self._draw_thinned(values, threads, source)
             even, window = grid.evenly(self._window(values, threads))
             code = _levels.draw_order_statistic(
                 source,
@@ -278,10 +282,40 @@ class InverseSensitivity(StatisticMechanism):
                 interpolates=self.interpolate,
             )
             return grid.value(code)
+        if self.hides_n and not (isinstance(x, Chunks) or self.resolves):
+            threads, x = _checks.threads(workers), _containers.vector("x", x)
+            if self._thins(x.shape[0]):
+                return self._draw_thinned(x, threads, source)
         return self.draw_from(self._summary(x, workers), source)
+
+    def _thins(self, n: int) -> bool:
+        """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
+        count = self._private_levels(n) if self.hides_n else self._levels(n)
+        squared = isinstance(self.statistic, InterquartileRange)
+        most = thinning.MOST_SQUARED_LEVELS if squared else thinning.MOST_LEVELS
+        return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
+
+    def _draw_thinned(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
+        grid, n, radius = self.grid, values.shape[0], self._radius_codes(1)
+        assert isinstance(grid, Grid)
+        if self.hides_n:
+            count, ranked = self._private_levels(n), thinning.Ranked.of_private_n(_level(self.statistic), n)
+        else:
+            count, ranked = self._levels(n), thinning.Ranked.of_public_n(self.statistic.ranks(n)[0])
+        levels = thinning.RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
+        return self.statistic.value(grid, n, self._draw_from_few(levels, radius, source))
+
+    def _draw_from_few(self, levels: thinning.Levels, radius: int, source: np.random.BitGenerator) -> int:
+        deep = not self._one_sided
+        return thinning.draw(source, levels, epsilon=self._rate, deep=deep, radius=radius, measure=self.base_measure)
 
     def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
         """Draw a release from the summary of the records; the caller charges it."""
+        if isinstance(self.statistic, InterquartileRange) and self._thins(summary.n):
+            assert isinstance(summary, Summary)
+            last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
+            levels = thinning.DifferenceLevels(summary, last=last, radius=radius)
+            return self.statistic.value(self.grid, summary.n, self._draw_from_few(levels, radius, source))
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)
         last = self.statistic.last(self.grid, summary.n)
@@ -384,7 +418,11 @@ class InverseSensitivity(StatisticMechanism):
 
     def _private_ranks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ranks between which the points of score at most t lie, for t below the cap; all points from t = n on."""
-        return private_ranks(_level(self.statistic), n, min(self.cap(n), max(n, 1)))
+        return private_ranks(_level(self.statistic), n, self._private_levels(n))
+
+    def _private_levels(self, n: int) -> int:
+        """The number of levels if n is private: all points have a score of at most n."""
+        return min(self.cap(n), max(n, 1))
 
     def _empty_window(self) -> NDArray[np.int64]:
         """The codes of the ranks 0 and 1 of an empty data set."""
