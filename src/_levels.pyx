@@ -278,6 +278,25 @@ def fill_interpolated(bit_generator, const int64_t[:] low not None, const int64_
                                             &cumulative[0], n, epsilon, last, depth, exact)
 
 
+def draw_coin(bit_generator, exponent, *, bint exact=False):
+    """Whether a coin of probability exp(-exponent) shows heads, for a fraction that is at least 0.
+
+    **Law** exact. **Cost** one word, further ones and ball arithmetic with probability below 2**-46.
+    **Reference** docs/proofs/certified-doubles.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef uint64_t word
+    cdef int64_t heads
+    cdef double rounded = float(exponent)
+    with bit_generator.lock, nogil:
+        word = source.next_uint64(source.state)
+        heads = dpfast_below_exp_neg(word, rounded)
+    if heads == UNDECIDED or exact:
+        from dpfast._kernels._balls import below_exp_neg
+        return below_exp_neg(word, lambda: next_word(bit_generator), exponent)
+    return bool(heads)
+
+
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,
                       int64_t[::1] upper not None):
     """Fill with the attack range of x_(k2) - x_(k1), from the sorted codes around both ranks.

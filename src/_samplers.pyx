@@ -383,7 +383,7 @@ cdef int64_t _keeps_gaussian(object bit_generator, uint64_t word, int64_t z, obj
 
 
 def one_discrete_laplace(bit_generator, scale, rounded=None):
-    """One draw of `fill_discrete_laplace`, from the same words, without arrays; `rounded` is ``float(scale)``, if known.
+    """One draw of `fill_discrete_laplace`, from the same words, without arrays; `rounded`: ``float(scale)``, if known.
 
     **Law**, **Assumes**: as there. **Cost** 0.2 us.
     """

@@ -43,6 +43,27 @@ class HistogramTypes:
         self.run()
 
 
+class ManyBins:
+    """Few records in as many bins as are supported: almost all of the time is that of the noise."""
+
+    params = (["replace-one", "add-remove", "Generator.laplace"], [2**20, 2**24])
+    param_names = ("line", "bins")
+
+    def setup(self, line, bins):
+        x, rng = data.pay(100), np.random.Generator(PCG64(1))
+        public = {"grid": dpf.Grid(*data.BOUNDS, step=2.0**-8), "epsilon": data.EPSILON}
+        mechanisms = {
+            neighbors: dpf.densities.PerturbedHistogram(bins, neighbors=neighbors, **public)
+            for neighbors in ("replace-one", "add-remove")
+        }
+        self.run = {name: lambda mechanism=mechanism: mechanism(x) for name, mechanism in mechanisms.items()} | {
+            "Generator.laplace": lambda: rng.laplace(size=bins)
+        }
+
+    def time_histogram(self, line, bins):
+        self.run[line]()
+
+
 class FewBins:
     """Bins whose noise sums to 0, up to 64, against as many with independent noise and `np.histogram`."""
 

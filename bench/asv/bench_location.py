@@ -37,6 +37,29 @@ class Median:
         self.run()
 
 
+class SmallEpsilon:
+    """Releases from as many levels as there are records, at an epsilon far below 1 / n, against NumPy's quantiles."""
+
+    params = (["add-remove", "replace-one", "interquartile range", "np.quantile", "x.sum"], [100_000, 10_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        x, grid = data.pay(n), dpf.Grid(*data.BOUNDS, step=2.0**-8)
+        median, spread = dpf.statistics.Median(), dpf.statistics.InterquartileRange()
+        mechanisms = {
+            name: dpf.InverseSensitivity(median, grid=grid, epsilon=1e-6, neighbors=name)
+            for name in ("add-remove", "replace-one")
+        }
+        mechanisms["interquartile range"] = dpf.InverseSensitivity(spread, grid=grid, epsilon=1e-5)
+        self.run = {name: lambda mechanism=mechanism: mechanism(x) for name, mechanism in mechanisms.items()} | {
+            "np.quantile": lambda: np.quantile(x, [0.25, 0.5, 0.75]),
+            "x.sum": x.sum,
+        }
+
+    def time_release(self, line, n):
+        self.run[line]()
+
+
 class SmoothMedian:
     """The median by smooth sensitivity, against that by inverse sensitivity and NumPy's."""
 

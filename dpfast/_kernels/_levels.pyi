@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 from numpy import float64, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
@@ -55,6 +57,7 @@ def fill_interpolated(
     *,
     exact: bool = False,
 ) -> None: ...
+def draw_coin(bit_generator: BitGenerator, exponent: Fraction, *, exact: bool = False) -> bool: ...
 def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...

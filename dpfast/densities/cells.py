@@ -20,6 +20,7 @@ from dpfast.random import BLOCK, RandomSource, streams
 
 MOST_CELLS = 2**24
 MOST_COLUMNS = 4
+FEW = 256  # times as many cells as records: the codes of the records are located, without a table of thresholds
 CHUNK = 2**13  # number of draws whose words fit the cache and reuse memory pages
 _Fill = Callable[[BitGenerator, NDArray[np.int32]], None]
 
@@ -90,9 +91,19 @@ class Cells:
 
     def count(self, values: NDArray[Any], workers: int) -> NDArray[np.int64]:
         """The number of records in each cell. PRIVATE."""
+        if len(values) * FEW < len(self):
+            return self._count_few(values)
         counts = np.empty(len(self), np.int64)
         _bins.count(values, self.axes(), counts, workers=workers)
         return counts.reshape(self.bins)
+
+    def _count_few(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """As `count`, from the code of each record, without thresholds of the bins."""
+        counts = np.zeros(self.bins, np.int64)
+        columns = zip(self.grids, self.bins, values.T, strict=True)
+        places = tuple(_bins_of(grid.encode(column), grid.size - 1, bins) for grid, bins, column in columns)
+        np.add.at(counts, places, 1)
+        return counts
 
     def locate(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """The cell of each number, for a single axis. PRIVATE."""
@@ -141,8 +152,15 @@ def frozen_array(array: NDArray[Any]) -> NDArray[Any]:
 
 @lru_cache(maxsize=64)
 def equal_edges(last: int, bins: int) -> NDArray[np.int64]:
-    """round(i * last / bins) for i = 0..bins, halves up."""
-    return frozen_array(np.array([(2 * i * last + bins) // (2 * bins) for i in range(bins + 1)], dtype=np.int64))
+    """round(i * last / bins) for i = 0..bins, halves up; bins at most 2**24."""
+    i, (whole, rest) = np.arange(bins + 1), divmod(last, bins)
+    return frozen_array(i * whole + (2 * rest * i + bins) // (2 * bins))
+
+
+def _bins_of(codes: NDArray[np.int64], last: int, bins: int) -> NDArray[np.int64]:
+    """The bin of each code: the greatest i < bins with edge i at most the code, 2 i last < bins (2 code + 1)."""
+    ceilings = [-(-bins * (2 * code + 1) // (2 * last)) for code in codes.tolist()]
+    return np.minimum(np.array(ceilings, np.int64), bins) - 1
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from dpfast._kernels._measures import Measure
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
+from dpfast.mechanisms import thinning
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
 from dpfast.mechanisms.prediction import Expected
@@ -105,7 +106,8 @@ class InverseSensitivity(StatisticMechanism):
     https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
-    epsilon order statistics. Timing is outside the guarantee.
+    epsilon order statistics. A window of more than 2**16 of them is not drawn from as a whole: a call then takes some
+    hundred order statistics and a few passes, for any epsilon. Timing is outside the guarantee.
 
     References
     ----------
@@ -258,10 +260,16 @@ class InverseSensitivity(StatisticMechanism):
 
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
-        if not self._is_direct or isinstance(x, Chunks):
+        if isinstance(x, Chunks) or not (self._is_direct or (self.hides_n and not self.resolves)):
             return self.draw_from(self._summary(x, workers), source)
         threads, values = _checks.threads(workers), _containers.vector("x", x)
+        if self.hides_n:
+            if self._thins(len(values)):
+                return self._draw_thinned(values, threads, source)
+            return self.draw_from(self._summary(values, threads), source)
         plan, grid = self._direct_plan(_checks.records(len(values))), self.grid
+        if plan.thins:
+            return self._draw_thinned(values, threads, source)
         window = _select.window(values, plan.first, plan.last, workers=threads, **plan.grid)
         if isinstance(grid, FloatGrid):
             _, window = grid.evenly(window)
@@ -282,10 +290,37 @@ class InverseSensitivity(StatisticMechanism):
         even, _ = self.grid.evenly(np.empty(0))
         ends = even.lower, even.upper, even.step, even.first, even.size - 1
         law = self.epsilon, self._radius_codes(n), *ends, self.base_measure
-        return _DirectPlan(rank - reach, rank + reach, self.grid.kernel, law, self._flips, self.interpolate)
+        kernel = self.grid.kernel
+        return _DirectPlan(rank - reach, rank + reach, kernel, law, self._flips, self.interpolate, self._thins(n))
+
+    def _thins(self, n: int) -> bool:
+        """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
+        count = self._private_levels(n) if self.hides_n else self._levels(n)
+        squared = isinstance(self.statistic, InterquartileRange)
+        most = thinning.MOST_SQUARED_LEVELS if squared else thinning.MOST_LEVELS
+        return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
+
+    def _draw_thinned(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
+        grid, n, radius = self.grid, values.shape[0], self._radius_codes(1)
+        assert isinstance(grid, Grid)
+        if self.hides_n:
+            count, ranked = self._private_levels(n), thinning.Ranked.of_private_n(_level(self.statistic), n)
+        else:
+            count, ranked = self._levels(n), thinning.Ranked.of_public_n(self.statistic.ranks(n)[0])
+        levels = thinning.RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
+        return self.statistic.value(grid, n, self._draw_from_few(levels, radius, source))
+
+    def _draw_from_few(self, levels: thinning.Levels, radius: int, source: np.random.BitGenerator) -> int:
+        deep = not self._one_sided
+        return thinning.draw(source, levels, epsilon=self._rate, deep=deep, radius=radius, measure=self.base_measure)
 
     def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
         """Draw a release from the summary of the records; the caller charges it."""
+        if isinstance(self.statistic, InterquartileRange) and self._thins(summary.n):
+            assert isinstance(summary, Summary)
+            last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
+            levels = thinning.DifferenceLevels(summary, last=last, radius=radius)
+            return self.statistic.value(self.grid, summary.n, self._draw_from_few(levels, radius, source))
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)
         last = self.statistic.last(self.grid, summary.n)
@@ -382,7 +417,11 @@ class InverseSensitivity(StatisticMechanism):
 
     def _private_ranks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ranks between which the points of score at most t lie, for t below the cap; all points from t = n on."""
-        return private_ranks(_level(self.statistic), n, min(self.cap(n), max(n, 1)))
+        return private_ranks(_level(self.statistic), n, self._private_levels(n))
+
+    def _private_levels(self, n: int) -> int:
+        """The number of levels if n is private: all points have a score of at most n."""
+        return min(self.cap(n), max(n, 1))
 
     def _empty_window(self) -> NDArray[np.int64]:
         """The codes of the ranks 0 and 1 of an empty data set."""
@@ -472,6 +511,7 @@ class _DirectPlan(NamedTuple):
     law: tuple[Any, ...]
     flips: bool
     interpolates: bool
+    thins: bool
 
 
 class _PrivateWindow(NamedTuple):

@@ -458,6 +458,21 @@ def test_bad_parameters(function, name):
         call(**options)
 
 
+@given(
+    st.integers(1, 2**53 - 1).flatmap(lambda last: st.tuples(st.just(last), st.integers(1, min(last, 5000)))),
+    st.data(),
+)
+def test_few_records_are_counted_by_their_codes(sizes, data):
+    last, bins = sizes
+    cells = Cells((Grid(0, last, step=1),), (bins,))
+    codes = data.draw(st.lists(st.integers(0, last) | st.sampled_from(cells.codes[0].tolist()), max_size=20))
+    x = np.array(codes, float)[:, None]
+    counts = np.zeros(bins, np.int64)
+    _bins.count(x, cells.axes(), counts)
+    np.testing.assert_array_equal(cells._count_few(x), counts)
+    assert cells.codes[0].tolist() == [(2 * i * last + bins) // (2 * bins) for i in range(bins + 1)]
+
+
 def test_bad_parameters_of_one_function():
     for options, message in (
         ({"method": "smoothed"}, "method must be 'perturbed'"),
