@@ -1,4 +1,4 @@
-"""The scripts of assurance/speed: their cases, their verdicts, and what they say elsewhere; nothing that needs valgrind."""
+"""The scripts of assurance/speed: cases, verdicts, and what they say elsewhere; nothing that needs valgrind."""
 
 import json
 
