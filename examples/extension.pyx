@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """A Cython module of another package that uses the kernels of dpfast; docs/guides/c-api.md explains how to build it.
 
 Three private loops without the GIL; each docstring states the guarantee.

@@ -24,8 +24,11 @@ def sha256(path: Path) -> str:
 
 
 def commit_time() -> int:
-    """The time of the last commit, by which all files are dated."""
-    return int(subprocess.check_output(["git", "-C", ROOT, "log", "-1", "--format=%ct"], text=True))
+    """The time of the last commit, by which all files are dated; SOURCE_DATE_EPOCH where there is no repository."""
+    return int(
+        os.environ.get("SOURCE_DATE_EPOCH")
+        or subprocess.check_output(["git", "-C", ROOT, "log", "-1", "--format=%ct"], text=True)
+    )
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ ABOUT = {"dpfast-0.1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nTag: cp311-cp311-
 RECORD = "dpfast-0.1.0.dist-info/RECORD"
 
 
+@pytest.fixture(autouse=True)
+def a_date(monkeypatch):
+    """Sources may be tested without their repository."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+
+
 def made_wheel(folder, files, date, mode, order):
     folder.mkdir()
     path = folder / "dpfast-0.1.0-cp311-cp311-linux_x86_64.whl"
