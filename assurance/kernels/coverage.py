@@ -64,7 +64,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_pick "
             "stream_prefetch stream_refine stream_refine_block stream_walk"
         ),
-        "windows.h": "windows_between windows_collect windows_count windows_find windows_of_points",
+        "windows.h": "windows_add windows_between windows_collect windows_count windows_find windows_of_points",
     },
     _DOUBLES: {
         "boxes.h": (
@@ -77,8 +77,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "chain.h": (
             "dpfast_allowed dpfast_filters dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last "
-            "dpfast_larger dpfast_meets dpfast_point_weight dpfast_runs dpfast_sources dpfast_state_weights dpfast_step "
-            "dpfast_weight"
+            "dpfast_larger dpfast_meets dpfast_point_weight dpfast_runs dpfast_sources dpfast_state_weights "
+            "dpfast_step dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
