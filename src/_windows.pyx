@@ -5,7 +5,7 @@ rank among the copied keys.
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 from select cimport (
     describe,
@@ -29,11 +29,13 @@ cdef extern from "windows.h" nogil:
         double lower
 
     Py_ssize_t WINDOWS_BUCKETS
+    Py_ssize_t WINDOWS_POINTS
+    Py_ssize_t WINDOWS_COUNTED
 
     windows_buckets windows_between(double low, double high, double lower, double upper)
     windows_buckets windows_of_points(double lower, double upper, double step)
     void windows_count(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
-                       uint16_t *found, int64_t *counts)
+                       uint16_t *found, uint32_t *counts, Py_ssize_t size)
     Py_ssize_t windows_collect(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
                                const uint16_t *found, const unsigned char *marked, double *room,
                                Py_ssize_t capacity)
@@ -51,6 +53,7 @@ cdef class _Records:
     cdef select_keys keys
     cdef windows_buckets buckets
     cdef uint16_t[::1] found
+    cdef Py_ssize_t size  # buckets, those beyond the ends included
     cdef double lower, upper, step
     cdef Py_ssize_t workers
 
@@ -85,11 +88,16 @@ cdef class _Records:
 
     def count(self, Py_ssize_t worker):
         """The counts of one worker's records."""
-        cdef int64_t[:, ::1] counts = np.zeros((2, WINDOWS_BUCKETS + 2), np.int64)
-        cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1)
-        with nogil:
-            windows_count(&self.keys, &self.buckets, start, stop, &self.found[0], &counts[0, 0])
-        return np.asarray(counts).sum(axis=0)
+        cdef uint32_t[:, ::1] counts
+        cdef Py_ssize_t begin, start = self.start(worker), stop = self.start(worker + 1)
+        total = np.zeros(self.size, np.int64)
+        for begin in range(start, stop, WINDOWS_COUNTED):
+            counts = np.zeros((2, self.size), np.uint32)
+            with nogil:
+                windows_count(&self.keys, &self.buckets, begin, min(begin + WINDOWS_COUNTED, stop), &self.found[0],
+                              &counts[0, 0], self.size)
+            total += np.asarray(counts).sum(axis=0, dtype=np.int64)
+        return total
 
     def collect(self, Py_ssize_t worker, const unsigned char[::1] marked, Py_ssize_t capacity):
         """The keys of one worker's records in marked buckets."""
@@ -112,7 +120,7 @@ cdef class _Records:
 
     cdef object on_few_points(self, ranks):
         """The order statistics of these ranks on a grid with a bucket for each point, from counts alone."""
-        self.buckets = windows_of_points(self.lower, self.upper, self.step)
+        self.buckets, self.size = windows_of_points(self.lower, self.upper, self.step), WINDOWS_POINTS
         return self.lower + (np.searchsorted(np.cumsum(self.counts()), ranks) - 1) * self.step
 
     cdef object by_buckets(self, firsts, lasts, ranks):
@@ -122,10 +130,12 @@ cdef class _Records:
         plan = select_plan(self.keys.n, firsts.min(), lasts.max())
         self.buckets = windows_between(sample[max(plan.first, 1) - 1], sample[min(plan.last, plan.strata) - 1],
                                        self.lower, self.upper)
+        self.size = WINDOWS_BUCKETS + 2
         counts = self.counts()
         cumulative = np.cumsum(counts)
-        marked = np.zeros(WINDOWS_BUCKETS + 2, np.uint8)
-        for first, last in zip(np.searchsorted(cumulative, firsts), np.searchsorted(cumulative, lasts), strict=True):
+        marked = np.zeros(self.size, np.uint8)
+        begins = np.searchsorted(cumulative, firsts)
+        for first, last in zip(begins.tolist(), np.searchsorted(cumulative, lasts).tolist(), strict=True):
             marked[first:last + 1] = 1
         copied = int(counts[marked > 0].sum())
         if copied > self.keys.n // 2:
@@ -134,8 +144,9 @@ cdef class _Records:
         if keys.size != copied:
             raise RuntimeError("values were written to while they were read")
         keys.sort()
+        # A window holds no bucket that was left out, so that all its ranks move by one number.
         left_out = np.cumsum(np.where(marked > 0, 0, counts))
-        return keys[ranks - 1 - left_out[np.searchsorted(cumulative, ranks)]]
+        return keys[ranks - 1 - np.repeat(left_out[begins], lasts - firsts + 1)]
 
 
 def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, double lower, double upper, double step,
@@ -149,7 +160,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
     ``_select.window``.
 
-    **Cost**: one pass and O(n^(5/8)), two bytes per record, and a sort of about w + 2 n / 2^14 keys per window of w
+    **Cost**: one pass and O(n^(5/8)), two bytes per record, and a sort of about w + 2 n / 2^12 keys per window of w
     ranks; a sort of all keys if windows cover more than n / 4 ranks, or if keys are concentrated in few buckets of a
     wide grid. No sort on a grid of fewer than 2^14 points.
 
@@ -173,7 +184,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     ranks = np.concatenate([np.arange(first, last + 1) for first, last in zip(firsts, lasts, strict=True)])
     if records.keys.n <= SORTED:
         return records.ordered(ranks)
-    if (upper - lower) / step <= WINDOWS_BUCKETS - 2:
+    if (upper - lower) / step <= WINDOWS_POINTS - 2:
         return records.on_few_points(ranks)
     found = records.by_buckets(firsts, lasts, ranks) if 4 * ranks.size <= records.keys.n else None
     return records.ordered(ranks) if found is None else found

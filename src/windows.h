@@ -1,4 +1,4 @@
-/* Many windows of order statistics at once: one pass counts every key in one of 2^14 buckets of equal width and stores
+/* Many windows of order statistics at once: one pass counts every key in one of 2^12 buckets of equal width and stores
  * its bucket in two bytes; the counts determine the buckets that intersect a window, whose keys are then copied. */
 #ifndef DPFAST_WINDOWS_H
 #define DPFAST_WINDOWS_H
@@ -6,7 +6,9 @@
 #include "select.h"
 
 #define WINDOWS_CHUNK 8         /* keys tested by one branch */
-#define WINDOWS_BUCKETS 16384   /* and one on each side, for keys beyond the ends */
+#define WINDOWS_BUCKETS 4096    /* and one on each side, for keys beyond the ends; their counts fit a first-level cache */
+#define WINDOWS_POINTS 16384    /* buckets at most, if each is a point of a grid */
+#define WINDOWS_COUNTED ((ptrdiff_t)1 << 31) /* keys counted at once: half the range of 32-bit counts */
 
 struct windows_buckets {
     double lower, upper;        /* keys are clamped to these, */
@@ -28,41 +30,56 @@ static struct windows_buckets windows_of_points(double lower, double upper, doub
     return (struct windows_buckets){lower, upper, step, lower / step, 1.0};
 }
 
-/* The bucket of each key, 0..WINDOWS_BUCKETS + 1. */
+/* The bucket of each key, 0..WINDOWS_BUCKETS + 1, or of each point; NaN is `missing`. */
 DPFAST_CLONES
-static void windows_find(const struct windows_buckets *b, const double *restrict keys, ptrdiff_t count,
-                         uint16_t *restrict found)
+static void windows_find(const struct windows_buckets *b, const double *restrict keys, ptrdiff_t count, double missing,
+                         int32_t *restrict cells)
 {
     const double lower = b->lower, upper = b->upper, step = b->step, start = b->start, scale = b->scale;
     if (step > 0.0) {
-        for (ptrdiff_t i = 0; i < count; i++)
-            found[i] = (uint16_t)(int32_t)(__builtin_rint(select_clamp(keys[i], lower, upper) / step) - start + 1.0);
+        for (ptrdiff_t i = 0; i < count; i++) {
+            const double key = keys[i] == keys[i] ? keys[i] : missing;
+            cells[i] = (int32_t)(__builtin_rint(select_clamp(key, lower, upper) / step) - start + 1.0);
+        }
         return;
     }
     for (ptrdiff_t i = 0; i < count; i++) {
-        double place = (0.5 * select_clamp(keys[i], lower, upper) - start) * scale + 1.0;
-        place = place < 0.0 ? 0.0 : place;
-        found[i] = (uint16_t)(int32_t)(place > WINDOWS_BUCKETS + 1 ? WINDOWS_BUCKETS + 1 : place);
+        const double key = keys[i] == keys[i] ? keys[i] : missing;
+        cells[i] = (int32_t)select_clamp((0.5 * key - start) * scale + 1.0, 0.0, WINDOWS_BUCKETS + 1);
     }
 }
 
-/* Finds and counts the buckets of records start..stop-1. Two tables of counts, because equal neighbours would otherwise
- * wait for one another. */
+/* Adds the cells to two tables of counts, because equal neighbours would otherwise wait for one another, and stores them
+ * in two bytes each. */
+DPFAST_CLONES
+static void windows_add(const int32_t *restrict cells, ptrdiff_t count, uint32_t *restrict counts,
+                        uint32_t *restrict others, uint16_t *restrict found)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        found[i] = (uint16_t)cells[i];
+    for (ptrdiff_t i = 0; i + 1 < count; i += 2) {
+        counts[cells[i]]++;
+        others[cells[i + 1]]++;
+    }
+    if (count % 2)
+        counts[cells[count - 1]]++;
+}
+
+/* Finds and counts the buckets of records start..stop-1, fewer than 2^31. counts: two tables of `size`. */
 static void windows_count(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
-                          ptrdiff_t stop, uint16_t *found, int64_t *counts)
+                          ptrdiff_t stop, uint16_t *found, uint32_t *counts, ptrdiff_t size)
 {
     double block[SELECT_BLOCK];
-    int64_t *others = counts + WINDOWS_BUCKETS + 2;
+    int32_t cells[SELECT_BLOCK];
     for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
         const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        select_load_filled(keys, i, count, block);
-        windows_find(b, block, count, found + i);
-        for (ptrdiff_t k = 0; k + 1 < count; k += 2) {
-            counts[found[i + k]]++;
-            others[found[i + k + 1]]++;
+        const double *x = (const double *)keys->data + i;
+        if (!keys->in_place) {
+            select_load(keys, i, count, block);
+            x = block;
         }
-        if (count % 2)
-            counts[found[i + count - 1]]++;
+        windows_find(b, x, count, keys->missing, cells);
+        windows_add(cells, count, counts, counts + size, found + i);
     }
 }
 
@@ -73,6 +90,7 @@ static ptrdiff_t windows_collect(const struct select_keys *keys, const struct wi
                                  ptrdiff_t capacity)
 {
     double chunk[WINDOWS_CHUNK];
+    const double lower = b->lower, upper = b->upper, missing = keys->missing;
     ptrdiff_t collected = 0;
     for (ptrdiff_t i = start; i < stop; i += WINDOWS_CHUNK) {
         const ptrdiff_t count = stop - i < WINDOWS_CHUNK ? stop - i : WINDOWS_CHUNK;
@@ -81,9 +99,14 @@ static ptrdiff_t windows_collect(const struct select_keys *keys, const struct wi
             any |= marked[found[i + k]];
         if (!any)
             continue;
-        select_load_filled(keys, i, count, chunk);
+        const double *x = (const double *)keys->data + i;
+        if (!keys->in_place) {
+            select_load(keys, i, count, chunk);
+            x = chunk;
+        }
         for (ptrdiff_t k = 0; k < count && collected < capacity; k++) {
-            room[collected] = select_clamp(chunk[k], b->lower, b->upper);
+            const double key = x[k];
+            room[collected] = select_clamp(key == key ? key : missing, lower, upper);
             collected += marked[found[i + k]];
         }
     }

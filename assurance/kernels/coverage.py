@@ -64,7 +64,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_pick "
             "stream_prefetch stream_refine stream_refine_block stream_walk"
         ),
-        "windows.h": "windows_between windows_collect windows_count windows_find windows_of_points",
+        "windows.h": "windows_add windows_between windows_collect windows_count windows_find windows_of_points",
     },
     _DOUBLES: {
         "boxes.h": (

@@ -1,9 +1,9 @@
-"""``dpfast._kernels._select``: a window of order statistics against NumPy's partition and sort."""
+"""Selection: windows of order statistics, and medians and deciles of long arrays, against NumPy and a plain read."""
 
 import numpy as np
 
 from bench import data
-from dpfast._kernels import _select
+from dpfast._kernels import _select, _windows
 
 
 class Window:
@@ -20,4 +20,45 @@ class Window:
         }[line]
 
     def time_window(self, line, n, width):
+        self.run()
+
+
+class LongArrays:
+    """A median and nine quantiles of n records, against the sum of the array; `two values` has ties alone."""
+
+    params = (["median", "9 quantiles", "two values", "workers=2", "x.sum()"], [10**4, 10**5, 10**6, 10**7])
+    param_names = ("line", "n")
+    warmup_time = 0.5
+
+    def setup(self, line, n):
+        x, median, deciles = data.pay(n), data.median_mechanism(), data.deciles_mechanism()
+        two = data.ORDERS["two values"](x)
+        self.run = {
+            "median": lambda: median(x),
+            "9 quantiles": lambda: deciles(x),
+            "two values": lambda: median(two),
+            "workers=2": lambda: median(x, workers=2),
+            "x.sum()": x.sum,
+        }[line]
+
+    def time_release(self, line, n):
+        self.run()
+
+
+class ManyWindows:
+    """The windows around nine deciles, against a sort of all records."""
+
+    params = (["dpfast", "np.sort"], [10**5, 10**6])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        x = data.pay(n)
+        ranks = np.arange(1, 10) * n // 10
+        grid = {"lower": 0.0, "upper": 1e6, "step": 2.0**-12, "missing": 0.0}
+        self.run = {
+            "dpfast": lambda: _windows.windows(x, ranks - 460, ranks + 460, **grid),
+            "np.sort": lambda: np.sort(x),
+        }[line]
+
+    def time_windows(self, line, n):
         self.run()
