@@ -55,6 +55,9 @@ def fill_interpolated(
     *,
     exact: bool = False,
 ) -> None: ...
+def shifted_sums(
+    low: NDArray[int64], high: NDArray[int64], total: int, lower: NDArray[int64], upper: NDArray[int64]
+) -> None: ...
 def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...
