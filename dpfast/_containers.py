@@ -122,6 +122,22 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
         return array
 
 
+def doubles(array: NDArray[Any]) -> NDArray[np.float64]:
+    """An array of numbers as a contiguous one of float64."""
+    if array.dtype == np.float64 and array.flags.c_contiguous:
+        return array
+    with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
+        return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def cell(x: Any) -> NDArray[np.float64]:
+    """The number in one cell, by itself, as `numbers` reads it in a list: an array of length 1."""
+    if type(x) in (float, int):
+        return _floats([x])
+    with np.errstate(all="ignore"):
+        return _floats([x])
+
+
 def name_of(dtype: np.dtype[Any]) -> str:
     """The name of a dtype, without the length of the longest text."""
     return dtype.type.__name__.rstrip("_")

@@ -193,8 +193,9 @@ class Grid(Points):
         ndarray of int64, shape (n,)
             Private data. Without the missing records for ``missing="drop"``.
         """
-        x = resolved(_readable(values), (self,))
-        out = np.empty(x.shape[0], np.int64)
+        x = _readable(values)
+        x = resolved(x, (self,)) if self.resolves else x
+        out = np.empty(len(x), np.int64)
         _grid.encode(
             x,
             out,

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _knorm, _samplers
-from dpfast._threads import each
 from dpfast._traps import of_noise, warn
 from dpfast.grid import Grid, check_grid, check_number
-from dpfast.random import BLOCK, RandomSource, bit_generator, stream, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
@@ -516,8 +515,7 @@ def _fill(
     """Draw an array of a checked scale in blocks, each from its own stream."""
     shape, threads = _checks.shape(size), _checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
-    sources = streams(rng, -(-out.size // BLOCK))
-    each(lambda i: kernel(sources[i], scale, out[i * BLOCK : (i + 1) * BLOCK]), range(len(sources)), threads)
+    over_blocks(lambda source, block: kernel(source, scale, out[block]), rng, out.size, BLOCK, threads)
     return int(out[0]) if size is None else out.reshape(shape)
 
 
@@ -532,6 +530,5 @@ def _fill_rows(
     shape, threads = _checks.shape(size), _checks.threads(workers)
     out = np.empty((math.prod(shape), scales.size), np.int64)
     rows = max(BLOCK // scales.size, 1)
-    sources = streams(rng, -(-len(out) // rows))
-    each(lambda i: kernel(sources[i], scales, out[i * rows : (i + 1) * rows]), range(len(sources)), threads)
+    over_blocks(lambda source, block: kernel(source, scales, out[block]), rng, len(out), rows, threads)
     return out.reshape(*shape, scales.size)

@@ -5,7 +5,7 @@ makes the run reproducible, hence not private.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.random import PCG64, BitGenerator, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from dpfast._kernels._secure import SecureBitGenerator
+from dpfast._threads import each
 
 __all__ = ["SecureBitGenerator", "secure_generator"]
 
@@ -171,6 +172,17 @@ def streams(rng: RandomSource, count: int) -> Streams:
 def stream(rng: RandomSource) -> BitGenerator:
     """The source of a single block: the only item of ``streams(rng, 1)``."""
     return bit_generator(None) if rng is None else streams(rng, 1)[0]
+
+
+def over_blocks(
+    fill: Callable[[BitGenerator, slice], None], rng: RandomSource, n: int, step: int, threads: int
+) -> None:
+    """Call ``fill(source, block)`` for each block of at most `step` of n records, each with its source of `streams`."""
+    if rng is None and 0 < n <= step:
+        fill(bit_generator(None), slice(0, n))
+        return
+    sources = streams(rng, -(-n // step))
+    each(lambda i: fill(sources[i], slice(i * step, (i + 1) * step)), range(len(sources)), threads)
 
 
 def blocks(rng: RandomSource, out: NDArray[np.int64]) -> Iterator[tuple[BitGenerator, NDArray[np.int64]]]:

@@ -191,8 +191,8 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
         free(cumulative)
 
 
-def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon, int64_t last,
-         int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
+def fill(bit_generator, lower not None, upper not None, double epsilon, int64_t last, int64_t[::1] out not None,
+         Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
     """Fill with independent draws of the law above.
 
     **Law** exact. **Assumes** boxes nested inside 0..last, depth >= 0, epsilon > 0, 0 <= last < 2**63 - 1, the measure
@@ -202,9 +202,9 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = lower.shape[0], i, undecided = 0
     cdef const int64_t[::1] left = np.ascontiguousarray(lower)
     cdef const int64_t[::1] right = np.ascontiguousarray(upper)
+    cdef Py_ssize_t n = left.shape[0], i, undecided = 0
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
@@ -224,8 +224,8 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
                 out[i] = _draw_point(source, base, &left[0], &right[0], n, <Py_ssize_t> out[i], last)
 
 
-def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon,
-               int64_t last, int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
+def fill_flips(bit_generator, lower not None, upper not None, double epsilon, int64_t last, int64_t[::1] out not None,
+               Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
     """Fill with independent draws of permute-and-flip on the points of 0..last, each as often as it weighs.
 
     **Law** exact: uniform among the points whose coin of probability exp(-epsilon / 2 * exponent) shows heads, exponent
@@ -236,9 +236,9 @@ def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] 
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = lower.shape[0], i, level
     cdef const int64_t[::1] left = np.ascontiguousarray(lower)
     cdef const int64_t[::1] right = np.ascontiguousarray(upper)
+    cdef Py_ssize_t n = left.shape[0], i, level
     cdef int64_t[::1] sizes = np.empty(n + 1, np.int64)
     cdef uint64_t[::1] words = np.empty(n + 1, np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
@@ -295,6 +295,22 @@ def draw_coin(bit_generator, exponent, *, bint exact=False):
         from dpfast._kernels._balls import below_exp_neg
         return below_exp_neg(word, lambda: next_word(bit_generator), exponent)
     return bool(heads)
+
+
+def shifted_sums(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t total,
+                 int64_t[::1] lower not None, int64_t[::1] upper not None):
+    """Fill with the attack range of x_(L) + ... + x_(H) = total, from the sorted codes around both ranks.
+
+    **Law** deterministic: upper[t] = x_(L+t) + ... + x_(H+t), lower[t] = x_(L-t) + ... + x_(H-t). **Assumes** `low` and
+    `high` of length 2n - 1; `lower`, `upper` of length n >= 1; sums below 2**63. **Cost** 4n sums.
+    **Reference** docs/proofs/monotone-statistics.md.
+    """
+    cdef Py_ssize_t n = lower.shape[0], middle = n - 1, t
+    lower[0] = upper[0] = total
+    with nogil:
+        for t in range(1, n):
+            upper[t] = upper[t - 1] + (high[middle + t] - low[middle + t - 1])
+            lower[t] = lower[t - 1] + (low[middle - t] - high[middle - t + 1])
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

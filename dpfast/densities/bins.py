@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def table(
     If there are several grids, a list is read as rows; otherwise only if all of its elements are rows.
     """
     _checks.bounds_or_grid(bounds, grid)
-    given = grids_within(bounds, natural_step(X)) if grid is None else grid
+    given = _within(bounds, natural_step(X)) if grid is None else grid
     if isinstance(given, Points):
         check_grid(given)
     given = grid_with(given, missing)
@@ -56,6 +57,18 @@ def table(
     if len(grids) != r:
         raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
     return values, grids, piece.ndim
+
+
+def _within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
+    """`grids_within`, from a cache for a pair of numbers."""
+    if type(bounds) is tuple and len(bounds) == 2 and {type(end) for end in bounds} <= {float, int}:
+        return _within_pair(*bounds, step)
+    return grids_within(bounds, step)
+
+
+@lru_cache(maxsize=256, typed=True)  # 1 and 1.0 are different keys
+def _within_pair(lower: float, upper: float, step: float | None) -> Grid | tuple[Grid, ...]:
+    return grids_within((lower, upper), step)
 
 
 def automatic_bins(

@@ -62,6 +62,9 @@ class Cells:
         if math.prod(self.bins) > MOST_CELLS:
             raise ValueError(f"bins must give at most 2**24 cells, not {' x '.join(map(str, self.bins))}")
 
+    def __reduce__(self) -> Any:
+        return Cells, (self.grids, self.bins)
+
     def __len__(self) -> int:
         return math.prod(self.bins)
 

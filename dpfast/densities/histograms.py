@@ -45,7 +45,7 @@ class _OnCells(Mechanism):
         """The grid of each column."""
         return _several(self.grid)
 
-    @property
+    @cached_property
     def cells(self) -> Cells:
         """The box and its bins."""
         return Cells(self.grids, _several(self.bins))

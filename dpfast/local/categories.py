@@ -246,9 +246,13 @@ class Categorical(ScalarRandomizer):
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
         """Categories of records of any dtype; 0 for a record that is not a category."""
+        if x.dtype == np.float64 and x.flags.aligned:
+            codes = np.empty(x.size, np.uint32)
+            _randomize.categories(x, self.k, codes)
+            return codes
         if x.dtype.kind == "f":
             with np.errstate(invalid="ignore"):  # a signalling NaN
-                x = x.astype(np.float64, copy=False) if x.dtype.itemsize < 8 else x  # a float type that can hold k
+                x = x.astype(np.float64) if x.dtype.itemsize < 8 else x  # a float type that can hold k
                 inside = (x >= 0) & (x < self.k) & (x == np.floor(x))
                 return np.where(inside, x, 0).astype(np.uint32)
         whole = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)

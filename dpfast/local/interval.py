@@ -176,9 +176,7 @@ class Interval(ScalarRandomizer):
         return self._method.values.copy()
 
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
-        with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
-            numbers = np.ascontiguousarray(x, dtype=np.float64)
-        self._method.fill(source, numbers, out)
+        self._method.fill(source, _containers.doubles(x), out)
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
@@ -364,17 +362,20 @@ class _Symbols(_Method):
         self.average_variance = square * _average_variance(means, second_moments)
 
     def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
-        chosen = np.ones(len(x), np.uint8)
-        if len(self._books) > 1:
-            _samplers.fill_bernoulli_dyadic(source, self._first, chosen)
-        starts, offset = np.empty(len(x), np.uint32), 0
-        for i, (book, knots) in enumerate(zip(self._books, self._knots, strict=True)):
-            drawn = out if i == 0 else np.empty_like(out)
-            _randomize.fill_dither(source, x, self._lower, knots, starts)
-            _randomize.fill_windows(source, starts, book.width, book.size, book.coin.threshold, drawn)
-            if i:
-                np.copyto(out, drawn + out.dtype.type(offset), where=chosen == 0)
-            offset += book.size
+        if len(self._books) == 1:
+            self._fill_from(0, source, x, out)
+            return
+        chosen, drawn = np.empty(len(x), np.uint8), np.empty_like(out)
+        _samplers.fill_bernoulli_dyadic(source, self._first, chosen)
+        self._fill_from(0, source, x, out)
+        self._fill_from(1, source, x, drawn)
+        np.copyto(out, drawn + out.dtype.type(self._books[0].size), where=chosen == 0)
+
+    def _fill_from(self, i: int, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
+        """Write symbols of one codebook."""
+        book, starts = self._books[i], np.empty(len(x), np.uint32)
+        _randomize.fill_dither(source, x, self._lower, self._knots[i], starts)
+        _randomize.fill_windows(source, starts, book.width, book.size, book.coin.threshold, out)
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports < self.size)

@@ -14,10 +14,9 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._threads import each
 from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
-from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks
 
 # Reports are summed in blocks of this many bytes, which fit a second-level cache, but of at least this many reports.
 _CACHE = 2**20
@@ -79,18 +78,13 @@ class ScalarRandomizer(BlockRandomizer):
         threads = _checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         one = not hasattr(x, "__len__")  # a scalar of Python or NumPy; None is a missing record
-        values = _containers.numbers("x", [x] if one else x, dimensions=1)
+        values = _containers.cell(x) if one else _containers.numbers("x", x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
-        out = np.zeros(values.size, self.report)
-        flat, parts = values.reshape(-1), streams(rng, -(-values.size // BLOCK))
-
-        def block(i: int) -> None:
-            part = slice(i * BLOCK, (i + 1) * BLOCK)
-            self.fill(parts[i], flat[part], out[part])
-
-        each(block, range(len(parts)), threads)
-        return out.reshape((() if one else values.shape) + self.report.shape)
+        report, flat = self.report, values.reshape(-1)
+        out = np.zeros(flat.size, report)
+        over_blocks(lambda source, block: self.fill(source, flat[block], out[block]), rng, flat.size, BLOCK, threads)
+        return out.reshape((() if one else values.shape) + report.shape)
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)

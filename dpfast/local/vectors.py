@@ -11,10 +11,9 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._threads import each
 from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
-from dpfast.random import RandomSource, bit_generator, streams
+from dpfast.random import RandomSource, bit_generator, over_blocks
 
 # People are randomised in blocks of about this many coordinates, each block with its own stream.
 _COORDINATES = 2**18
@@ -60,15 +59,13 @@ class VectorRandomizer(BlockRandomizer):
         rows, one = self._records(x)
         shape, kind = self.row
         out = np.empty((rows.shape[0], *shape), kind)
-        step = max(1, _COORDINATES // self.d)
-        starts = range(0, rows.shape[0], step)
-        sources = streams(rng, len(starts))
-
-        def fill(block: int) -> None:
-            people = slice(starts[block], starts[block] + step)
-            self.fill(sources[block], _as_doubles(rows[people]), out[people])
-
-        each(fill, range(len(starts)), threads)
+        over_blocks(
+            lambda source, people: self.fill(source, _containers.doubles(rows[people]), out[people]),
+            rng,
+            rows.shape[0],
+            max(1, _COORDINATES // self.d),
+            threads,
+        )
         return out[0] if one else out
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
@@ -125,7 +122,7 @@ class VectorRandomizer(BlockRandomizer):
         if x is None:
             return self.second_moment
         rows, one = self._records(x)
-        values = self.second_moment - np.square(self._meant(_as_doubles(rows))).sum(axis=1)
+        values = self.second_moment - np.square(self._meant(_containers.doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
     @property
@@ -164,8 +161,3 @@ class VectorRandomizer(BlockRandomizer):
             raise ValueError(f"data must have a multiple of {size} bytes, not {len(data)}")
         little = np.dtype(kind).newbyteorder("<")
         return np.frombuffer(data, little).astype(kind).reshape(-1, *shape)
-
-
-def _as_doubles(rows: NDArray[Any]) -> NDArray[np.float64]:
-    with np.errstate(all="ignore"):  # a signalling NaN
-        return np.ascontiguousarray(rows, dtype=np.float64)

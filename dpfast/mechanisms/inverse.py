@@ -174,6 +174,7 @@ class InverseSensitivity(StatisticMechanism):
             self._check_interpolation()
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
+        self._is_direct  # noqa: B018  # here, as a call leaves no trace in a mechanism but the last public n
 
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
@@ -480,18 +481,21 @@ class InverseSensitivity(StatisticMechanism):
             (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
         else:
             (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
-        depth = 0 if self._one_sided else max(int(np.cumprod(lower == upper).sum()) - 1, 0)
+        ties = int((lower != upper).argmax()) if lower[-1] != upper[-1] else len(lower)  # they are nested
+        depth = 0 if self._one_sided else max(ties - 1, 0)
         depth = min(depth, len(lower) - 2) if self.interpolate else depth
         radius = self._radius_codes(summary.n)
         if radius == 0:
             return lower, upper, depth
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
-    def _levels(self, n: int) -> int:
+    @for_last_n
+    def _levels(self, n: int | None) -> int:
         """The number of levels, public like the number of order statistics that they need.
 
         With interpolation there is one more, at which the last gaps end.
         """
+        assert n is not None
         return min(self.cap(n), self.statistic.breakdown(n)) + self.interpolate
 
     def _radius_codes(self, n: int) -> int:

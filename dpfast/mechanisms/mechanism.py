@@ -17,6 +17,7 @@ from dpfast._traps import Cautious
 from dpfast.grid import Points, check_missing, resolved
 from dpfast.laws import Law
 from dpfast.mechanisms.prediction import Predicted
+from dpfast.mechanisms.recent import without_recent
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refused
@@ -49,6 +50,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hook(cls)  # charge every release to the active ledger
+
+    def __getstate__(self) -> Any:
+        return without_recent(super().__getstate__())
 
     @property
     @abstractmethod

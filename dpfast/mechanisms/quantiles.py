@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
+from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
@@ -155,14 +156,12 @@ differential privacy) for one record replaced (the number of records is public)>
         return JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
 
     def reading(self) -> Ranks:
-        targets = cache(self._targets)
-
         def wanted(n: int) -> list[tuple[int, int]]:
-            ranks, _, stages = targets(n)
+            ranks, _, stages = self._targets(n)
             return [(rank - stages.reach - 1, rank + stages.reach + 1) for rank in ranks.tolist()]
 
         def finish(order: Ordered) -> _Windows:
-            ranks, _, stages = targets(order.n)
+            ranks, _, stages = self._targets(order.n)
 
             def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
                 stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
@@ -172,8 +171,10 @@ differential privacy) for one record replaced (the number of records is public)>
 
         return Ranks(self.grid, wanted, finish)
 
-    def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
+    @for_last_n
+    def _targets(self, n: int | None) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
         """The ranks for n records, the index of the rank of each q, and the stages. Public."""
+        assert n is not None
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
         stages = _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages, self.base_measure)
         return ranks, places.reshape(-1), stages
@@ -428,7 +429,7 @@ class JointQuantiles(Law):
         self.grid, self._measure = grid, measure
         self._windows, self._stages, self._places = windows, stages, places
         self._all = range(len(windows.ranks))
-        self._firsts = [int(np.flatnonzero(places == j)[0]) for j in self._all]
+        self._firsts = np.unique(places, return_index=True)[1].tolist()
         if stages.coarse:
             self._first = _Stage(windows, stages.coarse, stages.epsilon, stages.reach_coarse, {}, measure)
         else:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
 
-class _Recent:
-    """The last n and the value for it. Copies and pickles of a mechanism start without: they hold no n."""
+class _Recent(NamedTuple):
+    """The last n and the value for it."""
 
-    __slots__ = ("n", "value")
-
-    def __init__(self, n: int | None = None, value: Any = None) -> None:
-        self.n, self.value = n, value
-
-    def __reduce__(self) -> Any:
-        return _Recent, (-1,)
+    n: int | None
+    value: Any
 
 
 def for_last_n(method: Callable[[Any, int | None], Value]) -> Callable[[Any, int | None], Value]:
@@ -33,3 +28,8 @@ def for_last_n(method: Callable[[Any, int | None], Value]) -> Callable[[Any, int
         return recent.value  # type: ignore[no-any-return]
 
     return kept
+
+
+def without_recent(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a mechanism for copies and pickles, which hold no n."""
+    return {name: value for name, value in state.items() if not isinstance(value, _Recent)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, SupportsIndex
 
@@ -18,6 +18,7 @@ from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, erro
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
 from dpfast.mechanisms.expectations import expected_error
 from dpfast.mechanisms.prediction import Expected
+from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.spending import EXACT, refused
@@ -157,7 +158,8 @@ def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _
 def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
     """The exact statistic and its smooth bound, in release codes."""
     reach = len(smooth_bound.discounts)
-    middle = replace(summary, levels=1, windows=tuple(window[reach : reach + 1] for window in summary.windows))
+    windows = tuple(window[reach : reach + 1] for window in summary.windows)
+    middle = Summary(summary.grid, summary.n, 1, windows, summary.total)
     center, _ = statistic.attack_range(middle)
     return int(center[0]), smooth_bound.bound_up(summary.windows)
 
@@ -322,18 +324,26 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         """The public number of order statistics on each side of a rank, its own included."""
         return len(self._checked_bound(n).discounts) + 1
 
-    def _checked_bound(self, n: int) -> _SmoothBound:
+    @for_last_n
+    def _checked_bound(self, n: int | None) -> _SmoothBound:
         """The plan of the smooth bound for n records; raises a ValueError if there are too many for the grid."""
+        assert n is not None
         self.statistic.last(self.grid, n)
         beta, scale = self.calibration(n)
         smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, beta)
         self._check_scale(smooth_bound.weight, scale)
         return smooth_bound
 
+    @for_last_n
+    def _scale(self, n: int | None) -> float:
+        """The scale of the noise for n records, over the smooth bound."""
+        assert n is not None
+        return self.calibration(n)[1]
+
     def law_of(self, summary: Summary) -> ClampedNoise:
         n = summary.n
         center, bound = _bounded(self.statistic, summary, self._checked_bound(n))
-        _, scale = self.calibration(n)
+        scale = self._scale(n)
         return ClampedNoise(
             NOISES[self.noise](scale * bound),
             center=center,

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -113,7 +112,6 @@ class RankStatistic(Statistic):
     def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         """The reading of the `Summary` that `attack_range` needs, with the public number of levels ``levels(n)``."""
 
-        @cache
         def wanted(n: int) -> list[tuple[int, int]]:
             reach = levels(n) - 1
             return [(rank - reach, rank + reach) for rank in self.ranks(n)]
@@ -152,7 +150,9 @@ class OrderStatistic(RankStatistic):
     def value(self, grid: Points, n: int, code: int) -> float:
         return grid.value(code)
 
-    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike | int) -> Any:
+        if isinstance(codes, int):
+            return self.value(grid, n, codes)
         values = grid.decode(codes)
         return values if values.ndim else float(values)
 
@@ -248,10 +248,9 @@ class TrimmedSum(RankStatistic):
 
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         low, high = summary.windows
-        center = summary.levels - 1
-        rises = high[center + 1 :] - low[center:-1]  # x_(H+t) - x_(L+t-1), t = 1, 2, ...
-        falls = low[:center][::-1] - high[1 : center + 1][::-1]  # x_(L-t) - x_(H-t+1)
-        return _running(summary.total, falls), _running(summary.total, rises)
+        lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
+        _levels.shifted_sums(low, high, summary.total, lower, upper)
+        return lower, upper
 
     def gaps(self, n: int) -> Gaps:
         first, last = self.ranks(n)
@@ -369,7 +368,7 @@ class InterquartileRange(RankStatistic):
     def value(self, grid: Points, n: int, code: int) -> float:
         return scaled(code, 1, grid.step)
 
-    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike | int) -> Any:
         values = _containers.integers("codes", codes) * grid.step
         return values if values.ndim else float(values)
 
@@ -429,7 +428,9 @@ class Huber(RankStatistic):
     def value(self, grid: Points, n: int, code: int) -> float:
         return grid.value(code)
 
-    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike | int) -> Any:
+        if isinstance(codes, int):
+            return self.value(grid, n, codes)
         values = grid.decode(codes)
         return values if values.ndim else float(values)
 

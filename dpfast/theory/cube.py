@@ -53,6 +53,7 @@ class Signs(NamedTuple):
         return subset if method == "subset" or d * subset.scale**2 / k < majority.scale**2 else majority
 
 
+@lru_cache(maxsize=64)
 def subset_coin(k: int, tau: int, epsilon: float) -> Coin:
     """The coin for k signs; at least tau of them agree if it shows "keep"."""
     inside, outside = masks(k, tau)

@@ -192,6 +192,18 @@ def test_lines_twin_and_their_counts(edge):
         assert counts.tolist() == (5 + np.array(heights, int).reshape(n, 37).sum(0)).tolist()
 
 
+@pytest.mark.kernel
+@pytest.mark.parametrize("k", [2, 7, 2**31])
+def test_categories_twin(k):
+    edges = [0.0, -0.0, 0.5, 1.0, k - 1.0, k - 0.5, k, -1.0, 5e-324, 2.0**32, 2.0**63, 1e308]
+    x = np.array([*edges, math.inf, -math.inf, math.nan])
+    out = np.empty(x.size, np.uint32)
+    _randomize.categories(x, k, out)
+    assert out.tolist() == [int(v) if 0 <= v < k and v == int(v) else 0 for v in x.tolist()]
+    _randomize.categories(x[::-1], k, out)
+    assert out[0] == 0
+
+
 def test_chunks_do_not_show():
     """Longer than a chunk of words: the same reports as one chunk after the other."""
     x = np.random.default_rng(1).integers(0, 100, 20_000, dtype=np.uint32)

@@ -1,9 +1,11 @@
 """The secure bit generator, and the sources of randomness derived from ``rng``."""
 
+import contextlib
 import copy
 import os
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -387,6 +389,46 @@ def test_the_lock_is_reentrant_and_knows_its_holder():
                 pool.submit(lock.release).result()
     with pytest.raises(RuntimeError, match="release"):
         lock.release()
+
+
+def test_one_thread_at_a_time_holds_the_lock():
+    """Threads that wait are woken; the control does the same without the lock."""
+    lock = SecureBitGenerator().lock
+    inside = overlaps = 0
+
+    def enter(_):
+        nonlocal inside, overlaps
+        with lock:
+            inside += 1
+            time.sleep(1e-6)  # gives way to another thread
+            overlaps += inside != 1
+            inside -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter, range(2000)))
+        assert (inside, overlaps) == (0, 0)
+        with lock:
+            waiting = [pool.submit(lock.acquire, timeout=0.05) for _ in range(4)]
+            assert not any(future.result() for future in waiting)
+        assert pool.submit(lambda: lock.acquire() and lock.release() is None).result(timeout=10)
+    lock = contextlib.nullcontext()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter, range(2000)))
+    assert overlaps
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"blocking": False, "timeout": 1}, ValueError),
+        ({"timeout": -2}, ValueError),
+        ({"timeout": 1e30}, OverflowError),
+    ],
+)
+def test_the_lock_rejects_what_an_rlock_rejects(options, error):
+    for lock in (SecureBitGenerator().lock, threading.RLock()):
+        with pytest.raises(error):
+            lock.acquire(**options)
 
 
 def test_another_thread_cannot_take_the_error(monkeypatch):

@@ -162,7 +162,19 @@ def test_one_draw_is_that_of_a_fill(scale):
     for words in ([0, 2**63, 5], [2**63, 0, 7], [0, 1, 0, 1], [2**64 - 1, 3]):
         one, filled, out = ScriptedBits(words, PCG64(1)), ScriptedBits(words, PCG64(1)), np.empty(1, np.int64)
         _samplers.fill_discrete_laplace(filled, scale, out)
-        assert _samplers.one_discrete_laplace(one, scale) == out[0]
+        assert _samplers.one_discrete_laplace(one, scale, float(scale)) == out[0]
+        assert one.used == filled.used
+
+
+@pytest.mark.parametrize("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
+def test_one_rounded_laplace_is_that_of_a_fill(scale):
+    for seed in range(200):
+        drawn = draws(_samplers.fill_rounded_laplace, scale, 1, seed)[0]
+        assert _samplers.one_rounded_laplace(PCG64(seed), scale) == drawn
+    for words in ([0, 2**63, 5], [2**63, 0, 7], [1, 0, 1], [2**64 - 1, 3]):
+        one, filled, out = ScriptedBits(words, PCG64(1)), ScriptedBits(words, PCG64(1)), np.empty(1, np.int64)
+        _samplers.fill_rounded_laplace(filled, scale, out)
+        assert _samplers.one_rounded_laplace(one, scale) == out[0]
         assert one.used == filled.used
 
 

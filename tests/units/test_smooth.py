@@ -362,8 +362,9 @@ def with_constants(mechanism, beta, scale):
 
 def test_the_audit_rejects_the_published_constants_beyond_their_region():
     """Epsilon 20, delta 0.01: two records on nine points are enough."""
-    tight = dpf.SmoothSensitivity(Median(), grid=dpf.Grid(0, 8, step=1), epsilon=20.0, delta=0.01)
-    assert audit.verify(tight, n=2, values=9).holds
+    parameters = {"grid": dpf.Grid(0, 8, step=1), "epsilon": 20.0, "delta": 0.01}
+    assert audit.verify(dpf.SmoothSensitivity(Median(), **parameters), n=2, values=9).holds
+    tight = dpf.SmoothSensitivity(Median(), **parameters)
     certificate = audit.verify(with_constants(tight, 20 / (2 * math.log(100)), 2 / 20), n=2, values=9)
     assert not certificate.holds
     assert certificate.delta > 5 * 0.01
