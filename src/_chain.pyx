@@ -122,7 +122,7 @@ cdef class Chain:
         self._measure = measure
         self._codes = codes  # kept alive: the targets point into it
         self._messages = messages = np.empty(3 * states)
-        scratch = np.empty(5 * size + m)
+        scratch = np.empty(5 * size + 3 * m)
         self._power = power = np.empty(size + 2)
         self._weights = np.empty(size + m + 2)
         self._cumulative = np.empty(size + m + 2)

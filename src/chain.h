@@ -151,7 +151,82 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
     return runs;
 }
 
-/* The message of target t from that of t - 1. scratch: 5 (2 T + 1) doubles and as many as there are targets. */
+/* A length of the runs that end with some target. In a gap of w integers, with that target's own arrival, these runs have
+ * less than 2^-70 of the term of the runs of one target if their arrival is at most `share` times its own, and less than
+ * 2^-960 of the target's largest message if it is at most `least`. */
+typedef struct {
+    double factor;      /* a to the difference of ranks, in units of the message */
+    double share, least;
+} dpfast_length;
+
+/* The lengths 2, 3, ... of the runs that end with t, up to the first whose terms are 0, and their number; -1 if bounds of
+ * their terms are out of range. widest: the widest gap; largest: at most the largest message of t. */
+static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, double widest, double largest,
+                                dpfast_length *lengths)
+{
+    double places = 1.0;    /* at least the number of sorted places of the run over w */
+    ptrdiff_t count = 0;
+    for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
+        const int64_t scale = t[-r].exponent - t[-1].exponent;
+        const double falls = power[t->rank - t[-r].rank];
+        if (falls == 0.0)
+            break;
+        places *= widest + (double)r;
+        if (count == 1000 || !(places < 0x1p900) || scale < -900 || scale > 900)
+            return -1;
+        const double factor = ldexp(falls, (int)scale), most = places * factor;
+        lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
+    }
+    return count;
+}
+
+/* The sum of a term and those of longer runs in gap i, of w integers of weight 1; the term itself if theirs are too small
+ * to count. */
+static inline double dpfast_add_longer_runs(const dpfast_target *t, ptrdiff_t i, double w, const dpfast_length *lengths,
+                                            ptrdiff_t count, double term)
+{
+    const double arrival = t->arrival[i - t->first];
+    double places = w, sum = term;
+    int counts = 0;
+    for (ptrdiff_t r = 1; r <= count && i <= t[-r].last; r++) {
+        const double other = t[-r].arrival[i - t[-r].first];
+        counts |= other > lengths[r - 1].least && other > lengths[r - 1].share * arrival;
+    }
+    if (!counts)
+        return term;
+    for (ptrdiff_t r = 1; r <= count && i <= t[-r].last; r++) {
+        places = places * (w + (double)r) / (double)(r + 1);
+        sum += places * t[-r].arrival[i - t[-r].first] * lengths[r - 1].factor;
+    }
+    return sum;
+}
+
+/* Adds the runs of two targets or more to the messages of t, which have the term of the runs of one. Returns the largest
+ * message. */
+static double dpfast_add_runs(dpfast_target *t, const double *power, double widest, double largest, double *scratch)
+{
+    const ptrdiff_t end = t->last < t[-1].last ? t->last : t[-1].last;
+    dpfast_length *lengths = (dpfast_length *)scratch;
+    const ptrdiff_t count = t->measure ? -1 : dpfast_lengths(t, power, widest, largest, lengths);
+    for (ptrdiff_t i = t->first; i <= end && count; i++) {
+        int64_t start;
+        const int64_t w = dpfast_gap(t, i, &start);
+        double *gap = t->gap + (i - t->first);
+        if (w <= 0)
+            continue;
+        if (count > 0) {
+            *gap = dpfast_add_longer_runs(t, i, (double)w, lengths, count, *gap);
+        } else {
+            const ptrdiff_t runs = dpfast_runs(t, i, w, start, t->arrival[i - t->first], power, t[-1].exponent, scratch);
+            for (ptrdiff_t r = 1; r < runs; r++)
+                *gap += scratch[r];
+        }
+        largest = dpfast_larger(largest, *gap);
+    }
+    return largest;
+}
+
+/* The message of target t from that of t - 1. scratch: 5 (2 T + 1) doubles and 3 for each target. */
 static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
 {
     const dpfast_target *s = t - 1;
@@ -162,8 +237,8 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
     const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
     const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
-    double *f = scratch, *left = f + size, *right = left + size, *terms = right + 3 * size;
-    double largest = 0.0;
+    double *f = scratch, *left = f + size, *right = left + size;
+    double largest = 0.0, widest = 1.0;
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
@@ -189,12 +264,14 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
         }
         if (w > 0) {
             t->arrival[j] = a * a * left[p] + (right[p] + meeting);
-            const ptrdiff_t runs = dpfast_runs(t, i, w, start, t->arrival[j], power, s->exponent, terms);
-            for (ptrdiff_t r = 0; r < runs; r++)
-                t->gap[j] += terms[r];
+            const double weight = dpfast_gap_weight(t, start, w);
+            t->gap[j] = t->arrival[j] * weight;
+            widest = dpfast_larger(widest, weight);
         }
         largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
     }
+    if (t->free > 1)
+        largest = dpfast_add_runs(t, power, widest, largest, right + 3 * size);
 
     int exponent;
     frexp(largest, &exponent);

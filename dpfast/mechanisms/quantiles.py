@@ -304,6 +304,7 @@ class _Stage:
         for j, code in sorted(pins.items(), reverse=True):
             uppers[: j + 1] = code
         self._lowers, self._uppers = lowers, uppers
+        self._narrow()
         self._chain = Chain(
             self._codes,
             self._bases,
@@ -325,6 +326,14 @@ class _Stage:
         self._log_chain = math.log(chain.total) + chain.exponent * math.log(2) if chain.total else -math.inf
         # The total weight of the chain's proposals, raised so that none has less than the weight of its output.
         self._proposed = Fraction(chain.total) * Fraction(2) ** chain.exponent * (1 + Fraction(chain.margin))
+
+    def _narrow(self) -> None:
+        """Leave out the indices at which no code from `lowers` to `uppers` can be, in the windows of free targets too."""
+        stretches = (self._bases, self._firsts, self._lasts, self._lowers, self._uppers)
+        for j, (base, first, last, lower, upper) in enumerate(zip(*(s.tolist() for s in stretches), strict=True)):
+            window = self._codes[base + first : base + last + 1]
+            self._firsts[j] = first + max(int(window.searchsorted(lower)) - 1, 0)
+            self._lasts[j] = max(last - (len(window) - int(window.searchsorted(upper, side="right"))), self._firsts[j])
 
     @property
     def log_total(self) -> float:
