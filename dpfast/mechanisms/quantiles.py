@@ -69,8 +69,9 @@ class Quantiles(StatisticMechanism):
     (https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html). The law is exact: no float decides it. The
     release is monotone: a larger q never has a smaller quantile.
     Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows: 4 m (log C + 42) / epsilon
-    for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n. Memory: two bytes
-    per record and 24 per order statistic, for many of them only those between two targets of the first stage. Timing is outside the guarantee.
+    for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n.
+    Memory: two bytes per record and 24 per order statistic, for many of them only those between two targets of the
+    first stage. Timing is outside the guarantee.
     The mean error in rank is about 1.9 sqrt(m + 1) / epsilon, compared with 2 m / epsilon for separate releases with
     epsilon / m each.
 
