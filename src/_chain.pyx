@@ -83,7 +83,8 @@ cdef class Chain:
     x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper); with a measure at most
     `MOST_FREE` targets between pins.
 
-    **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state.
+    **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state, or with more than `held`
+    states for those between two pins, whose messages a draw computes again when it comes back to them.
 
     **Reference** Gillenwater, Joseph and Kulesza 2021 for the chain of quantiles.
     """
@@ -97,7 +98,9 @@ cdef class Chain:
     cdef dpfast_target *_targets
     cdef Py_ssize_t _m
     cdef double _a
-    cdef double[::1] _power, _weights, _cumulative
+    cdef double[::1] _power, _weights, _cumulative, _scratch
+    cdef int64_t[::1] _begins  # the first target of the block that ends with a target: after a pin, up to the next one
+    cdef Py_ssize_t _held      # the first target of the block whose messages are in memory
     cdef object _bits
     cdef bint _exact
     cdef list _path, _odds, _places
@@ -111,51 +114,80 @@ cdef class Chain:
     def __init__(self, const int64_t[::1] codes not None, const int64_t[::1] bases not None,
                  const int64_t[::1] ranks not None, const int64_t[::1] firsts not None,
                  const int64_t[::1] lasts not None, const int64_t[::1] lowers not None,
-                 const int64_t[::1] uppers not None, double rate, Py_ssize_t reach, Measure measure=None):
-        cdef Py_ssize_t m = ranks.shape[0], states = 1, offset = 0, j, size = 2 * reach + 1
+                 const int64_t[::1] uppers not None, double rate, Py_ssize_t reach, Measure measure=None, *,
+                 Py_ssize_t held=1 << 22):
+        cdef Py_ssize_t m = ranks.shape[0], kept = 1, most = 0, block = 0, states = 0, width, j, size = 2 * reach + 1
         cdef dpfast_target *t
-        cdef double[::1] messages, scratch, power
+        cdef double[::1] pinned, between, power
+        cdef double *room
         self._m = m
         self._a = dpfast_exp_neg(rate)
         self.margin = fmin(0.25, (m + 1) * (size + 64.0) * (1.0 + rate) * 2.0 ** -46)
         for j in range(m):
-            states += lasts[j] - firsts[j] + 1
+            width = lasts[j] - firsts[j] + 1
+            if lowers[j] == uppers[j]:
+                kept += width
+                block = 0
+            else:
+                block += width
+                most = max(most, block)
+                states += width
+        cdef bint whole = states <= held
+        most = states if whole else most
         self._measure = measure
         self._codes = codes  # kept alive: the targets point into it
-        self._messages = messages = np.empty(3 * states)
-        scratch = np.empty(9 * size + m)
+        pinned, between = np.empty(3 * kept), np.empty(3 * most)
+        self._messages = pinned, between
+        self._scratch = np.empty(9 * size + 1 + 3 * m)
         self._power = power = np.empty(size + 2)
         self._weights = np.empty(size + m + 2)
         self._cumulative = np.empty(size + m + 2)
+        self._begins = np.ones(m + 1, np.int64)
         self._targets = <dpfast_target *> malloc((m + 1) * sizeof(dpfast_target))
         if self._targets == NULL:
             raise MemoryError
+        kept = block = 0
         for j in range(m + 1):
             t = self._targets + j
-            t.value = &messages[offset]
-            t.gap = t.value + states
-            t.arrival = t.gap + states
             t.measure = NULL if measure is None else &measure.measure
             if j == 0:  # the start: index 0, no output yet
                 t.rank = t.first = t.last = t.free = 0
                 t.lower = t.upper = t.exponent = 0
-                t.value[0], t.gap[0], t.arrival[0] = 1.0, 0.0, 0.0
             else:
                 t.rank, t.first, t.last = ranks[j - 1], firsts[j - 1], lasts[j - 1]
                 t.lower, t.upper = lowers[j - 1], uppers[j - 1]
                 t.x = &codes[bases[j - 1] + t.first - 1]
                 t.free = 0 if t.lower == t.upper else (t - 1).free + 1
-            offset += t.last - t.first + 1
+                self._begins[j] = self._begins[j - 1] if whole or (t - 1).free else j
+            width = t.last - t.first + 1
+            if t.free:
+                block = block if whole or t.free > 1 else 0
+                room = &between[3 * block]
+                block += width
+            else:
+                room = &pinned[3 * kept]
+                kept += width
+            t.value, t.gap, t.arrival = room, room + width, room + 2 * width
+            if j == 0:
+                t.value[0], t.gap[0], t.arrival[0] = 1.0, 0.0, 0.0
         with nogil:
             power[0] = 1.0
             for j in range(1, power.shape[0]):
                 power[j] = power[j - 1] * self._a
             for j in range(1, m + 1):
-                dpfast_step(self._targets + j, self._a, &power[0], &scratch[0])
-        self.total = self._final_weights()
+                dpfast_step(self._targets + j, self._a, &power[0], &self._scratch[0])
+        self._held = self._begins[m]
         self.exponent = self._targets[m].exponent
-        self.exponent = self._targets[m].exponent
         self.total = self._final_weights()
+
+    cdef void _recall(self, Py_ssize_t j) noexcept nogil:
+        """Hold the messages of the block that ends with target j, and of its sources."""
+        cdef Py_ssize_t i = self._begins[j]
+        if i != self._held:
+            self._held = i
+            while i <= self._m and self._targets[i].free:
+                dpfast_step(self._targets + i, self._a, &self._power[0], &self._scratch[0])
+                i += 1
 
     cdef double _final_weights(self) noexcept:
         """The weights of the states of the last target, including the step to its rank; returns their sum."""
@@ -212,6 +244,7 @@ cdef class Chain:
         cdef bint only_value = False, is_gap
         cdef int64_t width, start
         cdef dpfast_target *t = self._targets + j
+        self._recall(j)
         self._final_weights()
         i = self._choose(t.last - t.first + 1)
         if i < 0:
@@ -219,6 +252,8 @@ cdef class Chain:
         i += t.first
         while j > 0:
             t = self._targets + j
+            with nogil:
+                self._recall(j)
             self._weights[0] = t.value[i - t.first]
             self._weights[1] = 0.0 if only_value else t.gap[i - t.first]
             is_gap = self._choose(2) == 1

@@ -84,16 +84,14 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
         }
         return;
     }
-    for (ptrdiff_t p = 0; p < size; p++)
-        left[p] = sum = f[p] + a * sum;
     for (ptrdiff_t start = 0; start < size; start += width) {
         const ptrdiff_t end = start + width < size ? start + width : size;
-        sum = 0.0;
-        for (ptrdiff_t p = end - 1; p >= start; p--)
-            suffix[p] = sum = f[p] + a * sum;
-        sum = 0.0;
-        for (ptrdiff_t p = start; p < end; p++)
-            prefix[p] = sum = sum + power[p - start] * f[p];
+        double after = 0.0, before = 0.0;
+        for (ptrdiff_t p = start, q = end - 1; p < end; p++, q--) {     /* three sums that do not wait for one another */
+            left[p] = sum = f[p] + a * sum;
+            suffix[q] = after = f[q] + a * after;
+            prefix[p] = before = before + power[p - start] * f[p];
+        }
     }
     ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
     for (ptrdiff_t p = 0; p < size; p++) {
@@ -156,9 +154,9 @@ DPFAST_CLONES static void dpfast_state_weights(const dpfast_target *t, ptrdiff_t
  * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
  * number.
  *
- * The gap weighs `whole`. The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else r h_r = p_1 h_(r-1) + ... +
- * p_r h_0, p_k the sum of the k-th powers of the weights. It is kept as `share` times the r-th power of the weight of the
- * gap, which is in `places`. */
+ * The gap weighs `whole`. The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else
+ * r h_r = p_1 h_(r-1) + ... + p_r h_0, p_k the sum of the k-th powers of the weights. It is kept as `share` times the r-th
+ * power of the weight of the gap, which is in `places`. */
 static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, double whole, double arrival,
                              const double *power, int64_t unit, double *terms)
 {
@@ -193,75 +191,177 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
     return runs;
 }
 
-/* The message of target t from that of t - 1. scratch: 9 (2 T + 1) doubles and as many as there are targets. */
+/* A length of the runs that end with some target. In a gap of w integers, with that target's own arrival, these runs have
+ * less than 2^-70 of the term of the runs of one target if their arrival is at most `share` times its own, and less than
+ * 2^-960 of the target's largest message if it is at most `least`. */
+typedef struct {
+    double factor;      /* a to the difference of ranks, in units of the message */
+    double share, least;
+} dpfast_length;
+
+/* The lengths 2, 3, ... of the runs that end with t, up to the last that may count, and their number; -1 if bounds of
+ * their terms are out of range. widest: the widest gap; largest: at most the largest message of t. */
+static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, double widest, double largest,
+                                dpfast_length *lengths)
+{
+    double places = 1.0;    /* at least the number of sorted places of the run over w */
+    ptrdiff_t count = 0;
+    for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
+        const int64_t scale = t[-r].exponent - t[-1].exponent;
+        const double falls = power[t->rank - t[-r].rank];
+        if (falls == 0.0)
+            break;
+        places *= widest + (double)r;
+        if (count == 1000 || !(places < 0x1p900) || scale < -900 || scale > 900)
+            return -1;
+        const double factor = ldexp(falls, (int)scale), most = places * factor;
+        lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
+    }
+    while (count > 0 && lengths[count - 1].least >= 1.0)    /* no arrival of a target is above 1 in its own units */
+        count--;
+    return count;
+}
+
+/* Marks the states whose runs of some length count: n arrivals of theirs, and of the first targets of those runs. */
+DPFAST_CLONES static void dpfast_mark(const double *arrival, const double *other, double share, double least, ptrdiff_t n,
+                                      double *marks)
+{
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double bound = share * arrival[j], most = bound > least ? bound : least;
+        marks[j] = other[j] > most ? 1.0 : marks[j];
+    }
+}
+
+/* The sum of a term and those of longer runs in gap i, of w integers of weight 1. */
+static inline double dpfast_add_longer_runs(const dpfast_target *t, ptrdiff_t i, double w, const dpfast_length *lengths,
+                                            ptrdiff_t count, double term)
+{
+    double places = w, sum = term;
+    for (ptrdiff_t r = 1; r <= count && i <= t[-r].last; r++) {
+        places = places * (w + (double)r) / (double)(r + 1);
+        sum += places * t[-r].arrival[i - t[-r].first] * lengths[r - 1].factor;
+    }
+    return sum;
+}
+
+/* Adds the runs of two targets or more to the messages of t, which have the term of the runs of one. Returns the largest
+ * message. marks: a double for each state; scratch: 3 for each target. */
+static double dpfast_add_runs(dpfast_target *t, const double *power, double widest, double largest, double *marks,
+                              double *scratch)
+{
+    const ptrdiff_t end = t->last < t[-1].last ? t->last : t[-1].last;
+    dpfast_length *lengths = (dpfast_length *)scratch;
+    const ptrdiff_t count = t->measure ? -1 : dpfast_lengths(t, power, widest, largest, lengths);
+    for (ptrdiff_t j = 0; j <= end - t->first; j++)
+        marks[j] = count < 0 ? 1.0 : 0.0;
+    for (ptrdiff_t r = 1; r <= count; r++) {
+        const ptrdiff_t n = (t->last < t[-r].last ? t->last : t[-r].last) - t->first + 1;
+        const double *other = t[-r].arrival + (t->first - t[-r].first);
+        dpfast_mark(t->arrival, other, lengths[r - 1].share, lengths[r - 1].least, n, marks);
+    }
+    for (ptrdiff_t i = t->first; i <= end; i++) {
+        if (marks[i - t->first] == 0.0)
+            continue;
+        int64_t start;
+        const int64_t w = dpfast_gap(t, i, &start);
+        double *gap = t->gap + (i - t->first);
+        if (w <= 0)
+            continue;
+        if (count > 0) {
+            *gap = dpfast_add_longer_runs(t, i, (double)w, lengths, count, *gap);
+        } else {
+            const double whole = dpfast_gap_weight(t, start, w), arrival = t->arrival[i - t->first];
+            const ptrdiff_t runs = dpfast_runs(t, i, w, start, whole, arrival, power, t[-1].exponent, scratch);
+            for (ptrdiff_t r = 1; r < runs; r++)
+                *gap += scratch[r];
+        }
+        largest = dpfast_larger(largest, *gap);
+    }
+    return largest;
+}
+
+/* The part of a message that does not come from runs, for the states of index i = first + j, not yet in units of the
+ * target: -1 for the value or the arrival of a state that does not exist. f, left and right begin at the source of j, left
+ * with an entry before it. at, meeting: what comes from the same index; points, gaps: the weights of the places. Returns
+ * the largest message, and *widest, the weight of the widest gap. */
+static double dpfast_arrive(dpfast_target *t, double a, const double *f, const double *left, const double *right,
+                            const double *at, const double *meeting, const double *points, const double *gaps,
+                            double *widest)
+{
+    const ptrdiff_t count = t->last - t->first + 1;
+    double largest = 0.0, most = 1.0;
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const ptrdiff_t i = t->first + j;
+        const double arrival = a * a * left[j] + (right[j] + meeting[j]);
+        double value = f[j];    /* factors 1 and 0, as branches would be taken at random */
+        value += (double)dpfast_is_first(t, i) * (a * left[j - 1]);
+        value += (double)dpfast_is_last(t, i) * (right[j] + at[j]);
+        t->value[j] = dpfast_allowed(t, i) ? value * points[j] : -1.0;
+        t->arrival[j] = gaps[j] > 0.0 ? arrival : -1.0;
+        t->gap[j] = arrival * gaps[j];
+        largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
+        most = dpfast_larger(most, gaps[j]);
+    }
+    *widest = most;
+    return largest;
+}
+
+/* Messages in units of 2^exponent more than those of t - 1, raised to their floors. */
+static void dpfast_raise(dpfast_target *t, int exponent)
+{
+    const ptrdiff_t count = t->last - t->first + 1;
+    const double unit = ldexp(1.0, -exponent);
+    t->exponent = t[-1].exponent + exponent;
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const double value = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR), arrival = t->arrival[j] * unit;
+        const int is_gap = t->arrival[j] >= 0.0;
+        double gap = t->gap[j] * unit;
+        if (is_gap && arrival < DPFAST_ARRIVAL_FLOOR) {
+            int64_t start;
+            const int64_t w = dpfast_gap(t, t->first + j, &start);
+            gap += DPFAST_ARRIVAL_FLOOR * dpfast_gap_weight(t, start, w);
+        }
+        t->value[j] = t->value[j] >= 0.0 ? value : 0.0;
+        t->arrival[j] = is_gap ? dpfast_larger(arrival, DPFAST_ARRIVAL_FLOOR) : 0.0;
+        t->gap[j] = is_gap ? dpfast_larger(gap, DPFAST_STATE_FLOOR) : 0.0;
+    }
+}
+
+/* The message of target t from that of t - 1. scratch: 9 (2 T + 1) + 1 doubles and 3 for each target. */
 static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
 {
     const dpfast_target *s = t - 1;
-    const ptrdiff_t d = t->rank - s->rank;
+    const ptrdiff_t d = t->rank - s->rank, sources = s->last - s->first + 1;
     /* errors e = i - k as positions */
     const ptrdiff_t from = s->first - s->rank < t->first - t->rank ? s->first - s->rank : t->first - t->rank;
     const ptrdiff_t to = s->last - s->rank > t->last - t->rank ? s->last - s->rank : t->last - t->rank;
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
     const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
     const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
-    const int apart = t->free <= 1 || t->first > s->last;   /* no gap has runs of two or more targets */
-    double *f = scratch, *left = f + size, *right = left + size, *block = right + size, *points = block + 2 * size;
-    double *gaps = points + count, *ends = gaps + count, *terms = ends + 2 * count;
-    double largest = 0.0;
+    double *f = scratch, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
+    double *points = meeting + size, *gaps = points + count, *ends = gaps + count, *terms = ends + 2 * count;
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
-        f[p] = j >= 0 && j <= s->last - s->first ? s->value[j] + s->gap[j] : 0.0;
+        f[p] = j >= 0 && j < sources ? s->value[j] + s->gap[j] : 0.0;
     }
-    dpfast_filters(f, size, d, a, power, left, right, block);
+    left[-1] = 0.0;
+    dpfast_filters(f, size, d, a, power, left, right, at);
     dpfast_state_weights(t, count, points, gaps, (int64_t *)ends);
-
     for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t p = j + offset, i = t->first + j, same = p + d + shift;     /* entry of index i in s */
-        const int inside = p + d < size && same >= 0 && same <= s->last - s->first;
-        const double at = inside ? power[d] * s->value[same] : 0.0;
-        const double meeting = inside && dpfast_meets(t) ? power[d] * f[p + d] : at;
-        t->value[j] = t->gap[j] = t->arrival[j] = 0.0;
-        if (dpfast_allowed(t, i)) {
-            t->value[j] = f[p];
-            if (dpfast_is_first(t, i) && p > 0)
-                t->value[j] += a * left[p - 1];
-            if (dpfast_is_last(t, i))
-                t->value[j] += right[p] + at;
-            t->value[j] *= points[j];
-        }
-        if (gaps[j] > 0.0) {
-            t->arrival[j] = a * a * left[p] + (right[p] + meeting);
-            if (apart) {
-                t->gap[j] = t->arrival[j] * gaps[j];
-            } else {
-                int64_t start;
-                const int64_t w = dpfast_gap(t, i, &start);
-                const ptrdiff_t runs = dpfast_runs(t, i, w, start, gaps[j], t->arrival[j], power, s->exponent, terms);
-                for (ptrdiff_t r = 0; r < runs; r++)
-                    t->gap[j] += terms[r];
-            }
-        }
-        largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
+        const ptrdiff_t p = j + offset + d, same = p + shift;   /* entry of index i in s */
+        const int inside = p < size && same >= 0 && same < sources;
+        at[j] = inside ? power[d] * s->value[same] : 0.0;
+        meeting[j] = inside && dpfast_meets(t) ? power[d] * f[p] : at[j];
     }
 
+    double widest;
+    double largest = dpfast_arrive(t, a, f + offset, left + offset, right + offset, at, meeting, points, gaps, &widest);
+    if (t->free > 1)
+        largest = dpfast_add_runs(t, power, widest, largest, f, terms);
     int exponent;
     frexp(largest, &exponent);
-    t->exponent = s->exponent + exponent;
-    const double unit = ldexp(1.0, -exponent);
-    for (ptrdiff_t j = 0; j < count; j++) {
-        if (dpfast_allowed(t, t->first + j))
-            t->value[j] = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR);
-        if (gaps[j] > 0.0) {
-            t->arrival[j] *= unit;
-            t->gap[j] *= unit;
-            if (t->arrival[j] < DPFAST_ARRIVAL_FLOOR) {
-                t->arrival[j] = DPFAST_ARRIVAL_FLOOR;
-                t->gap[j] += DPFAST_ARRIVAL_FLOOR * gaps[j];
-            }
-            t->gap[j] = dpfast_larger(t->gap[j], DPFAST_STATE_FLOOR);
-        }
-    }
+    dpfast_raise(t, exponent);
 }
 
 static inline double dpfast_weight(double mass, double power)

@@ -470,3 +470,34 @@ class TestWindows:
     def test_unsupported_dtype(self):
         with pytest.raises(TypeError, match="complex128"):
             _windows.windows(np.zeros(3, complex), np.array([1]), np.array([1]), **GRID)
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=12, max_size=60),
+    st.sets(st.integers(1, 12), min_size=3, max_size=9).map(sorted),
+    st.integers(0, 5),
+)
+def test_messages_that_are_computed_again_are_the_same(codes, ranks, seed):
+    """Between pins at every third target, with all messages in memory and with those of one block at a time."""
+    n, ranks = len(codes), np.array(ranks, np.int64)
+    x = np.concatenate([[-2, -1], np.sort(codes), [31]]).astype(np.int64)
+    index = np.arange(len(ranks))
+    pinned = index % 3 == 2
+    lowers, uppers = np.zeros_like(index), np.full_like(index, 30)
+    for j in np.flatnonzero(pinned):
+        lowers[j:] = x[ranks[j] + 1]
+    for j in np.flatnonzero(pinned)[::-1]:
+        uppers[: j + 1] = x[ranks[j] + 1]
+    firsts, lasts, bases = np.zeros_like(index), np.full_like(index, n), np.full_like(index, 1)
+    chains = [_chain.Chain(x, bases, ranks, firsts, lasts, lowers, uppers, 0.25, n, held=held) for held in (0, 10**6)]
+    assert chains[0].total == chains[1].total
+    source, twin = np.random.PCG64(seed), np.random.PCG64(seed)
+    for _ in range(5):
+        first, second = chains[0].draw(source), chains[1].draw(twin)
+        assert first is not None
+        assert_array_equal(first, second)
+        (few, runs), (whole, same) = chains[0].odds(), chains[1].odds()
+        assert runs == same
+        for (weight, weights), (other, others) in zip(few, whole, strict=True):
+            assert weight == other
+            assert_array_equal(weights, others)
