@@ -19,7 +19,8 @@ def sorted_by_label(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The records of groups 0..groups - 1 in the order of their labels, and where each group begins.
 
-    Group g is out[offsets[g]:offsets[g + 1]]. Stable; other labels are dropped, NaN becomes `missing`. The result does not depend on `threads`.
+    Group g is out[offsets[g]:offsets[g + 1]]. Stable; other labels are dropped, NaN becomes `missing`. The
+    result does not depend on `threads`.
     """
     n, offsets = len(values), np.zeros(groups + 1, np.int64)
     out = np.empty(n)
