@@ -46,7 +46,7 @@ def quantiles(size) -> Iterator[Job]:
         mechanism = dpf.Quantiles(np.arange(1, m + 1) / (m + 1), grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
         floor = Floor(f"{seconds * 1e3:g} ms", seconds, 1.0)
         yield Job(f"joint quantiles, m = {m}, n = {power(x.size)}", partial(mechanism, x), (floor,))
-    x = data.pay(size(10**5))
+    x = data.pay(size(10**7))
     options = {"bounds": data.BOUNDS, "epsilon": 1e-6, "neighbors": "add-remove"}
     run = partial(dpf.quantile, x, 0.9, **options)
     yield Job(f"add-remove quantile, epsilon = 1e-6, n = {power(x.size)}", run, (Floor("50 ms", 0.05, 1.0),))
