@@ -24,6 +24,11 @@ def labels(groups, size):
     return np.random.default_rng(0).permutation(np.repeat(np.arange(groups), size))
 
 
+def user_psi(difference):
+    """The psi of a user: a smooth Huber's."""
+    return difference / (20_000.0 + abs(difference))
+
+
 def median_mechanism(neighbors="replace-one", **grid):
     public = {"grid": dpf.Grid(*BOUNDS, **grid), "epsilon": EPSILON}
     return dpf.InverseSensitivity(dpf.statistics.Median(), neighbors=neighbors, **public)
@@ -47,19 +52,22 @@ CHUNK = 2**18
 
 
 def streams(n, folder):
-    """n records in chunks: generated for each pass, and from a memmap in a folder."""
+    """n records in chunks: generated for each pass, and from files, mapped into memory, in a folder."""
 
     def generated():
         for start in range(0, n, CHUNK):
             yield generated_chunk(start, min(CHUNK, n - start))
 
-    path = Path(folder) / "pay"
-    with path.open("wb") as file:
+    drawn, two = Path(folder) / "pay", Path(folder) / "two"
+    with drawn.open("wb") as file, two.open("wb") as other:
         for start in range(0, n, CHUNK):
-            np.random.default_rng(start).lognormal(10.5, 0.6, min(CHUNK, n - start)).tofile(file)
+            x = np.random.Generator(np.random.SFC64(start)).standard_exponential(min(CHUNK, n - start)) * 4e4
+            x.tofile(file)
+            np.where(x < 36_000.0, 20_000.0, 50_000.0).tofile(other)
+    mapped = {"memmap": drawn, "memmap of two values": two}
     return {
         "generated": dpf.Chunks(generated),
-        "memmap": dpf.Chunks.slices(np.memmap(path, np.float64, "r"), CHUNK),
+        **{name: dpf.Chunks.slices(np.memmap(path, np.float64, "r"), CHUNK) for name, path in mapped.items()},
     }
 
 

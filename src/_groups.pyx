@@ -4,7 +4,7 @@ A counting sort by label, then for each group a sort, the levels of its nested-i
 docs/proofs/groups.md
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
@@ -82,6 +82,68 @@ def by_label(const int64_t[:] labels not None, const double[:] values not None, 
                 x = values[i]
                 out[offsets[g + 1]] = x if x == x else missing
                 offsets[g + 1] += 1
+
+
+def count_ranges(const int64_t[:] labels not None, Py_ssize_t groups, int shift, int64_t[::1] counts not None):
+    """counts[b] += the number of labels l of 0..groups - 1 with ``l >> shift == b``.
+
+    **Assumes** ``len(counts) > (groups - 1) >> shift``. **Cost** one pass.
+    """
+    cdef Py_ssize_t i, n = labels.shape[0]
+    cdef uint64_t last = groups, g
+    with nogil:
+        for i in range(n):
+            g = <uint64_t> labels[i]
+            if g < last:
+                counts[g >> shift] += 1
+
+
+def by_range(const int64_t[:] labels not None, const double[:] values not None, double missing, Py_ssize_t groups,
+             int shift, int64_t[::1] places not None, uint32_t[::1] out_labels not None, double[::1] out not None):
+    """Sort the values and the last `shift` digits of their labels by the other digits; NaN becomes `missing`.
+
+    **Law** deterministic and stable; labels outside of 0..groups - 1 are dropped. **Assumes** places[b] the place of
+    the first record of range b, from which the further ones follow; shift <= 32. **Cost** one pass.
+    """
+    cdef Py_ssize_t i, n = labels.shape[0], place
+    cdef uint64_t last = groups, low = (<uint64_t> 1 << shift) - 1, g
+    cdef double x
+    with nogil:
+        for i in range(n):
+            g = <uint64_t> labels[i]
+            if g < last:
+                x = values[i]
+                place = places[g >> shift]
+                places[g >> shift] = place + 1
+                out_labels[place] = <uint32_t> (g & low)
+                out[place] = x if x == x else missing
+
+
+def within_ranges(const uint32_t[::1] labels not None, const double[::1] values not None,
+                  const int64_t[::1] ends not None, Py_ssize_t first, Py_ssize_t stop, int shift,
+                  int64_t[::1] offsets not None, double[::1] out not None):
+    """Sort the records of the ranges first..stop - 1 by their labels: group g is out[offsets[g]:offsets[g + 1]].
+
+    **Law** deterministic and stable. **Assumes** range b at ends[b]..ends[b + 1] of labels and values, labels in the
+    range; offsets zero from ``(first << shift) + 1`` on. **Cost** two passes, in the cache where ranges fit into it.
+    """
+    cdef Py_ssize_t b, i, total, groups = offsets.shape[0] - 1, g, stop_group
+    cdef int64_t count
+    cdef int64_t *places
+    with nogil:
+        for b in range(first, stop):
+            places = &offsets[(b << shift) + 1]
+            stop_group = min(groups, (b + 1) << shift) - (b << shift)
+            for i in range(ends[b], ends[b + 1]):
+                places[labels[i]] += 1
+            total = ends[b]
+            for g in range(stop_group):
+                count = places[g]
+                places[g] = total
+                total += count
+            for i in range(ends[b], ends[b + 1]):
+                out[places[labels[i]]] = values[i]
+                places[labels[i]] += 1
 
 
 def powers(double epsilon, double[::1] out not None):

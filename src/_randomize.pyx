@@ -36,6 +36,7 @@ cdef extern from "randomize.h":
     void dpfast_line(
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
     ) noexcept nogil
+    void dpfast_hadamard(int64_t *x, Py_ssize_t n) noexcept nogil
     void dpfast_count_lines(
         const uint32_t *lines, Py_ssize_t n, uint32_t edge, int64_t *counts, Py_ssize_t size
     ) noexcept nogil
@@ -235,6 +236,32 @@ def fill_lines(
             for i in range(m):
                 dpfast_line(source, &words[3 * i], x[done + i], edge, threshold, &out[done + i, 0])
         done += m
+
+
+def count_symbols(const symbol[::1] reports not None, int64_t[::1] counts not None):
+    """counts[z] += the number of reports z below len(counts); return how many these are.
+
+    **Law** exact. **Cost** one pass; a count is in the cache or not.
+    """
+    cdef Py_ssize_t i, n = reports.shape[0], refused = 0
+    cdef uint64_t size = counts.shape[0], z
+    with nogil:
+        for i in range(n):
+            z = reports[i]
+            if z < size:
+                counts[z] += 1
+            else:
+                refused += 1
+    return n - refused
+
+
+def transform(int64_t[::1] x not None):
+    """Replace x by its Walsh-Hadamard transform: entry v becomes the sum of x[j] (-1)**(number of digits in j & v).
+
+    **Law** exact, modulo 2**64. **Assumes** len(x) a power of two. **Cost** n log2(n) additions, in place.
+    """
+    with nogil:
+        dpfast_hadamard(&x[0], x.shape[0])
 
 
 def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::1] out not None):

@@ -116,6 +116,24 @@ static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
 }
 
+/* Each entry becomes the sum of all entries j, with the sign of the parity of j & its index: the Walsh-Hadamard transform
+ * of 2^m integers, in place. Steps between neighbours are done for a block that stays in the cache. */
+DPFAST_CLONES static void dpfast_hadamard(int64_t *x, ptrdiff_t n)
+{
+    const ptrdiff_t block = n < 4096 ? n : 4096;
+    for (ptrdiff_t half = 1; half < n; half *= half < block ? block : 2) {
+        const ptrdiff_t inside = half < block ? block : 2 * half;
+        for (ptrdiff_t first = 0; first < n; first += inside)
+            for (ptrdiff_t step = half; step < inside; step *= 2)
+                for (ptrdiff_t start = first; start < first + inside; start += 2 * step)
+                    for (ptrdiff_t i = start; i < start + step; i++) {
+                        int64_t a = x[i], b = x[i + step];
+                        x[i] = a + b;
+                        x[i + step] = a - b;
+                    }
+    }
+}
+
 /* counts[v] += the number of the n lines below `edge` at v, for v = 0..size-1. Lines advance in parallel, one category at a
  * time. Assumes numbers below PRIME, edge < PRIME. */
 DPFAST_CLONES static void dpfast_count_lines(const uint32_t *lines, ptrdiff_t n, uint32_t edge, int64_t *counts,

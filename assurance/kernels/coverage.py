@@ -44,8 +44,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "marginals.h": "marginals_append marginals_count",
         "pages.h": "dpfast_large",
         "randomize.h": (
-            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_line dpfast_row dpfast_subset "
-            "dpfast_threshold_bits dpfast_window"
+            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_hadamard dpfast_line dpfast_row "
+            "dpfast_subset dpfast_threshold_bits dpfast_window"
         ),
         "scores.h": (
             "scores_add scores_at scores_attempt scores_block scores_bucket scores_cumulative scores_end "

@@ -5,6 +5,7 @@ import numpy as np
 import dpfast as dpf
 from bench import data
 from bench.peers import installed
+from dpfast.groups.sorting import sorted_by_label
 
 
 class GroupMedians:
@@ -30,6 +31,27 @@ class GroupMedians:
             raise NotImplementedError  # not installed
 
     def time_medians(self, line, shape):
+        self.run()
+
+
+class ManyGroups:
+    """A million groups of ten records with random labels, in one thread and in two; the sort alone; pandas."""
+
+    params = (["by_group", "the sort", "pandas"], [1, 2])
+    param_names = ("line", "threads")
+
+    def setup(self, line, threads):
+        groups = 1_000_000
+        x, labels, mechanism = data.pay(10 * groups), data.labels(groups, 10), data.median_mechanism()
+        self.run = {
+            "by_group": lambda: dpf.by_group(mechanism, x, labels=labels, num_groups=groups, workers=threads),
+            "the sort": lambda: sorted_by_label(labels, x, 0.0, groups, threads),
+            "pandas": installed.group_medians(x, labels).get("pandas groupby.median") if threads == 1 else None,
+        }[line]
+        if self.run is None:
+            raise NotImplementedError  # not installed, or the same for any number of threads
+
+    def time_medians(self, line, threads):
         self.run()
 
 

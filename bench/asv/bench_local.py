@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from bench import data
 from dpfast import local
 
@@ -38,6 +40,23 @@ class Others:
         self.run = partial(survey.randomize, x)
 
     def time_randomize(self, method):
+        self.run()
+
+
+class ManyCategories:
+    """Reports of a million categories counted, and a plain read of the same reports."""
+
+    params = (["aggregate", "plain read"], [("oue", 1000), ("subset", 1000), ("hadamard", 10_000_000), ("olh", 200)])
+    param_names = ("line", "method, n")
+
+    def setup(self, line, survey):
+        method, n = survey
+        mechanism = local.Categorical(1_000_000, data.EPSILON, method)
+        reports = mechanism.randomize(np.random.default_rng(0).integers(0, 1_000_000, n))
+        words = reports.view(np.uint8).reshape(-1).view(np.int64)
+        self.run = partial(mechanism.aggregate, reports) if line == "aggregate" else words.max
+
+    def time_aggregate(self, line, survey):
         self.run()
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench.compare import memory
+from bench.compare import memory, startup
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
 from bench.peers import installed
@@ -29,6 +29,7 @@ def _shown(value, unit):
     return f"{value * 1e9:.3g} ns"
 
 
+PROCESSES = {"memory": memory.rows, "startup": startup.rows}  # groups of rows that take processes of their own
 HEADINGS = ("job", "dpfast", "floor", "ratio", "target", "ok", "peers")
 WIDTHS = (43, 9, 46, 5, 7, 3, 0)
 
@@ -71,11 +72,13 @@ def environment():
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description="Ratios to NumPy and to peers.")
-    parser.add_argument("--only", action="append", choices=[*GROUPS, "memory"], help="a group of rows; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=[*GROUPS, *PROCESSES], help="a group of rows; may be repeated"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test without verdicts")
     options = parser.parse_args(arguments)
-    wanted = options.only or [*GROUPS, "memory"]
+    wanted = options.only or [*GROUPS, *PROCESSES]
 
     where = environment()
     print(", ".join(f"{name} {value}" for name, value in where.items() if value is not None))
@@ -105,8 +108,9 @@ def _rows(wanted, *, quick) -> Iterator[Row]:
         if name in wanted:
             for job in jobs(size):
                 yield from measure(job, quick=quick)
-    if "memory" in wanted:
-        yield from memory.rows(size)
+    for name, rows in PROCESSES.items():
+        if name in wanted:
+            yield from rows(size)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+import dpfast as dpf
 from bench import data
-from bench.compare.clock import Row
-from bench.compare.jobs import power
+from bench.compare.clock import Row, power
 
 
 def extra(line, n):
@@ -31,6 +31,15 @@ def rows(size) -> Iterator[Row]:
             yield Row(
                 f"extra memory of the median, n = {power(n)}", ours, "x", 8.0 * n, 0.05, {"np.median": theirs}, 1, "B"
             )
+    yield from quantile_rows(size)
+
+
+def quantile_rows(size) -> Iterator[Row]:
+    """Resident memory of joint quantiles: linear in their number, with a window of records for each."""
+    n, used = size(10**6), {m: extra(f"joint {m}", size(10**6)) for m in (99, 999)}
+    if used[99] is not None:
+        job = f"extra memory of joint quantiles, m = 999, n = {power(n)}"
+        yield Row(job, max(used[999], 1), "m = 99", max(used[99], 1), 1.1 * 999 / 99, {}, 1, "B")
 
 
 def _peak():
@@ -38,8 +47,13 @@ def _peak():
     return int(line.split()[1]) * 1024
 
 
+def _joint(m):
+    return dpf.Quantiles(np.arange(1, m + 1) / (m + 1), grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
+
+
 def _measure(line, n):
-    run = {"mechanism": data.median_mechanism(), "np.median": np.median}[line]
+    run = _joint(int(line.split()[1])) if line.startswith("joint") else data.median_mechanism()
+    run = np.median if line == "np.median" else run
     run(data.pay(10_000))
     x = data.pay(n)
     Path("/proc/self/clear_refs").write_text("5")

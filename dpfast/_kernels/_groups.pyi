@@ -1,4 +1,4 @@
-from numpy import float64, int64
+from numpy import float64, int64, uint32
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
@@ -8,6 +8,27 @@ LARGEST_GROUP: int
 
 def by_label(
     labels: NDArray[int64], values: NDArray[float64], missing: float, offsets: NDArray[int64], out: NDArray[float64]
+) -> None: ...
+def count_ranges(labels: NDArray[int64], groups: int, shift: int, counts: NDArray[int64]) -> None: ...
+def by_range(
+    labels: NDArray[int64],
+    values: NDArray[float64],
+    missing: float,
+    groups: int,
+    shift: int,
+    places: NDArray[int64],
+    out_labels: NDArray[uint32],
+    out: NDArray[float64],
+) -> None: ...
+def within_ranges(
+    labels: NDArray[uint32],
+    values: NDArray[float64],
+    ends: NDArray[int64],
+    first: int,
+    stop: int,
+    shift: int,
+    offsets: NDArray[int64],
+    out: NDArray[float64],
 ) -> None: ...
 def powers(epsilon: float, out: NDArray[float64]) -> None: ...
 def private_ranks(q: tuple[int, int, bool], n: int, low: NDArray[int64], high: NDArray[int64]) -> None: ...

@@ -14,6 +14,7 @@ from dpfast import _containers
 from dpfast._kernels import _groups
 from dpfast._threads import each
 from dpfast.grid import Grid
+from dpfast.groups.sorting import sorted_by_label
 from dpfast.laws import anywhere
 from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles, StatisticMechanism
 from dpfast.random import RandomSource, Streams, streams
@@ -66,14 +67,13 @@ class Groups:
             order = order[np.argsort(digits[order], kind="stable")]
         return order if len(order) == len(self._inside) else np.flatnonzero(self._inside)[order]
 
-    def sort(self, values: NDArray[Any] | Counted) -> NDArray[Any] | Counted:
+    def sort(self, values: NDArray[Any] | Counted, threads: int) -> NDArray[Any] | Counted:
         """The records in the order of their groups."""
         if self.labels is None:
             return values
         if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == np.float64 and values.flags.aligned:
-            out = np.empty(len(values))
-            _groups.by_label(self.labels, values, np.nan, np.zeros(self.count + 1, np.int64), out)
-            return out[: self.ends[-1]]
+            out, offsets = sorted_by_label(self.labels, values, np.nan, self.count, threads)
+            return out[: offsets[-1]]
         return values[self._order]
 
 
@@ -111,7 +111,6 @@ def _quantiles(
     grid, labels = mechanism.grid, groups.labels
     if grid.missing == "drop":
         labels = _without_missing(values, groups)
-    offsets = np.zeros(groups.count + 1, np.int64) if labels is not None else groups.ends
     if isinstance(grid, Grid) and values.dtype == np.float64 and values.flags.aligned:
         kernel: dict[str, Any] = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "first": grid.first}
         missing = grid.nan_value
@@ -123,9 +122,9 @@ def _quantiles(
             values[absent] = np.nan
     half = grid.missing == "half"
     if labels is not None:
-        records = np.empty(len(values))
-        _groups.by_label(labels, values, np.nan if half else missing, offsets, records)
+        records, offsets = sorted_by_label(labels, values, np.nan if half else missing, groups.count, threads)
     else:
+        offsets = groups.ends
         records = values.copy() if half else np.where(np.isnan(values), missing, values)
     if half:
         _fill_halves(records[: offsets[-1]], offsets, kernel["lower"], kernel["upper"])
@@ -168,7 +167,7 @@ def _one_by_one(
     threads: int,
 ) -> NDArray[np.float64]:
     """Release with any mechanism, one group after another."""
-    values, ends = groups.sort(values), groups.ends
+    values, ends = groups.sort(values, threads), groups.ends
     before = np.append(0, np.cumsum(values.counts))[ends] if isinstance(values, Counted) else ends
     empty = np.diff(before) == 0
     scalar = isinstance(mechanism, StatisticMechanism) and not isinstance(mechanism, Quantiles)

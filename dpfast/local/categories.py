@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize
+from dpfast._threads import each
 from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate
@@ -262,7 +263,22 @@ class Categorical(ScalarRandomizer):
         return self._method.valid(reports)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        return self._method.sums(reports)
+        counts = np.zeros(self._method.counters, np.int64)
+        return self._method.sums(counts, self._method.add(reports, counts))
+
+    def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
+        """The aggregate of the rows; each thread counts a share of them, in blocks of `step`."""
+        method, share = self._method, -(-len(rows) // min(threads, max(1, len(rows) // step)))
+
+        def counted(first: int) -> tuple[int, NDArray[np.int64]]:
+            counts, part = np.zeros(method.counters, np.int64), rows[first : first + share]
+            return sum(method.add(part[i : i + step], counts) for i in range(0, len(part), step)), counts
+
+        (n, counts), *others = each(counted, range(0, max(1, len(rows)), max(1, share)), threads)
+        for more, added in others:
+            n += more
+            counts += added
+        return Aggregate(n, method.sums(counts, n), len(rows) - n)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
         """The exact law of the report of one record. PRIVATE.

@@ -54,8 +54,18 @@ class Method(ABC):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Mask of the reports that can be sent; shape and dtype are already checked."""
 
+    @property
+    def counters(self) -> int:
+        """The number of counters of `add`."""
+        return self.k
+
     @abstractmethod
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
+    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+        """Add the valid reports to the counters; return their number."""
+
+    def sums(self, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+        """For each category the number of reports that support it, from the counters of n valid reports."""
+        return counts[: self.k]
 
     @abstractmethod
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -90,8 +100,8 @@ class _Response(Method):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports < self.k)
 
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        return np.bincount(reports, minlength=self.k)
+    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+        return _randomize.count_symbols(reports, counts)
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports[:, None] == np.arange(self.k))
@@ -118,16 +128,18 @@ class _Hadamard(Method):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports < 2 * self.order)
 
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+    @property
+    def counters(self) -> int:
+        return 2 * self.order
+
+    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+        return _randomize.count_symbols(reports, counts)
+
+    def sums(self, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
         """Twice a category's count is n plus the transform, at it, of (reports of bit 0) - (of bit 1) in each row."""
-        pairs = np.bincount(reports, minlength=2 * self.order).reshape(-1, 2)
-        signs = pairs[:, 0] - pairs[:, 1]
-        half = 1
-        while half < self.order:
-            blocks = signs.reshape(-1, 2, half)
-            signs = np.stack([blocks[:, 0] + blocks[:, 1], blocks[:, 0] - blocks[:, 1]], axis=1)
-            half *= 2
-        return np.asarray((len(reports) + signs.reshape(-1)[: self.k]) // 2)
+        signs = counts[::2] - counts[1::2]
+        _randomize.transform(signs)
+        return (n + signs[: self.k]) // 2
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(
@@ -152,10 +164,14 @@ class _Packed(Method):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return unpadded(reports, self.k)
 
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        counts = np.zeros(64 * reports.shape[1], np.int64)
-        _bits.count_columns(reports, counts)
-        return counts[: self.k]
+    @property
+    def counters(self) -> int:
+        return 64 * -(-self.k // 64)
+
+    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+        kept = _kept(reports, self.valid(reports))
+        _bits.count_columns(kept, counts)
+        return len(kept)
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         octets = reports.astype("<u8", copy=False).view(np.uint8)
@@ -249,10 +265,10 @@ class _Lines(Method):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray((reports[:, 0] < PRIME) & (reports[:, 1] < PRIME))
 
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        total = np.zeros(self.k, np.int64)
-        _randomize.count_lines(reports, self.edge, total)
-        return total
+    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+        kept = _kept(reports, self.valid(reports))
+        _randomize.count_lines(kept, self.edge, counts)
+        return len(kept)
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         slope, offset = reports.astype(np.uint64).T
@@ -260,6 +276,10 @@ class _Lines(Method):
 
     def law(self, code: int) -> FiniteLaw:
         raise NotImplementedError  # never called: `outcomes` is too large
+
+
+def _kept(reports: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[Any]:
+    return reports if valid.all() else reports[valid]
 
 
 def _parity(words: NDArray[Any]) -> NDArray[Any]:

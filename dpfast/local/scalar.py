@@ -20,7 +20,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks
 
 # Reports are summed in blocks of this many bytes, which fit a second-level cache, but of at least this many reports.
 _CACHE = 2**20
-_LEAST_REPORTS = 256
+_LEAST_REPORTS = 992
 
 
 @dataclass(frozen=True, eq=False)

@@ -419,7 +419,7 @@ def test_privunit_is_in_its_cap_as_often_as_the_coin_says():
 # ---- reports: sums, bytes, streams ----
 
 
-@pytest.mark.parametrize("d", [1, 63, 64, 65, 200, 2100])
+@pytest.mark.parametrize("d", [1, 63, 64, 65, 200, 2100, 16_500])
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 247, 248, 249, 1003])
 def test_columns_are_counted(n, d):
     words = -(-d // 64)

@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, NestedBoxes, Quantiles, by_group, robust
 from dpfast._kernels import _groups, _levels
+from dpfast.groups.sorting import sorted_by_label
 from dpfast.laws import anywhere
 from dpfast.random import streams
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, TrimmedMean
@@ -90,6 +91,20 @@ class TestQuantiles:
         for data in (x, x.astype(np.float32), np.rint(x).astype(np.int64)):
             found = by_group(mechanism, data, labels=labels, num_groups=5, rng=PCG64(3))
             np.testing.assert_array_equal(found, one_by_one(mechanism, data, labels, 5, PCG64(3)))
+
+    @pytest.mark.parametrize("groups", [2**17, 2**18 - 5, 5_000_000])
+    def test_many_groups_are_sorted_by_ranges_of_labels(self, groups):
+        """As one counting sort does, for any number of threads."""
+        rng, n = np.random.default_rng(1), 150_000
+        labels, x = rng.integers(-5, groups + 5, n), rng.random(n)
+        labels[n // 2 :] %= 9000
+        x[::7] = np.nan
+        offsets, values = np.zeros(groups + 1, np.int64), np.empty(n)
+        _groups.by_label(labels, x, 3.0, offsets, values)
+        for threads in (1, 2, 3):
+            found, ends = sorted_by_label(labels, x, 3.0, groups, threads)
+            np.testing.assert_array_equal(ends, offsets)
+            np.testing.assert_array_equal(found[: ends[-1]], values[: ends[-1]])
 
     @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
     def test_the_exact_path_takes_the_same_words(self, selection):

@@ -68,7 +68,21 @@ void check_spread(void)
 {
     int64_t counts[64] = {0};
     const uint64_t word = any_uint64();
-    const int level = (int)any_between(0, DPFAST_PLANES - 1), b = (int)any_between(0, 63);
-    dpfast_spread(word, level, counts);
-    holds(counts[b] == (int64_t)(word >> b & 1) << level);
+    const int b = (int)any_between(0, 63);
+    dpfast_spread(word, counts);
+    holds(counts[b] == (int64_t)(word >> b & 1));
+}
+
+/* Eight planes: the number of each column, digit by digit. */
+void check_spread_planes(void)
+{
+    int64_t counts[64] = {0}, number = 0;
+    uint64_t planes[DPFAST_PLANES];
+    const int b = (int)any_between(0, 63);
+    for (int l = 0; l < DPFAST_PLANES; l++) {
+        planes[l] = any_uint64();
+        number |= (int64_t)(planes[l] >> b & 1) << l;
+    }
+    dpfast_spread_planes(planes, 1, counts);
+    holds(counts[b] == number);
 }

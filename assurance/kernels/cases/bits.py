@@ -36,7 +36,7 @@ CASES.add(
 )
 CASES.add(
     "count_columns",
-    "dpfast_count_columns dpfast_spread",
+    "dpfast_count_columns dpfast_spread dpfast_spread_planes",
     "9 rows of a word",
     66,
     ("bits.h", "for (ptrdiff_t row = i; row < stop; row++)", "for (ptrdiff_t row = i; row <= stop; row++)"),
@@ -45,11 +45,14 @@ CASES.add(
 CASES.add(
     "spread",
     "dpfast_spread",
-    "all words and levels",
+    "all words",
     65,
-    (
-        "bits.h",
-        "counts[b] += (int64_t)((word >> b & 1) << level);",
-        "counts[b] += (int64_t)((word << b & 1) << level);",
-    ),
+    ("bits.h", "counts[b] += (int64_t)(word >> b & 1);", "counts[b] += (int64_t)(word << b & 1);"),
+)
+CASES.add(
+    "spread_planes",
+    "dpfast_spread_planes",
+    "all planes",
+    10,
+    ("bits.h", "(x ^ x >> 14) & 0x0000CCCC0000CCCCu", "(x ^ x >> 14) & 0x0000CCCC0000CCC8u"),
 )

@@ -1,0 +1,38 @@
+"""The jobs of ``bench.compare`` and their floors, in groups."""
+
+from bench.compare.jobs import arrays, calls, draws, hosts, models, reports
+
+GROUPS = {
+    "median": arrays.median,
+    "quantiles": arrays.quantiles,
+    "threads": arrays.threads,
+    "statistics": arrays.statistics,
+    "orders": arrays.orders,
+    "dtypes": arrays.dtypes,
+    "call": calls.call,
+    "one-draw": calls.one_draw,
+    "unbounded": arrays.unbounded,
+    "noise": draws.noise,
+    "random": draws.random,
+    "grid": arrays.grid,
+    "hosts": hosts.hosts,
+    "rows": models.rows,
+    "robust": models.robust,
+    "covariances": models.covariances,
+    "linear-regressions": models.linear_regressions,
+    "local-vectors": reports.local_vectors,
+    "selection": draws.selection,
+    "m-estimates": models.m_estimates,
+    "block-fits": models.block_fits,
+    "estimates": models.estimates,
+    "histograms": arrays.histograms,
+    "groups": arrays.groups,
+    "frames": hosts.frames,
+    "series": arrays.series,
+    "local": reports.local_privacy,
+    "many-categories": reports.many_categories,
+    "descents": reports.descents,
+    "regressions": reports.regressions,
+    "streams": hosts.streams,
+    "dask": hosts.dask,
+}

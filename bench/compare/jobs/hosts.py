@@ -1,0 +1,102 @@
+"""Streams, and jobs in other libraries."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+from bench.asv.bench_hosts import opendp_median
+from bench.compare import clusters
+from bench.compare.clock import Floor, Job, power
+from bench.peers import installed
+
+WORKERS_LIMIT = 1 / 1.7
+
+
+def hosts(size) -> Iterator[Job]:
+    """A median as an OpenDP measurement, if installed: at most 1.2 times the direct call, plus 1 ms."""
+    if "OpenDP" not in installed.names():
+        return
+    n = size(10**6)
+    x, mechanism, measurement = data.pay(n), data.median_mechanism(), opendp_median(n)
+
+    def and_a_while():
+        mechanism(x)
+        end = time.perf_counter() + 1e-3 / 1.2
+        while time.perf_counter() < end:
+            pass
+
+    floors = Floor("the call itself", lambda: mechanism(x)), Floor("the same and 0.83 ms", and_a_while, 1.2)
+    yield Job(f"median in OpenDP, n = {power(n)}", lambda: measurement(x), floors)
+
+
+def frames(size) -> Iterator[Job]:
+    """Columns of polars, if installed, against its own statistics, which use all cores."""
+    polars = installed.polars
+    if polars is None:
+        return
+    n, count = size(10**7), size(10**4)
+    x, mechanism, public = polars.Series("pay", data.pay(n)), data.median_mechanism(), data.BOUNDS
+    floor = Floor("Series.median", x.median)
+    yield Job(f"median of a polars Series, n = {power(n)}", lambda: mechanism(x), (floor,))
+    floor = Floor("Series.mean", x.mean)
+    run = lambda: dpf.mean(x, bounds=public, epsilon=data.EPSILON)  # noqa: E731
+    yield Job(f"mean of a polars Series, n = {power(n)}", run, (floor,))
+    names = np.array([f"group {i:05d}" for i in range(count)])
+    frame = polars.DataFrame({"key": names[data.labels(count, n // count)], "pay": x})
+    keys, middle = names.tolist(), polars.col("pay").median()
+    floor = Floor("group_by(...).agg(median)", lambda: frame.group_by("key").agg(middle))
+    run = lambda: dpf.by_group(mechanism, frame["pay"], labels=frame["key"], keys=keys)  # noqa: E731
+    yield Job(f"medians of {power(count)} groups of a polars frame, n = {power(n)}", run, (floor,))
+
+
+def streams(size) -> Iterator[Job]:
+    """Generated chunks, and chunks of files in the page cache, against the sum of each chunk."""
+    n = size(records_that_fit())
+    with tempfile.TemporaryDirectory() as folder:
+        streams = data.streams(n, folder)
+        for name, chunks in streams.items():
+            floor = Floor("sum of the chunks", partial(_summed, chunks), 2.2 if name == "memmap" else None)
+            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
+                floors = [floor if what == "median" else Floor(floor.name, floor.run)]
+                if "two" in name:
+                    random = partial(mechanism, streams["memmap"])
+                    floors.append(Floor("random values", random, 1.3 if what == "median" else None))
+                yield Job(f"{what}, {name}, in chunks, n = {power(n)}", partial(mechanism, chunks), tuple(floors))
+
+
+def _summed(chunks):
+    return sum(chunk.sum() for chunk in chunks)
+
+
+def records_that_fit():
+    """1e9, if two files of so many records fit into free memory as they must to be read at its speed, else 1e8."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 10**9 if free > 2 * 8e9 * 1.2 else 10**8
+
+
+def dask(size) -> Iterator[Job]:
+    """A Dask job on two processes against the same job on one, if Dask is installed; also without dpfast.
+
+    The scheduler is a third process. Chunks of a file in the page cache take almost no time to read, so the overhead of
+    the scheduler is visible; these rows are for information.
+    """
+    if find_spec("distributed") is None:
+        return
+    n, middle, deciles = size(2 * 10**8), ("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())
+    jobs = {"generated": (WORKERS_LIMIT, (middle, deciles)), "mapped": (None, (middle,))}
+    with tempfile.TemporaryDirectory() as folder, clusters.client(1) as one, clusters.client(2) as two:
+        for name, chunks in clusters.collections(n, folder).items():
+            limit, mechanisms = jobs[name]
+            for what, mechanism in mechanisms:
+                floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), limit)
+                run = partial(clusters.release, two, mechanism, chunks)
+                yield Job(f"Dask, 2 processes, {what}, {name}, n = {power(n)}", run, (floor,))
+            floor = Floor("1 process", partial(clusters.total, one, chunks))
+            yield Job(f"(what Dask allows: 2 sums of them, {name})", partial(clusters.total, two, chunks), (floor,))

@@ -1,0 +1,91 @@
+"""Local privacy."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+from bench.asv.bench_descent import numpy_descent
+from bench.compare.clock import Floor, Job, power
+from dpfast import local
+
+
+def local_vectors(size) -> Iterator[Job]:
+    """Vectors of a thousand numbers randomised, and packed reports summed."""
+    n = size(1000)
+    lines = data.local_randomizers(n, 1000)
+    bits = Floor("rng.random((n, d)) < p", lines["numpy bits"], 1.0)
+    normals = Floor("rng.standard_normal((n, d))", lines["numpy normals"], 1.3)
+    jobs = (("Hypercube", "majority", bits), ("Hypercube", "subset", bits), ("L2Ball", "halfspace", normals))
+    for name, method, floor in jobs:
+        yield Job(f"{name}, {method}, n = d = 1000", lines[method], (floor,))
+    yield Job("L2Ball, halfspace, one bit, n = d = 1000", lines["sign"], (normals,))
+    normals = Floor(normals.name, normals.run)
+    yield Job("L2Ball, privunit, n = d = 1000", lines["privunit"], (normals,))
+    mechanism = local.Hypercube(1000, data.EPSILON, method="majority")
+    reports = mechanism.randomize(np.zeros((size(10**5), 1000), np.float32))
+    floor = Floor("np.unpackbits(reports).sum(0)", lambda: data.unpacked_sums(reports), 0.2)
+    yield Job(f"Hypercube sums, {power(size(10**5))} reports", lambda: mechanism.aggregate(reports), (floor,))
+
+
+def local_privacy(size) -> Iterator[Job]:
+    """Local randomisers, k = 100, against NumPy code that is neither exact nor secure."""
+    x, few = data.categories(size(10**6)), data.categories(size(10**5))
+    surveys = {m: local.Categorical(data.CATEGORIES, data.EPSILON, m) for m in ("k-rr", "oue", "olh")}
+    floor = Floor("where(random < p, x, (x + integers) % k)", lambda: data.respond_in_numpy(x), 1.0)
+    yield Job(f"k-ary randomised response, {power(x.size)}", lambda: surveys["k-rr"].randomize(x), (floor,))
+    floor = Floor("random((n, k)) < q", lambda: data.encode_unary_in_numpy(few), 0.5)
+    yield Job(f"unary encoding (OUE), {power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
+    reports = surveys["olh"].randomize(few)
+    floor = Floor("NumPy hash and count, each category", lambda: data.count_hashes_in_numpy(reports), 0.5)
+    yield Job(f"count of hashed reports, {power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
+
+
+def many_categories(size) -> Iterator[Job]:
+    """Reports of a million categories counted, and many reports merged, against a plain read of the reports."""
+    k, rng = size(10**6), np.random.default_rng(0)
+    for method, n in (("oue", 2000), ("subset", 2000), ("hadamard", size(10**8)), ("olh", 200)):
+        survey = local.Categorical(k, data.EPSILON, method)
+        some = survey.randomize(rng.integers(0, k, min(n, size(10**7))))
+        reports = np.tile(some, n // len(some)) if n > len(some) else some
+        words = reports.view(np.uint8).reshape(-1).view(np.int64)
+        limit = None if method == "olh" else 2.0
+        floors = [Floor("plain read", words.max, limit)]
+        if method == "olh":
+            steps = Floor("n k steps of 0.1 ns", n * k * 1e-10, 2.0)
+            floors.append(steps)
+        yield Job(f"{method}, {power(n)} reports, k = {power(k)}", partial(survey.aggregate, reports), tuple(floors))
+    survey = local.Categorical(k, data.EPSILON, "hadamard")
+    parts = [survey.aggregate(survey.randomize(rng.integers(0, k, 1000)))] * 16
+    read = partial(_read_all, [part.sums for part in parts])
+    yield Job(
+        "16 aggregates merged", partial(sum, parts[1:], parts[0]), (Floor("plain read of their sums", read, None),)
+    )
+
+
+def _read_all(arrays):
+    for array in arrays:
+        array.max()
+
+
+def descents(size) -> Iterator[Job]:
+    """Local medians by private gradient descent: one long run, and many runs side by side."""
+    x, public = np.random.default_rng(0).lognormal(size=size(10**6)), {"bounds": (0.0, 4.0), "epsilon": data.EPSILON}
+    floor = Floor("x.size steps of 20 ns", partial(time.sleep, 20e-9 * x.size), 1.0)
+    yield Job(f"local median, n = {power(x.size)}", lambda: dpf.local.median(x, **public), (floor,))
+    y = x[: size(10**4)]
+    floor = Floor("NumPy, a step of all runs at a time", lambda: numpy_descent(y, 400), 0.5)
+    yield Job(f"local median, 400 runs, n = {power(y.size)}", lambda: dpf.local.median(y, **public, size=400), (floor,))
+
+
+def regressions(size) -> Iterator[Job]:
+    """Logistic regression by private gradient descent, one step per person."""
+    X, y = data.regression(size(10**5), 20)
+    rng, public = np.random.default_rng(1), {"epsilon": data.EPSILON}
+    floor = Floor("2 products and d standard normals a row", lambda: data.products_and_normals_in_numpy(X, rng), 2.0)
+    for norm in ("l2", "linf"):
+        run = partial(local.glm, X, y, norm=norm, **public)
+        yield Job(f"local glm, {norm}, n = {power(len(X))}, d = 20", run, (floor,))

@@ -1,0 +1,53 @@
+"""Records in the order of their groups: a counting sort, by ranges of labels if there are many groups."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast._kernels import _groups
+from dpfast._threads import each
+
+_TOGETHER = 2**12  # groups of a range: their places are in the first-level cache, most of their records in the second
+_MOST_RANGES = 2**10
+_FEW = 2**17  # groups whose places, and the next records of each, stay in the second-level cache
+_PART = 2**16  # records of a thread, at least
+
+
+def sorted_by_label(
+    labels: NDArray[np.int64], values: NDArray[np.float64], missing: float, groups: int, threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The records of groups 0..groups - 1 in the order of their labels, and where each group begins.
+
+    Group g is out[offsets[g]:offsets[g + 1]]. Stable; other labels are dropped, NaN becomes `missing`. The
+    result does not depend on `threads`.
+    """
+    n, offsets = len(values), np.zeros(groups + 1, np.int64)
+    out = np.empty(n)
+    if groups < _FEW or n < _PART:
+        _groups.by_label(labels, values, missing, offsets, out)
+        return out, offsets
+    shift = (max(_TOGETHER, -(-groups // _MOST_RANGES)) - 1).bit_length()  # digits of a label within its range
+    ranges, parts = (groups - 1 >> shift) + 1, min(threads, n // _PART)
+    bounds = [n * i // parts for i in range(parts + 1)]
+    counts = np.zeros((parts, ranges), np.int64)
+    low, among = np.empty(n, np.uint32), np.empty(n)
+
+    def count(i: int) -> None:
+        _groups.count_ranges(labels[bounds[i] : bounds[i + 1]], groups, shift, counts[i])
+
+    def spread(i: int) -> None:
+        part = slice(bounds[i], bounds[i + 1])
+        _groups.by_range(labels[part], values[part], missing, groups, shift, places[i], low, among)
+
+    def sort(b: int) -> None:
+        _groups.within_ranges(low, among, ends, b, min(b + step, ranges), shift, offsets, out)
+
+    each(count, range(parts), threads)
+    ends = np.zeros(ranges + 1, np.int64)
+    np.cumsum(counts.sum(axis=0), out=ends[1:])
+    places = ends[:-1] + np.cumsum(counts, axis=0) - counts  # of each part in each range
+    each(spread, range(parts), threads)
+    step = -(-ranges // (4 * parts))
+    each(sort, range(0, ranges, step), threads)
+    return out, offsets
