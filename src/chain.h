@@ -215,6 +215,14 @@ static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, dou
         if (count == 1000 || !(places < 0x1p900) || scale < -900 || scale > 900)
             return -1;
         const double factor = ldexp(falls, (int)scale), most = places * factor;
+        if (factor < 0x1p-960) {    /* not multiplied in doubles: all terms are too small, or the caller computes them */
+            int exponent;
+            const double top = places * widest * frexp(falls, &exponent);
+            if (!(ldexp(top, exponent + (int)scale) <= 0x1p-960 * largest))
+                return -1;
+            lengths[count++] = (dpfast_length){0.0, INFINITY, INFINITY};
+            continue;
+        }
         lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
     }
     while (count > 0 && lengths[count - 1].least >= 1.0)    /* no arrival of a target is above 1 in its own units */

@@ -76,9 +76,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_neg_log_word dpfast_negative dpfast_one_minus_exp_neg dpfast_student_tail dpfast_to_int"
         ),
         "chain.h": (
-            "dpfast_allowed dpfast_filters dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last "
-            "dpfast_larger dpfast_meets dpfast_point_weight dpfast_runs dpfast_sources dpfast_state_weights "
-            "dpfast_step dpfast_weight"
+            "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
+            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark dpfast_meets "
+            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_sources dpfast_state_weights dpfast_step dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
