@@ -127,7 +127,7 @@ cdef class Pieces:
     **Law** exact, that of the module. **Assumes**, checked by the caller: knots strictly ascending, at least two,
     inside -last..last; values ascend by slopes times gaps, slopes >= 0, magnitudes below 2**61; reach > 0 and records
     times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
-    ascending; a valid grid. **Cost** one pass and O(n^(2/3)) for a narrow interval around the root, and a sort of
+    ascending; a valid grid. **Cost** one pass and O(n^(11/16)) for a narrow interval around the root, and a sort of
     the records with knots there; of all records if the interval is wide (epsilon n small).
     **Reference** ``scores.h``.
 
