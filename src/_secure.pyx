@@ -4,7 +4,7 @@ Serves ``dpfast/random.py``. The design and its proofs are in ``docs/proofs/secu
 """
 
 import os
-from threading import TIMEOUT_MAX
+import threading
 from time import monotonic
 
 import numpy as np
@@ -261,7 +261,7 @@ cdef class Keystream:
             raise ValueError("can't specify a timeout for a non-blocking call")
         if timeout < 0 and timeout != -1:
             raise ValueError("timeout value must be a non-negative number")
-        if timeout > TIMEOUT_MAX:
+        if timeout > threading.TIMEOUT_MAX:
             raise OverflowError("timeout value is too large")
         return self.enter(0 if not blocking else -1 if timeout == -1 else <long long>(timeout * 1e6))
 
