@@ -248,7 +248,11 @@ cdef class Keystream:
                 return False
             with nogil:
                 PyThread_acquire_lock_timed(self.signal, left, True)
-            PyErr_CheckSignals()
+            try:
+                PyErr_CheckSignals()
+            except BaseException:
+                PyThread_release_lock(self.signal)  # to another thread that waits: this one may have taken its signal
+                raise
             if secure_load(&self.lock_generation) != secure_generation():
                 self.renew_lock()
             if microseconds > 0:

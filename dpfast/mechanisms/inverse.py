@@ -19,12 +19,13 @@ from dpfast._kernels._measures import Measure
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
-from dpfast.mechanisms import thinning
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
+from dpfast.mechanisms.thinning import draw as draw_thinly
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import sums_epsilons
@@ -298,29 +299,29 @@ class InverseSensitivity(StatisticMechanism):
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
         count = self._private_levels(n) if self.hides_n else self._levels(n)
         squared = isinstance(self.statistic, InterquartileRange)
-        most = thinning.MOST_SQUARED_LEVELS if squared else thinning.MOST_LEVELS
+        most = MOST_SQUARED_LEVELS if squared else MOST_LEVELS
         return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
 
     def _draw_thinned(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
         grid, n, radius = self.grid, values.shape[0], self._radius_codes(1)
         assert isinstance(grid, Grid)
         if self.hides_n:
-            count, ranked = self._private_levels(n), thinning.Ranked.of_private_n(_level(self.statistic), n)
+            count, ranked = self._private_levels(n), Ranked.of_private_n(_level(self.statistic), n)
         else:
-            count, ranked = self._levels(n), thinning.Ranked.of_public_n(self.statistic.ranks(n)[0])
-        levels = thinning.RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
+            count, ranked = self._levels(n), Ranked.of_public_n(self.statistic.ranks(n)[0])
+        levels = RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
         return self.statistic.value(grid, n, self._draw_from_few(levels, radius, source))
 
-    def _draw_from_few(self, levels: thinning.Levels, radius: int, source: np.random.BitGenerator) -> int:
+    def _draw_from_few(self, levels: Levels, radius: int, source: np.random.BitGenerator) -> int:
         deep = not self._one_sided
-        return thinning.draw(source, levels, epsilon=self._rate, deep=deep, radius=radius, measure=self.base_measure)
+        return draw_thinly(source, levels, epsilon=self._rate, deep=deep, radius=radius, measure=self.base_measure)
 
     def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
         """Draw a release from the summary of the records; the caller charges it."""
         if isinstance(self.statistic, InterquartileRange) and self._thins(summary.n):
             assert isinstance(summary, Summary)
             last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
-            levels = thinning.DifferenceLevels(summary, last=last, radius=radius)
+            levels = DifferenceLevels(summary, last=last, radius=radius)
             return self.statistic.value(self.grid, summary.n, self._draw_from_few(levels, radius, source))
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)

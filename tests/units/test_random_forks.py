@@ -1,4 +1,4 @@
-"""The secure bit generator in forked processes."""
+"""The secure bit generator in forked processes and interrupted threads."""
 
 import os
 import subprocess
@@ -191,3 +191,52 @@ def run(script, fork):
 )
 def test_fork(script, fork):
     run(script, fork)
+
+
+INTERRUPTED = """
+    import signal, threading
+    from dpfast.random import SecureBitGenerator
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interrupted
+
+    signal.signal(signal.SIGUSR1, interrupt)
+    signal.alarm(60)
+    lock, main, interrupted = SecureBitGenerator().lock, threading.get_ident(), 0
+    for _ in range(200):
+        held, waits = threading.Event(), threading.Event()
+
+        def hold():
+            with lock:
+                held.set()
+                waits.wait()
+                threading.Event().wait(0.002)  # both others wait
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+        def wait():
+            with lock:
+                pass
+
+        threads = [threading.Thread(target=hold), threading.Thread(target=wait)]
+        threads[0].start()
+        held.wait()
+        threads[1].start()
+        try:
+            waits.set()
+            with lock:
+                pass
+            threading.Event().wait(10)
+        except Interrupted:
+            interrupted += 1
+        for thread in threads:
+            thread.join(5)
+            assert not thread.is_alive()
+    assert interrupted == 200
+"""
+
+
+def test_an_interrupted_thread_leaves_its_signal_to_another():
+    subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], check=True, timeout=120)
