@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import scipy
@@ -70,7 +70,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def __init__(self, scale: float | Fraction) -> None:
         super().__init__(scale)
-        self._rate, self._rounded = float(1 / scale), float(scale)
+        self._rate = float(1 / scale)
 
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # -inf
@@ -88,6 +88,10 @@ class DiscreteLaplace(IntegerNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_discrete_laplace(source, self.scale, out)
+
+    @cached_property
+    def _rounded(self) -> float:
+        return float(self.scale)
 
     def draw(self, source: np.random.BitGenerator) -> int:
         return _samplers.one_discrete_laplace(source, self.scale, self._rounded)

@@ -256,9 +256,11 @@ def _repeated(
         lower, upper = bounds
         if _PLAIN.issuperset(map(type, (lower, upper, epsilon, delta, method, *public))) and not isinstance(x, Chunks):
             counts = _comparable(type(statistic), False) and compared(statistic, bounds, grid, *public)
+            rest = sums_epsilons(), lower, upper, epsilon, delta, method, *public
+            if counts:
+                _kept(statistic, False, None, *rest)  # errors of parameters come before the records are touched
             n = _rounded_down(_records_of(x)) if counts else None
-            integers = declares_integers(x)
-            return _kept(statistic, integers, n, sums_epsilons(), lower, upper, epsilon, delta, method, *public)
+            return _kept(statistic, declares_integers(x), n, *rest)
     return mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
 
 

@@ -102,7 +102,7 @@ def draw(
     **Law** exact: a point is proposed with the weight ``exp(-epsilon / 2 * stride * (exponent // stride))`` and
     accepted by a coin of probability ``exp(-epsilon / 2 * (exponent % stride))``, at least exp(-1/2).
     **Assumes** count >= 1; 0 <= radius. **Cost** that of about epsilon * count levels and, for each proposal, 1.3 on
-    average, of a score. **Reference** docs/proofs/nested-intervals.md, claim 6.
+    average, of a score. **Reference** https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html, claim 6.
     """
     depth, last = levels.depth() if deep else 0, levels.last
     chosen, stride, units = plan(levels.count, depth, epsilon)

@@ -171,9 +171,9 @@ def test_a_binding_cap_is_private_and_a_cut_is_not(levels):
 
 def test_the_mechanism_with_a_binding_cap(monkeypatch):
     """The public cap of the library, made small by hand: the law changes, and stays private."""
-    mechanism = InverseSensitivity(Median(), grid=Grid(0, 12, step=1), epsilon=1.0)
-    before = mechanism.law([6] * 5).logpmf(np.arange(13))
+    before = InverseSensitivity(Median(), grid=Grid(0, 12, step=1), epsilon=1.0).law([6] * 5).logpmf(np.arange(13))
     monkeypatch.setattr(InverseSensitivity, "cap", lambda self, n: 2)
+    mechanism = InverseSensitivity(Median(), grid=Grid(0, 12, step=1), epsilon=1.0)  # it keeps what depends on the cap
     assert not np.allclose(mechanism.law([6] * 5).logpmf(np.arange(13)), before)
     for n in (3, 5):
         assert audit.verify(mechanism, n=n, values=3).holds

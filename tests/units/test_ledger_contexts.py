@@ -79,9 +79,9 @@ class TestContexts:
         ledger, threads = Ledger(1.0), set()
 
         class Seen(type(MEAN)):
-            def law(self, x, *, workers=1):
+            def law_of(self, summary):
                 threads.add(threading.get_ident())
-                return super().law(x, workers=workers)
+                return super().law_of(summary)
 
         with ledger:
             mechanism = Seen(MEAN.statistic, grid=GRID, epsilon=0.25)
