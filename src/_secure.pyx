@@ -48,7 +48,7 @@ cdef extern from "secure.h" nogil:
         void (*refill)(void *owner) noexcept nogil
         void *owner
     uint64_t secure_generation()
-    uint64_t secure_survivor()
+    bint secure_survived(uint64_t thread, uint64_t generation)
     uint64_t secure_thread()
     uint64_t secure_load(uint64_t *number)
     void secure_store(uint64_t *number, uint64_t value)
@@ -219,7 +219,7 @@ cdef class Keystream:
         with cython.critical_section(self):
             if self.lock_generation != secure_generation():
                 self.signal = new_signal()
-                if self.holder != secure_survivor():
+                if not secure_survived(self.holder, self.lock_generation):
                     secure_store(&self.holder, 0)
                     secure_store(&self.lock, 0)
                 secure_store(&self.lock_generation, secure_generation())
@@ -251,7 +251,8 @@ cdef class Keystream:
             try:
                 PyErr_CheckSignals()
             except BaseException:
-                PyThread_release_lock(self.signal)  # to another thread that waits: this one may have taken its signal
+                if secure_load(&self.lock_generation) == secure_generation():  # else the signal is left behind
+                    PyThread_release_lock(self.signal)  # to another that waits: this one may have taken it
                 raise
             if secure_load(&self.lock_generation) != secure_generation():
                 self.renew_lock()

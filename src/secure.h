@@ -27,6 +27,7 @@ typedef struct {
  * that has a single thread, so that no reader needs a barrier. */
 static uint64_t secure_forks = 0;
 static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
+static uint64_t secure_oldest = 0; /* the number of forks before the first of its uninterrupted series of them */
 
 /* Not 0. */
 static inline uint64_t secure_thread(void) {
@@ -38,13 +39,19 @@ static inline uint64_t secure_thread(void) {
 }
 
 static void secure_forked(void) {
+    const uint64_t thread = secure_thread();
+    if (thread != secure_forker) secure_oldest = secure_forks;
     secure_forks++;
-    secure_forker = secure_thread();
+    secure_forker = thread;
 }
 
 static inline uint64_t secure_generation(void) { return secure_forks; }
 
-static inline uint64_t secure_survivor(void) { return secure_forker; }
+/* Whether a thread that ran after so many forks is in this process, of a later generation, too. The identity alone does not
+ * tell: a thread of a child, which may fork in turn, gets that of a thread of the parent. */
+static inline int secure_survived(uint64_t thread, uint64_t generation) {
+    return thread == secure_forker && generation >= secure_oldest;
+}
 
 static inline uint64_t secure_load(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
 

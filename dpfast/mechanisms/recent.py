@@ -30,6 +30,8 @@ def for_last_n(method: Callable[[Any, int | None], Value]) -> Callable[[Any, int
     return kept
 
 
-def without_recent(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a mechanism for copies and pickles, which hold no n."""
-    return {name: value for name, value in state.items() if not isinstance(value, _Recent)}
+def without_recent(state: Any) -> Any:
+    """The state of a mechanism for copies and pickles, which hold no n; of a subclass with slots it is a pair."""
+    if isinstance(state, tuple):
+        return without_recent(state[0]), *state[1:]
+    return state and {name: value for name, value in state.items() if not isinstance(value, _Recent)}

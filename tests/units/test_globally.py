@@ -205,7 +205,23 @@ class Moved:
         return np.asarray(k, dtype=float)
 
 
+class Slotted(GlobalSensitivity):
+    """An attribute beside those of the dictionary."""
+
+    __slots__ = ("beside",)
+
+
 class TestMechanism:
+    def test_copies_of_a_subclass_with_slots(self):
+        mechanism = Slotted(Mean(), grid=Grid(0, 1), epsilon=1)
+        object.__setattr__(mechanism, "beside", 3)
+        mechanism([0.5])
+        for made in (copy.copy(mechanism), copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
+            assert made == mechanism
+            assert made.beside == 3
+            assert "_recent_plan" in vars(mechanism)
+            assert "_recent_plan" not in vars(made)
+
     @EVERY
     @pytest.mark.parametrize("noise", NOISES)
     @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])

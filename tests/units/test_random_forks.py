@@ -182,12 +182,67 @@ def run(script, fork):
     subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], check=True, timeout=60)
 
 
+IDENTITY_TAKEN_AGAIN = """
+    import threading
+    from dpfast.random import SecureBitGenerator
+
+    lock, held, done = SecureBitGenerator().lock, threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait()
+
+    def enters(result):
+        entered = lock.acquire(timeout=5)
+        result.append(entered)
+        if entered:
+            lock.release()
+
+    def fork_again(status):  # in a child that has not used the lock, from a thread with the identity of its holder
+        if threading.get_ident() != holder.ident:
+            return
+        if (pid := fork()) == 0:
+            with lock:
+                pass
+            result = []
+            other = threading.Thread(target=enters, args=(result,))
+            other.start()
+            other.join()
+            os._exit(not result[0])
+        status.append(os.waitpid(pid, 0)[1])
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    if (pid := fork()) == 0:
+        status = []
+        for _ in range(50):
+            thread = threading.Thread(target=fork_again, args=(status,))
+            thread.start()
+            thread.join()
+            if status:
+                break
+        os._exit(any(status))  # where no thread gets the identity, nothing is tested
+    assert os.waitpid(pid, 0)[1] == 0
+    done.set()
+    holder.join()
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("fork", FORK_CALLS.values(), ids=FORK_CALLS)
 @pytest.mark.parametrize(
     "script",
-    [WORDS_DIFFER, LOCK_IS_FREE, THREADS_OF_A_CHILD, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
-    ids=["words differ", "lock is free", "threads of a child", "child without entropy", "fork in a refill"],
+    [WORDS_DIFFER, LOCK_IS_FREE, THREADS_OF_A_CHILD, IDENTITY_TAKEN_AGAIN, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
+    ids=[
+        "words differ",
+        "lock is free",
+        "threads of a child",
+        "identity taken again",
+        "child without entropy",
+        "fork in a refill",
+    ],
 )
 def test_fork(script, fork):
     run(script, fork)
