@@ -25,6 +25,8 @@
 #define DPFAST_ARRIVAL_FLOOR 0x1p-960
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
 #define DPFAST_MOST_FREE 128    /* targets between pins, with a base measure */
+#define DPFAST_MOST_LENGTHS 65536   /* of runs, beyond which none is left out */
+#define DPFAST_MOST_FALL (-40)  /* of the exponent from target to target: floors stay above the least normal double */
 
 static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
 
@@ -150,6 +152,35 @@ DPFAST_CLONES static void dpfast_state_weights(const dpfast_target *t, ptrdiff_t
     }
 }
 
+/* x is the result times 2^*exponent; the result is x itself if that is at least 2^-100. */
+static inline double dpfast_scaled(double x, int *exponent)
+{
+    *exponent = 0;
+    return x < 0x1p-100 ? frexp(x, exponent) : x;
+}
+
+/* a^d is the result times 2^*exponent: a^d may be no double where the number of places makes up for it. */
+static double dpfast_scaled_power(const double *power, ptrdiff_t d, int64_t *exponent)
+{
+    double product = 1.0;
+    *exponent = 0;
+    while (d > 0 && product > 0.0) {
+        int shift;
+        ptrdiff_t part = d;
+        while (part > 1 && power[part] < 0x1p-800)
+            part = (part + 1) / 2;
+        product = dpfast_scaled(product * power[part], &shift);
+        *exponent += shift;
+        d -= part;
+    }
+    return product;
+}
+
+static inline int dpfast_shift(int64_t exponent)
+{
+    return (int)(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent);
+}
+
 /* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, the w integers from `start`: the sum of the weights
  * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
  * number.
@@ -184,9 +215,11 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
         }
         places = frexp(places, &shift);
         exponent += shift;
-        int64_t scale = exponent + t[-r].exponent - unit;
-        terms[r] = ldexp(places * share * t[-r].arrival[i - t[-r].first] * power[t->rank - t[-r].rank],
-                         (int)(scale < -2100 ? -2100 : scale > 2000 ? 2000 : scale));
+        int64_t falling;
+        const double falls = dpfast_scaled_power(power, t->rank - t[-r].rank, &falling);
+        const double first = dpfast_scaled(t[-r].arrival[i - t[-r].first], &shift);
+        terms[r] = ldexp(places * share * first * falls,
+                         dpfast_shift(exponent + t[-r].exponent - unit + falling + shift));
     }
     return runs;
 }
@@ -204,26 +237,29 @@ typedef struct {
 static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, double widest, double largest,
                                 dpfast_length *lengths)
 {
-    double places = 1.0;    /* at least the number of sorted places of the run over w */
+    double places = 1.0;    /* times 2^exponent: at least the number of sorted places of the run over w */
+    int64_t exponent = 0;
     ptrdiff_t count = 0;
     for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
-        const int64_t scale = t[-r].exponent - t[-1].exponent;
-        const double falls = power[t->rank - t[-r].rank];
+        int shift;
+        int64_t scale;
+        const double falls = dpfast_scaled_power(power, t->rank - t[-r].rank, &scale);
+        scale += t[-r].exponent - t[-1].exponent;
+        places = frexp(places * (widest + (double)r), &shift);
+        exponent += shift;
         if (falls == 0.0)
             break;
-        places *= widest + (double)r;
-        if (count == 1000 || !(places < 0x1p900) || scale < -900 || scale > 900)
+        if (count == DPFAST_MOST_LENGTHS)
             return -1;
-        const double factor = ldexp(falls, (int)scale), most = places * factor;
-        if (factor < 0x1p-960) {    /* not multiplied in doubles: all terms are too small, or the caller computes them */
-            int exponent;
-            const double top = places * widest * frexp(falls, &exponent);
-            if (!(ldexp(top, exponent + (int)scale) <= 0x1p-960 * largest))
+        const double factor = ldexp(falls, dpfast_shift(scale));
+        if (factor >= 0x1p-960 && scale <= 900 && exponent <= 900) {
+            const double most = ldexp(places, (int)exponent) * factor;
+            lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
+        } else {    /* not multiplied in doubles: all terms are too small, or the caller computes them */
+            if (!(ldexp(places * widest * falls, dpfast_shift(exponent + scale)) <= 0x1p-960 * largest))
                 return -1;
             lengths[count++] = (dpfast_length){0.0, INFINITY, INFINITY};
-            continue;
         }
-        lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
     }
     while (count > 0 && lengths[count - 1].least >= 1.0)    /* no arrival of a target is above 1 in its own units */
         count--;
@@ -369,7 +405,7 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
         largest = dpfast_add_runs(t, power, widest, largest, f, terms);
     int exponent;
     frexp(largest, &exponent);
-    dpfast_raise(t, exponent);
+    dpfast_raise(t, exponent > DPFAST_MOST_FALL ? exponent : DPFAST_MOST_FALL);
 }
 
 static inline double dpfast_weight(double mass, double power)

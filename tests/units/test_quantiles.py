@@ -501,3 +501,36 @@ def test_messages_that_are_computed_again_are_the_same(codes, ranks, seed):
         for (weight, weights), (other, others) in zip(few, whole, strict=True):
             assert weight == other
             assert_array_equal(weights, others)
+
+
+class TestRange:
+    """Weights that are no doubles."""
+
+    @pytest.mark.parametrize(("n", "epsilon", "m", "bits"), [(100, 39.0, 63, 52), (100, 33.0, 99, 32)])
+    def test_the_total_with_runs_whose_cost_is_no_double(self, n, epsilon, m, bits):
+        """Half of the records at each bound, so that the best outputs are runs of all targets in the gap between."""
+        last, w = 2**bits - 1, 2**bits - 2
+        grid = dpf.Grid(0, last, step=1)
+        data = np.repeat([0.0, float(last)], n // 2)
+        with pytest.warns(dpf.errors.PrivacyWarning):
+            mechanism = dpf.Quantiles(
+                np.arange(1, m + 1) / (m + 1), grid=grid, epsilon=epsilon, stages=1, measure="uniform"
+            )
+        law = mechanism.law(data)._first
+        logs, m = [], len(law._ranks)  # some ranks may be equal
+        for low, inside in itertools.product(range(m + 1), repeat=2):
+            if low + inside <= m:
+                o = np.repeat([0, 1, last], [low, inside, m - low - inside])
+                logs.append(math.log(math.comb(w + inside - 1, inside)) - epsilon / 2 * law.score(o))
+        assert_allclose(law._log_chain, np.logaddexp.reduce(logs), rtol=0, atol=1e-9)
+
+    def test_pins_that_no_walk_reaches_in_doubles(self):
+        """The total falls with epsilon, to the floors and no further."""
+        last, totals = 2**52 - 1, []
+        for epsilon in (5.5, 5.6, 5.7, 5.8):
+            mechanism = dpf.Quantiles(
+                np.linspace(0.5, 0.55, 64), grid=dpf.Grid(0, last, step=1), epsilon=epsilon, stages=2, measure="uniform"
+            )
+            law = mechanism.law(np.full(2000, float(last)))
+            totals.append(law._second(np.arange(64)[list(law._stages.coarse)] + 5)._log_chain)
+        assert np.all(np.abs(np.diff(totals)) < 15)

@@ -1,5 +1,6 @@
 """Draws from a few of many nested intervals: levels, scores and depth by definition, and the exact law of a draw."""
 
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -161,3 +162,15 @@ def test_coins():
     assert not coin(ScriptedBits([2**63 + 2**40]), Fraction(np.log(2)))
     assert coin(ScriptedBits([2**64 - 1]), Fraction(0))
     assert coin(ScriptedBits([2**64 - 1]), Fraction(0), exact=True)
+
+
+def test_draws_with_a_lock_that_a_thread_takes_once():
+    """As in NumPy 1.25."""
+
+    levels = Listed([4, 2, 0], [4, 6, 15], 15)
+    codes = []
+    for lock in (threading.Lock(), threading.RLock()):
+        source = ScriptedBits([2**63, 2**62, 2**61, 1, 2, 3, 4, 5, 6])
+        source.lock = lock
+        codes.append(thinning.draw(source, levels, epsilon=0.1))
+    assert codes[0] == codes[1]
