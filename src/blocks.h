@@ -9,6 +9,8 @@
 #ifndef DPFAST_BLOCKS_H
 #define DPFAST_BLOCKS_H
 
+#include <float.h>
+
 #include "certified.h"
 #include "polygamma.h"
 #include "select.h"
@@ -364,19 +366,57 @@ static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts
 
 /* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, without private decisions ---- */
 
-/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: it stops after a step
- * below 1e-7, when the error is below rounding. */
-static inline double blocks_gamma_shape(double s)
+/* The start within 1.5 % of the k > 0 with log k - digamma k = s. */
+DPFAST_CLONES static void blocks_gamma_starts(const double *s, ptrdiff_t count, double *k)
 {
-    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s);
-    for (int i = 0; i < 6; i++) {
-        struct polygamma at = dpfast_polygamma_gaps(k);
-        double change = (at.zero - s) / (k * at.one);  /* d (log k - digamma k) / d log k = -k at.one */
-        k *= change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change;
-        if (change < 1e-7 && change > -1e-7)
+    for (ptrdiff_t i = 0; i < count; i++)
+        k[i] = (3.0 - s[i] + __builtin_sqrt((s[i] - 3.0) * (s[i] - 3.0) + 24.0 * s[i])) / (12.0 * s[i]);
+}
+
+/* A step of Newton's method for each k that still moves; `moving` is then 0 or all ones. Returns whether any does.
+ * d (log k - digamma k) / d log k = -k `one`. */
+DPFAST_CLONES static int blocks_gamma_steps(const double *s, const double *zero, const double *one, ptrdiff_t count,
+                                            double *k, uint64_t *moving)
+{
+    uint64_t any = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double change = (zero[i] - s[i]) / (k[i] * one[i]);
+        double factor = change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change, moved = k[i] * factor;
+        k[i] = dpfast_double((dpfast_bits(moved) & moving[i]) | (dpfast_bits(k[i]) & ~moving[i]));
+        moving[i] &= ~(-(uint64_t)(change < 1e-7) & -(uint64_t)(change > -1e-7));
+        any |= moving[i];
+    }
+    return any != 0;
+}
+
+/* The s = log(mean) - mean_log of at most BLOCKS_PART blocks; 1 where the mean is not a positive number or s is not. */
+DPFAST_CLONES static void blocks_gamma_gaps(const double *mean, const double *mean_log, ptrdiff_t count, double *s,
+                                            uint64_t *valid)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double gap = dpfast_log(mean[i]) - mean_log[i];
+        valid[i] = -(uint64_t)(mean[i] > 0.0) & -(uint64_t)(mean[i] <= DBL_MAX) & -(uint64_t)(gap > 0.0)
+                   & -(uint64_t)(gap <= DBL_MAX);
+        s[i] = dpfast_double((dpfast_bits(gap) & valid[i]) | (dpfast_bits(1.0) & ~valid[i]));
+    }
+}
+
+/* The k > 0 with log k - digamma k = log(mean) - mean_log for each of at most BLOCKS_PART blocks, NaN if there is none, by
+ * Newton's method: it stops after a step below 1e-7, when the error is below rounding. */
+static void blocks_gamma_shapes(const double *mean, const double *mean_log, ptrdiff_t count, double *k)
+{
+    double s[BLOCKS_PART], zero[BLOCKS_PART], one[BLOCKS_PART], two[BLOCKS_PART];
+    uint64_t valid[BLOCKS_PART], moving[BLOCKS_PART];
+    blocks_gamma_gaps(mean, mean_log, count, s, valid);
+    blocks_gamma_starts(s, count, k);
+    memcpy(moving, valid, count * sizeof *moving);
+    for (int pass = 0; pass < 6; pass++) {
+        dpfast_polygamma_gaps_each(k, count, zero, one, two);
+        if (!blocks_gamma_steps(s, zero, one, count, k, moving))
             break;
     }
-    return k;
+    for (ptrdiff_t i = 0; i < count; i++)
+        k[i] = valid[i] ? k[i] : __builtin_nan("");
 }
 
 /* E[s] / sigma for s^2 the unbiased variance of m >= 2 normal records: r(x) / sqrt(x), x = (m - 1) / 2, r(x) = gamma(x +
