@@ -19,7 +19,7 @@
 
 #define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
 #define FITS_PANEL 2  /* columns multiplied by others, */
-#define FITS_WIDE 5   /* this many at once: 10 sums stay in registers */
+#define FITS_WIDE 4   /* this many at once: 8 sums stay in registers */
 
 #define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
 /* Tolerances, in squared standard errors: */
@@ -299,8 +299,7 @@ FITS_INLINE void fits_add_products(const double *u, const int rows, const double
         switch (width) {
         case 2: fits_add_some(u, rows, x, 2, out, stride); break;
         case 3: fits_add_some(u, rows, x, 3, out, stride); break;
-        case 4: fits_add_some(u, rows, x, 4, out, stride); break;
-        default: fits_add_some(u, rows, x, 5, out, stride);
+        default: fits_add_some(u, rows, x, 4, out, stride);
         }
         columns -= width, x += width * FITS_ROWS, out += width;
     }
