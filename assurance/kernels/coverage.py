@@ -18,8 +18,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
-            "blocks_double blocks_gamma_shape blocks_log_each blocks_log_part blocks_logs blocks_make_terms "
-            "blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread blocks_squares "
+            "blocks_double blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps "
+            "blocks_log_each blocks_log_part blocks_logs blocks_make_terms blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread blocks_squares "
             "blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
         ),
         "bounding.h": (
@@ -116,7 +116,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_normal_of_word dpfast_normal_shoulder dpfast_normal_tail dpfast_round_normal "
             "dpfast_round_signed dpfast_rounded_gaussian dpfast_shoulders dpfast_tails"
         ),
-        "polygamma.h": "dpfast_polygamma dpfast_polygamma_gaps",
+        "polygamma.h": (
+            "dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_gaps_each dpfast_polygamma_step "
+            "dpfast_polygamma_stirling"
+        ),
         "series.h": "dpfast_clenshaw dpfast_series",
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
     },
@@ -134,17 +137,19 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "moments_tile moments_width"
         ),
         "regressions.h": (
-            "fits_across fits_add_hessian fits_add_products fits_add_some fits_clear fits_divide fits_dot "
-            "fits_exp fits_exponent fits_factor fits_greatest fits_invert fits_is_near fits_labels fits_leverages "
-            "fits_load_rows fits_logistic fits_maximum fits_newton fits_padded fits_pass fits_pass_last "
-            "fits_predictor fits_regression fits_room_in fits_room_size fits_sizes fits_solve fits_tile "
-            "fits_tilt_residuals fits_transpose fits_weigh fits_weigh_counts fits_weigh_labels fits_weigh_linear "
-            "fits_weigh_start"
+            "fits_across fits_add_hessian fits_add_products fits_add_some fits_dot fits_exp fits_factor "
+            "fits_invert fits_is_near fits_leverages fits_logistic fits_maximum fits_newton fits_pass "
+            "fits_pass_last fits_predictor fits_regression fits_solve fits_tilt_residuals fits_weigh "
+            "fits_weigh_counts fits_weigh_labels fits_weigh_linear fits_weigh_start"
         ),
         "rows.h": (
             "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme rows_load "
             "rows_mark_rest rows_round rows_scratch rows_sum_ball rows_sum_block rows_sum_grids rows_sum_strip "
             "rows_total rows_truncate"
+        ),
+        "tiles.h": (
+            "fits_clear fits_divide fits_exponent fits_greatest fits_labels fits_load_rows fits_padded "
+            "fits_room_in fits_room_size fits_sizes fits_tile fits_transpose"
         ),
     },
     _SYSTEM: {
