@@ -78,8 +78,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "chain.h": (
             "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
             "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark dpfast_meets "
-            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power dpfast_shift dpfast_sources "
-            "dpfast_state_weights dpfast_step dpfast_weight"
+            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power dpfast_share dpfast_shift "
+            "dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
@@ -119,6 +119,11 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "polygamma.h": "dpfast_polygamma dpfast_polygamma_gaps",
         "series.h": "dpfast_clenshaw dpfast_series",
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
+        "wide.h": "dpfast_wide_exp_neg dpfast_wide_of dpfast_wide_plus dpfast_wide_scaled dpfast_wide_times",
+        "wide_chain.h": (
+            "dpfast_wide_count dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs "
+            "dpfast_wide_sources dpfast_wide_step"
+        ),
     },
     _ROWS: {
         "fits.h": (
