@@ -51,22 +51,22 @@ static ptrdiff_t dpfast_wide_count(const dpfast_target *t, ptrdiff_t i)
     return runs;
 }
 
-/* longest[j], at the index of each gap that is open: no run that ends there with t and is longer has 2^-88 of the term of
+/* longest[k], k = 0..count - 1: no run that ends with t in the gap of index open[k], and is longer, has 2^-88 of the term of
  * the runs of one target. widest: the weight of the widest gap. */
-static void dpfast_wide_longest(const dpfast_target *t, double widest, const dpfast_wide *power, int64_t *longest)
+static void dpfast_wide_longest(const dpfast_target *t, double widest, const dpfast_wide *power, const int64_t *open,
+                                ptrdiff_t count, int64_t *longest)
 {
-    const ptrdiff_t count = t->last - t->first + 1;
     dpfast_wide places = dpfast_wide_of(1.0);   /* at least the weight of the places of a run, relative to its first one */
-    for (ptrdiff_t j = 0; j < count; j++)
-        longest[j] = 1;
+    for (ptrdiff_t k = 0; k < count; k++)
+        longest[k] = 1;
     for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
         const dpfast_target *s = t - r;
-        const ptrdiff_t end = t->last < s->last ? t->last : s->last;
         places = dpfast_wide_times(places, dpfast_wide_of(t->measure ? widest : (widest + (double)r) / (double)(r + 1)));
         const int64_t least = -90 - places.exponent - power[t->rank - s->rank].exponent;
-        const dpfast_wide_state *own = t->wide, *other = s->wide + (t->first - s->first);
-        for (ptrdiff_t j = 0; j <= end - t->first; j++)
-            longest[j] = other[j].arrival.exponent - own[j].arrival.exponent > least ? r + 1 : longest[j];
+        for (ptrdiff_t k = 0; k < count && open[k] <= s->last; k++) {
+            const int64_t own = t->wide[open[k] - t->first].arrival.exponent;
+            longest[k] = s->wide[open[k] - s->first].arrival.exponent - own > least ? r + 1 : longest[k];
+        }
     }
 }
 
@@ -91,7 +91,7 @@ static void dpfast_wide_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
     }
 }
 
-/* The message of target t from that of t - 1. scratch: 6 (2 T + 1) + 1 numbers and 1 for each target. */
+/* The message of target t from that of t - 1. scratch: 6 (2 T + 1) + 2 numbers and 1 for each target. */
 static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_wide *scratch)
 {
     const dpfast_target *s = t - 1;
@@ -101,8 +101,9 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
     const ptrdiff_t to = s->last - s->rank > t->last - t->rank ? s->last - s->rank : t->last - t->rank;
     const ptrdiff_t size = to - from + 1, shift = s->rank + from - s->first;
     dpfast_wide *f = scratch, *left = f + size + 1, *right = left + size, *terms = right + 3 * size;
-    int64_t *longest = (int64_t *)(terms + t->free);
+    int64_t *open = (int64_t *)(terms + t->free + 1), *longest = open + (t->last - t->first + 1);
     double widest = 1.0;
+    ptrdiff_t count = 0;    /* of the gaps that are open */
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
@@ -132,18 +133,17 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
         if (w > 0) {
             state->arrival = dpfast_wide_plus(dpfast_wide_times(power[2], left[p]), dpfast_wide_plus(right[p], meeting));
             widest = dpfast_larger(widest, dpfast_gap_weight(t, start, w));
+            open[count++] = i;
         }
     }
-    dpfast_wide_longest(t, widest, power, longest);
-    for (ptrdiff_t i = t->first; i <= t->last; i++) {
+    dpfast_wide_longest(t, widest, power, open, count, longest);
+    for (ptrdiff_t k = 0; k < count; k++) {
         int64_t start;
-        const int64_t w = dpfast_gap(t, i, &start);
-        if (w <= 0)
-            continue;
-        const ptrdiff_t runs = longest[i - t->first];
-        dpfast_wide_runs(t, i, w, start, power, runs, terms);
-        for (ptrdiff_t r = 0; r < runs; r++)
-            t->wide[i - t->first].gap = dpfast_wide_plus(t->wide[i - t->first].gap, terms[r]);
+        const int64_t w = dpfast_gap(t, open[k], &start);
+        dpfast_wide *gap = &t->wide[open[k] - t->first].gap;
+        dpfast_wide_runs(t, open[k], w, start, power, longest[k], terms);
+        for (ptrdiff_t r = 0; r < longest[k]; r++)
+            *gap = dpfast_wide_plus(*gap, terms[r]);
     }
 }
 

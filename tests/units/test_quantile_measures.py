@@ -101,7 +101,7 @@ class TestLaw:
             odds, runs = law._fast.chain.odds()
             counts = [_multisets.weight_of_all(measure, start, start + w - 1, r) for start, w, r in runs]
             proposed = _balls.proposed_weight(odds, counts, law._fast.total)
-            ratio = float(proposed) / math.exp(-epsilon / 2 * reference.score(data, ranks, o))
+            ratio = float(proposed()) / math.exp(-epsilon / 2 * reference.score(data, ranks, o))
             if law._fast.chain.certain:
                 assert 1 - 1e-14 < ratio < 1 + 4 * law._fast.chain.margin + 1e-14
 

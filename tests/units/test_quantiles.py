@@ -253,7 +253,7 @@ class TestDraws:
             counts = [math.comb(width + length - 1, length) for _, width, length in runs]
             proposed = _balls.proposed_weight(odds, counts, law._fast.total)
             score = reference.score(data, ranks, o)
-            ratio = float(proposed) / math.exp(-epsilon / 2 * score)
+            ratio = float(proposed()) / math.exp(-epsilon / 2 * score)
             assert 1 - 1e-14 < ratio < 1 + 4 * law._fast.chain.margin + 1e-14
 
     def test_choice_is_exact(self):
@@ -265,10 +265,19 @@ class TestDraws:
         assert _balls.choose_weight(half - 1, iter([0]).__next__, weights) == 0
         assert _balls.choose_weight(half, iter([2**63]).__next__, weights) == 2
 
+    def test_sum_of_choices(self):
+        rng = np.random.default_rng(1)
+        weights = np.ldexp(rng.random(500) + 0.5, rng.integers(-1019, 1000, 500)) * (rng.random(500) < 0.9)
+        exact = sum(Fraction(weight) for weight in weights.tolist())
+        proposed = _balls.proposed_weight([(weights.max(), weights)], [3, 2**3000], Fraction(1, 7))
+        with _balls.working_bits(3000):
+            assert proposed().overlaps(_balls.arb(_balls.rational(Fraction(weights.max()) / exact / 21)) / 2**3000)
+            assert proposed().rel_accuracy_bits() > 2900
+
     def test_coin(self):
         q = math.exp(-0.5)
         words = np.random.default_rng(1).integers(0, 2**64, 2000, dtype=np.uint64).tolist()
-        kept = [_balls.keeps(word, lambda: 0, 1.0, 1, 3, Fraction(7, 10)) for word in words]
+        kept = [_balls.keeps(word, lambda: 0, 1.0, 1, 3, lambda: _balls.arb(7) / 10) for word in words]
         expected = [word * 2.0**-64 < (q - q**3) / 0.7 for word in words]
         assert kept == expected
         anywhere = [_balls.goes_anywhere(word, lambda: 0, 1.0, 4, 3, Fraction(1)) for word in words]
