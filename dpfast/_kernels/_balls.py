@@ -454,6 +454,8 @@ def proposed_weight(
 
 def _sum_in_least_units(weights: npt.NDArray[np.float64]) -> int:
     """The sum of normal doubles, or zeros, as a multiple of 2**-1074, exact for less than 2**26 of them."""
+    if len(weights) < 64:
+        return sum(map(_in_least_units, weights.tolist()))
     mantissas, exponents = np.frexp(weights)
     digits = np.ldexp(mantissas, 53).astype(np.int64)
     shifts = exponents + 1021

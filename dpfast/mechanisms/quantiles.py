@@ -430,14 +430,24 @@ class _Stage:
             return True
         odds, runs = chain.odds()
         counts = [weight_of_all(self._measure, start, start + width - 1, length) for start, width, length in runs]
-        log_proposed = proposals.log_total + math.fsum(math.log(w) - math.log(weights.sum()) for w, weights in odds)
-        log_coin = -self._epsilon / 2 * score - log_proposed + math.fsum(map(math.log, counts))
-        if not exact and word >> 16 and log_coin < -40:
+        if not exact and not chain.certain and word >> 16 and self._is_far_below(proposals, odds, counts, score):
             return False
         from dpfast._kernels._balls import keeps, proposed_weight
 
         proposed = proposed_weight(odds, counts, proposals.total)
         return keeps(word, lambda: next_word(source), self._epsilon, score, self._reach + 1, proposed)
+
+    def _is_far_below(
+        self,
+        proposals: _Proposals,
+        odds: Sequence[tuple[float, NDArray[np.float64]]],
+        counts: Sequence[int],
+        score: int,
+    ) -> bool:
+        """Whether the coin of an output that was raised has a probability below e**-40 < 2**-57."""
+        log_odds = math.fsum(math.log(weight) - math.log(weights.sum()) for weight, weights in odds)
+        log_proposed = proposals.log_total + log_odds - math.fsum(map(math.log, counts))
+        return -self._epsilon / 2 * score - log_proposed < -40
 
 
 class JointQuantiles(Law):
