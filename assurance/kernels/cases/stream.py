@@ -19,3 +19,11 @@ CASES.add(
     2,
     ("stream.h", "return (uint64_t)(mark - 2) << level->bits", "return (uint64_t)(mark - 1) << level->bits"),
 )
+CASES.add(
+    "stream_values",
+    "stream_values",
+    "5 records of any bits",
+    7,
+    ("stream.h", "if (found == STREAM_FEW)", "if (found > STREAM_FEW)"),
+    size=5,
+)
