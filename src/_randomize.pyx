@@ -59,7 +59,7 @@ cdef Py_ssize_t CHUNK = 2**14
 # Up to this number, words are drawn one by one faster than in bulk.
 cdef Py_ssize_t FEW = 256
 # Counts of more bytes are fetched into the first-level cache, AHEAD reports before they are needed.
-cdef Py_ssize_t CACHE = 2**15, AHEAD = 32
+cdef Py_ssize_t CACHE = 2**15, AHEAD = 64
 
 
 cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):

@@ -18,7 +18,8 @@
 #define STREAM_AHEAD 512                  /* records being prefetched */
 #define STREAM_HITS 1024                  /* records held for a second look-up */
 #define STREAM_TIES 3                     /* equal neighbours in a group that indicate ties */
-#define STREAM_FEW 4                      /* values of a block of ties that are counted one after the other */
+#define STREAM_FEW 16                     /* values of a block that are counted one after the other */
+#define STREAM_RARE 64                    /* a value is rare if it is less than a 64th of the block */
 #define STREAM_INLINE static inline __attribute__((always_inline))
 
 /* ---- codes ---- */
@@ -134,12 +135,20 @@ STREAM_INLINE void stream_add_group(const uint64_t *words, uint32_t *counts)
     }
 }
 
-/* Whether the first records of a block have few values. It affects only the run time. */
+/* Whether the first records of a block have few digits, or few values. They affect only the run time. */
 static int stream_is_tied(const double *x, const struct stream_door *door, int shift)
 {
     int ties = 0;
     for (int k = 1; k < STREAM_GROUP; k++)
         ties += stream_code(x[k], door) >> shift == stream_code(x[k - 1], door) >> shift;
+    return ties >= STREAM_TIES;
+}
+
+static int stream_repeats(const double *x)
+{
+    int ties = 0;
+    for (int k = 1; k < STREAM_GROUP; k++)
+        ties += stream_bits(x[k]) == stream_bits(x[k - 1]);
     return ties >= STREAM_TIES;
 }
 
@@ -177,14 +186,14 @@ static void stream_count_block(const double *x, ptrdiff_t count, const struct st
         counts[stream_code(x[i], &door) >> shift]++;
 }
 
-/* The values of a block and how often each occurs, or 0 if there are more than STREAM_FEW. It takes a vector comparison
- * of the whole block for each value. */
+/* The values of a block and how often each occurs, or 0 if there are more than STREAM_FEW, or two that are rare. It takes
+ * a vector comparison of the whole block for each value. */
 DPFAST_CLONES
 static int stream_values(const double *x, ptrdiff_t count, double *values, uint32_t *times)
 {
-    int found = 0;
+    int found = 0, rare = 0;
     for (ptrdiff_t i = 0, known = 0; known < count; found++) {
-        if (found == STREAM_FEW)
+        if (found == STREAM_FEW || rare > 1)
             return 0;
         const uint64_t bits = stream_bits(x[i]);
         uint64_t same = 0;
@@ -193,6 +202,7 @@ static int stream_values(const double *x, ptrdiff_t count, double *values, uint3
         values[found] = x[i];
         times[found] = (uint32_t)same;
         known += (ptrdiff_t)same;
+        rare += STREAM_RARE * (ptrdiff_t)same < count;
         for (int seen = known < count; seen; i += seen) {
             seen = 0;
             for (int j = 0; j <= found; j++)
@@ -212,13 +222,15 @@ static void stream_count(const struct select_keys *keys, const dpfast_grid *g, i
         const double *x = stream_load(keys, g, &door, i, count, buffer);
         double values[STREAM_FEW];
         uint32_t times[STREAM_FEW];
-        const int tied = count >= STREAM_GROUP && stream_is_tied(x, &door, shift);
-        const int few = tied ? stream_values(x, count, values, times) : 0;
+        const int whole = count >= STREAM_GROUP;
+        const int few = whole && stream_repeats(x) ? stream_values(x, count, values, times) : 0;
         for (int k = 0; k < few; k++)
             counts[stream_code(values[k], &door) >> shift] += times[k];
-        if (tied && !few)
+        if (few)
+            continue;
+        if (whole && stream_is_tied(x, &door, shift))
             stream_count_tied(x, count, &door, shift, counts);
-        else if (!few)
+        else
             stream_count_block(x, count, &door, shift, counts);
     }
 }
@@ -387,7 +399,7 @@ static void stream_refine(const struct select_keys *keys, const dpfast_grid *g, 
         double values[STREAM_FEW];
         uint32_t times[STREAM_FEW];
         int few = 0;
-        if (count >= STREAM_GROUP && stream_is_tied(x, &door, sink->levels[0].shift))
+        if (count >= STREAM_GROUP && stream_repeats(x))
             few = stream_values(x, count, values, times);
         if (!few || !stream_walk_values(values, times, few, &door, sink))
             stream_refine_block(x, count, &door, any, sink);

@@ -62,7 +62,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "stream.h": (
             "stream_add_group stream_bits stream_code stream_count stream_count_block stream_count_tied "
             "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_mark "
-            "stream_pick stream_prefetch stream_refine stream_refine_block stream_walk stream_walk_values"
+            "stream_pick stream_prefetch stream_refine stream_refine_block stream_repeats stream_walk "
+            "stream_walk_values"
         ),
         "windows.h": "windows_add windows_between windows_collect windows_count windows_find windows_of_points",
     },

@@ -146,7 +146,10 @@ class _Hadamard(_Symbols):
         signs = counts[::2].astype(np.int64)
         signs -= counts[1::2]
         _randomize.transform(signs)
-        return (n + signs[: self.k]) >> 1
+        sums = signs[: self.k]
+        sums += n
+        sums >>= 1
+        return sums
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(
@@ -245,6 +248,8 @@ class _Subset(_Packed):
         return right
 
     def _count(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if self.k <= 128:  # one word or two: `valid` is faster
+            return super()._count(reports, counts)
         ones = np.zeros(len(reports), np.int64)
         _bits.count_columns(reports, counts, ones)
         return np.asarray((ones == self.width) & unpadded(reports, self.k))
