@@ -14,7 +14,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "bits.h": (
             "dpfast_fix_weight dpfast_flip_minority dpfast_flip_weight dpfast_have_ones dpfast_ones "
-            "dpfast_popcount dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
+            "dpfast_count_eight dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
@@ -45,7 +45,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "marginals.h": "marginals_append marginals_count",
         "pages.h": "dpfast_large",
         "randomize.h": (
-            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_hadamard dpfast_line dpfast_row "
+            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_fetch dpfast_hadamard dpfast_line dpfast_row "
             "dpfast_subset dpfast_threshold_bits dpfast_window"
         ),
         "scores.h": (
@@ -62,8 +62,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "slopes.h": "slopes_between slopes_end slopes_of_matching",
         "stream.h": (
             "stream_add_group stream_bits stream_code stream_count stream_count_block stream_count_tied "
-            "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_pick "
-            "stream_prefetch stream_refine stream_refine_block stream_walk"
+            "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_mark "
+            "stream_pick stream_prefetch stream_refine stream_refine_block stream_repeats stream_walk "
+            "stream_walk_values"
         ),
         "windows.h": ("windows_add windows_between windows_collect windows_count windows_find windows_of_points"),
     },
