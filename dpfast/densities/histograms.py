@@ -524,14 +524,17 @@ def histogram(
         if neighbors == "add-remove":
             raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
         bins = automatic_bins(bins, values, grids, epsilon, roughness, delta=delta, noise=noise)
-    mechanism = PerturbedHistogram(
-        bins,
-        grid=grids,
-        epsilon=epsilon,
-        consistency=consistency,
-        neighbors=neighbors,
-        delta=delta,
-        noise=noise,
-    )
+    plain = {type(bins), type(consistency), type(neighbors), type(noise)} <= {int, str}
+    mechanism = (_kept if plain else _perturbed)(bins, grids, epsilon, consistency, neighbors, delta, noise)
     released: Histogram = explained(mechanism, explain, values)(values, rng=rng, workers=workers)
     return released
+
+
+def _perturbed(
+    bins: Any, grids: tuple[Grid, ...], epsilon: float, consistency: Any, neighbors: Any, delta: float, noise: Any
+) -> PerturbedHistogram:
+    options = {"consistency": consistency, "neighbors": neighbors, "delta": delta, "noise": noise}
+    return PerturbedHistogram(bins, grid=grids, epsilon=epsilon, **options)
+
+
+_kept = lru_cache(maxsize=256)(_perturbed)  # for calls that repeat their parameters

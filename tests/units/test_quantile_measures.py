@@ -16,7 +16,7 @@ import dpfast as dpf
 from dpfast._kernels import _balls, _multisets
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._samplers import next_word
-from dpfast.mechanisms.quantiles import _Stage, _Windows
+from dpfast.mechanisms.quantiles import _Layout, _Stage, _Windows
 from tests.reference import measures as measures_reference
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -56,11 +56,8 @@ def weight(weights, o):
 def stage(data, ranks, epsilon, reach, measure, pins=None):
     """One stage with a cap of our choice."""
     codes = np.sort(np.asarray(data))
-
-    def read(firsts, lasts):
-        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
-
-    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, measure.last, step=1), read)
+    layout = _Layout.around(np.asarray(ranks), reach, len(codes), measure.last)
+    windows = _Windows.of(layout, [codes[first - 1 : last] for first, last in layout.stretches])
     return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {}, measure)
 
 
@@ -87,7 +84,7 @@ class TestMultisets:
         first = data.draw(st.integers(0, measure.last))
         last = data.draw(st.integers(first, measure.last))
         weights = weights_of(measure)
-        assert sorted(_multisets.kinds(measure, first, last)) == sorted(Counter(weights[first : last + 1]).items())
+        assert measure.kinds(first, last) == sorted(Counter(weights[first : last + 1]).items())
         expected = sum(weight(weights, o) for o in vectors(first, last, length))
         assert _multisets.weight_of_all(measure, first, last, length) == expected
         assert _multisets.weight_of_all(None, first, last, length) == len(vectors(first, last, length))

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
 from dpfast.laws import NestedIntervals, score_cap
-from dpfast.mechanisms.quantiles import _Stage, _Stages, _Windows
+from dpfast.mechanisms.quantiles import _Layout, _Stage, _Stages, _Windows
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -40,11 +40,8 @@ def vectors(last, m):
 def stage(data, ranks, last, epsilon, reach, pins=None):
     """One stage with a cap of our choice."""
     codes = np.sort(np.asarray(data))
-
-    def read(firsts, lasts):
-        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
-
-    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, last, step=1), read)
+    layout = _Layout.around(np.asarray(ranks), reach, len(codes), last)
+    windows = _Windows.of(layout, [codes[first - 1 : last] for first, last in layout.stretches])
     return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {})
 
 
@@ -517,7 +514,7 @@ class TestRange:
                 np.arange(1, m + 1) / (m + 1), grid=grid, epsilon=epsilon, stages=1, measure="uniform"
             )
         law = mechanism.law(data)._first
-        logs, m = [], len(law._ranks)  # some ranks may be equal
+        logs, m = [], len(law._lowers)  # some ranks may be equal
         for low, inside in itertools.product(range(m + 1), repeat=2):
             if low + inside <= m:
                 o = np.repeat([0, 1, last], [low, inside, m - low - inside])
