@@ -272,7 +272,8 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            if payer(args[0] if args else None) is not None:
+            may_pay = blocks or active.get() is not None or (args and isinstance(args[0], Carrier))
+            if may_pay and payer(args[0] if args else None) is not None:
                 raise BudgetError(reason)
             return function(*args, **options)
 
