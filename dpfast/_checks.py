@@ -21,6 +21,8 @@ _MOST_DIGITS = 9999
 # Least width or volume of the domain of a density: its inverse is far below the largest float64.
 _LEAST_SIZE = 2.0**-960
 
+_MOST_SCALE = 2.0**56  # of noise, in steps
+
 _BEYOND_DOUBLES = "a release could be beyond the range of float64: use narrower bounds"
 
 
@@ -123,9 +125,11 @@ def _down(name: str, value: Any) -> float:
 
 def scale(value: Any, step: float = 1.0, name: str = "scale") -> float | Fraction:
     """Check a noise scale in data units and return its exact value in steps; a Fraction remains a Fraction."""
+    if type(value) is float and step == 1 and 0 < value <= _MOST_SCALE:
+        return value
     real(name, value)
     steps = value if step == 1 and isinstance(value, float) else exact(value) / Fraction(step)
-    if not 0 < steps <= 2**56:
+    if not 0 < steps <= _MOST_SCALE:
         unit = "" if step == 1 else f" steps of {step!r}"
         raise ValueError(f"{name} must be positive and at most 2**56{unit}, not {value!r}")
     return steps

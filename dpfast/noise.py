@@ -91,7 +91,7 @@ def laplace(
     steps = _checks.scale(scale)
     if size is None:
         _checks.threads(workers)
-        return _samplers.one_rounded_laplace(stream(rng), steps)
+        return _samplers.one_rounded_laplace(bit_generator(None) if rng is None else stream(rng), steps)
     return _fill(_samplers.fill_rounded_laplace, steps, size, rng, workers)
 
 

@@ -157,8 +157,7 @@ def payer(of: object = None) -> Budget | None:
         If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
     if active.get() is None:
-        # Check the type, because `of` may be private data.
-        ticket: Ticket | None = of._ticket if hasattr(type(of), "_ticket") else None  # type: ignore[attr-defined]
+        ticket = of._ticket if isinstance(of, Carrier) else None  # `of` may be private data
         if ticket is not None:
             return ticket.budget()
         if blocks:
@@ -273,7 +272,8 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            if payer(args[0] if args else None) is not None:
+            may_pay = blocks or active.get() is not None or (args and isinstance(args[0], Carrier))
+            if may_pay and payer(args[0] if args else None) is not None:
                 raise BudgetError(reason)
             return function(*args, **options)
 

@@ -122,12 +122,13 @@ cdef class _Records:
             select_set_grid(&self.keys[a], axis.lower, axis.upper, axis.step, axis.axis.missing)
 
     def count(self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
-        """The counts of one slice of records."""
+        """The counts of one slice of records, in one table or several."""
         cdef int lanes = BINS_LANES if size <= SHARED_CELLS else 1
-        cdef uint32_t[::1] tables = np.zeros(lanes * size, np.uint32)
+        cdef cnp.ndarray tables = np.zeros(lanes * size, np.uint32)
+        cdef uint32_t *counts = <uint32_t *> cnp.PyArray_DATA(tables)
         with nogil:
-            bins_count(self.keys, self.described, self.dimensions, start, stop, &tables[0], size, lanes)
-        return np.asarray(tables).reshape(lanes, size)
+            bins_count(self.keys, self.described, self.dimensions, start, stop, counts, size, lanes)
+        return tables
 
 
 def count(cnp.ndarray values not None, list axes not None, int64_t[::1] out not None, *, Py_ssize_t workers=1):
@@ -139,23 +140,32 @@ def count(cnp.ndarray values not None, list axes not None, int64_t[::1] out not 
     together, or one table as long as `out`. The GIL is released. **Reference** ``bins.h``.
     """
     cdef _Records records = _Records(values, axes)
-    cdef Py_ssize_t size = out.shape[0], slices
-    total = np.asarray(out)
-    total[:] = 0
+    cdef Py_ssize_t size = out.shape[0], slices, j
     threads = max(1, min(workers, records.n // RECORDS_A_WORKER, PRIVATE_COUNTS // size))
     slices = max(threads, records.n // 2**31 + 1)
+    with nogil:
+        for j in range(size):
+            out[j] = 0
+    if slices == 1:
+        _add(records.count(0, records.n, size), out)
+        return
     cuts = [records.n * i // slices for i in range(slices + 1)]
     if threads == 1:
         for i in range(slices):
-            _add(total, records.count(cuts[i], cuts[i + 1], size))
+            _add(records.count(cuts[i], cuts[i + 1], size), out)
         return
     for tables in each(lambda i: records.count(cuts[i], cuts[i + 1], size), range(slices), threads):
-        _add(total, tables)
+        _add(tables, out)
 
 
-def _add(total, tables):
-    for table in tables:
-        total += table
+cdef void _add(cnp.ndarray tables, int64_t[::1] out) noexcept:
+    """Add the counts of tables that lie one after the other."""
+    cdef const uint32_t *counts = <const uint32_t *> cnp.PyArray_DATA(tables)
+    cdef Py_ssize_t size = out.shape[0], n = cnp.PyArray_SIZE(tables) // size, table, j
+    with nogil:
+        for table in range(n):
+            for j in range(size):
+                out[j] += counts[table * size + j]
 
 
 def locate(cnp.ndarray values not None, list axes not None, int32_t[::1] out not None):

@@ -33,6 +33,13 @@ cdef extern from "bits.h" nogil:
 cdef Py_ssize_t WORDS = 2 ** 14
 
 
+cdef void set_powers(uint64_t *one) noexcept nogil:
+    """1, 2, 4, ..., 2**63."""
+    cdef int j
+    for j in range(64):
+        one[j] = <uint64_t> 1 << j
+
+
 def randomize_majority(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
                        uint64_t[:, ::1] out not None):
     """For each row of x a row of bits: coordinates rounded to signs, of which a random minority or majority is flipped.
@@ -47,13 +54,14 @@ def randomize_majority(bit_generator, const double[:, ::1] x not None, double in
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], lanes = (d + 3) // 4, width = lanes + (d + 63) // 64 + 1
     cdef Py_ssize_t chunk = max(1, min(n, WORDS // width)), start = 0, rows, i
     cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
-    cdef const uint64_t[::1] one = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    cdef uint64_t one[64]
+    set_powers(one)
     while start < n:
         rows = min(chunk, n - start)
         fill_words(bit_generator, words[:rows * width])
         with bit_generator.lock, nogil:
             for i in range(rows):
-                dpfast_round_bits(source, &x[start + i, 0], d, inverse, &words[i * width], &one[0], &out[start + i, 0])
+                dpfast_round_bits(source, &x[start + i, 0], d, inverse, &words[i * width], one, &out[start + i, 0])
                 dpfast_flip_minority(source, &words[i * width + lanes], d, threshold, &out[start + i, 0])
         start += rows
 
@@ -79,32 +87,58 @@ def digits(edges):
     return np.array([(edge << 64) // total for edge in inner], np.uint64)
 
 
+cdef class Masks:
+    """The masks of k bits in two classes, those with few ones and the others, for `randomize_threshold`.
+
+    **Assumes** `inside`, the cumulative numbers of masks of the first class with 0, 1, ... ones, and `outside`, those
+    of the second class from there on; len(inside) + len(outside) = k + 1, both >= 1. **Cost** O(k).
+    """
+
+    cdef readonly object inside, outside
+    cdef const uint64_t[::1] _few, _many
+
+    def __init__(self, inside, outside):
+        self.inside, self.outside = inside, outside
+        self._few, self._many = digits(inside), digits(outside)
+
+    cdef Py_ssize_t ones(self, object bit_generator, const uint64_t *words, uint64_t threshold) except -1 nogil:
+        """The number of ones of a mask, from the coin and another word."""
+        cdef const uint64_t *few = &self._few[0] if self._few.shape[0] else NULL
+        cdef const uint64_t *many = &self._many[0] if self._many.shape[0] else NULL
+        cdef Py_ssize_t found = dpfast_ones(words, threshold, few, self._few.shape[0], many, self._many.shape[0])
+        if found < 0:
+            with gil:
+                found = decide_ones(bit_generator, words[0] < threshold, words[1], self.inside, self.outside)
+        return found
+
+
 def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
-                        Py_ssize_t k, inside, outside, uint64_t[:, ::1] out not None):
+                        Py_ssize_t k, Masks masks not None, uint64_t[:, ::1] out not None):
     """Like `randomize_majority` for k random coordinates of each row; the favoured masks are those with few ones.
 
     A row of `out` is a public seed, which defines a subset, and the bits of the coordinates in it, in the subset's
-    order; only the bits where k = d. `inside` lists the cumulative numbers of favoured masks with 0, 1, ...
-    ones, `outside` those of the other masks.
+    order; only the bits where k = d.
 
-    **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
-    subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
-    **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
-    mask; about sqrt(k) further ones to give it that number of ones, and as above.
-    **Reference** docs/proofs/hypercube.md.
+    **Law** exact: the mask is in the first class with probability threshold 2**-64, uniform in either case. The
+    subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, masks of k bits. **Cost** a word for the seed,
+    ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the mask; about sqrt(k) further ones
+    to give it that number of ones, and as above. **Reference** docs/proofs/hypercube.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64
     cdef Py_ssize_t width = seeds + lanes + 2 + length, chunk = max(1, min(n, WORDS // width))
     cdef Py_ssize_t start = 0, rows, i, j, ones
     cdef uint64_t *w
-    cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
-    cdef const uint64_t[::1] one = np.uint64(1) << np.arange(64, dtype=np.uint64)
-    cdef const uint64_t[::1] few = digits(inside), many = digits(outside)
-    cdef double[::1] chosen = np.empty(k)
-    cdef int64_t[::1] subset = np.arange(k)
-    cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
-    cdef const uint64_t *no_edges = NULL
+    cdef uint64_t[::1] words = np.empty(chunk * width + 2 * k + (d + 63) // 64, np.uint64)
+    cdef double *chosen = <double *> &words[chunk * width]
+    cdef int64_t *subset = <int64_t *> &words[chunk * width + k]
+    cdef uint64_t *taken = &words[chunk * width + 2 * k]
+    cdef uint64_t one[64]
+    set_powers(one)
+    for j in range(k):
+        subset[j] = j
+    for j in range((d + 63) // 64):
+        taken[j] = 0
     while start < n:
         rows = min(chunk, n - start)
         fill_words(bit_generator, words[:rows * width])
@@ -113,17 +147,13 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
                 w = &words[i * width]
                 if seeds:
                     out[start + i, 0] = w[0]
-                    dpfast_subset(w[0], d, k, &taken[0], &subset[0])
+                    dpfast_subset(w[0], d, k, taken, subset)
                 w += seeds
                 for j in range(k):
                     chosen[j] = x[start + i, subset[j]]
-                dpfast_round_bits(source, &chosen[0], k, inverse, w, &one[0], &out[start + i, seeds])
+                dpfast_round_bits(source, chosen, k, inverse, w, one, &out[start + i, seeds])
                 w += lanes
-                ones = dpfast_ones(w, threshold, &few[0] if few.shape[0] else no_edges, few.shape[0],
-                                   &many[0] if many.shape[0] else no_edges, many.shape[0])
-                if ones < 0:
-                    with gil:
-                        ones = decide_ones(bit_generator, w[0] < threshold, w[1], inside, outside)
+                ones = masks.ones(bit_generator, w, threshold)
                 dpfast_flip_weight(source, w + 2, k, ones, &out[start + i, seeds])
         start += rows
 

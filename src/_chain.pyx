@@ -59,9 +59,10 @@ cdef extern from "chain.h" nogil:
     double dpfast_weight(double mass, double power)
     Py_ssize_t dpfast_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, double a, const double *power,
                               double *weights, Py_ssize_t *source, bint *only_value)
-    double dpfast_gap_weight(const dpfast_target *t, int64_t start, int64_t w)
-    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start, double whole, double arrival,
-                           const double *power, int64_t unit, double *terms)
+    Py_ssize_t dpfast_most_runs(const dpfast_target *t, Py_ssize_t i)
+    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, const double *power, int64_t unit, double *terms)
+    void dpfast_narrow(dpfast_target *t)
+    int64_t dpfast_score(const dpfast_target *t, Py_ssize_t m, const int64_t *o, int64_t most)
     Py_ssize_t dpfast_choose_weight(uint64_t word, const double *weights, Py_ssize_t n, double *cumulative)
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
 
@@ -70,9 +71,8 @@ cdef extern from "wide_chain.h" nogil:
     double MOST_RATE "DPFAST_MOST_RATE"
     void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_wide *scratch)
     dpfast_wide dpfast_wide_ends(const dpfast_target *t, const dpfast_wide *power, dpfast_wide *weights)
-    Py_ssize_t dpfast_wide_count(const dpfast_target *t, Py_ssize_t i)
-    void dpfast_wide_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start, const dpfast_wide *power,
-                          Py_ssize_t runs, dpfast_wide *terms)
+    void dpfast_wide_runs(const dpfast_target *t, Py_ssize_t i, const dpfast_wide *power, Py_ssize_t runs,
+                          dpfast_wide *terms)
     Py_ssize_t dpfast_wide_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, const dpfast_wide *power,
                                    dpfast_wide *weights, Py_ssize_t *source, bint *only_value)
 
@@ -106,7 +106,8 @@ cdef class Chain:
     a `certain` draw, and is never less than 1 - margin times that. a = exp(-rate). The exact probability is `odds`.
     None, a dead end, with negligible probability.
 
-    **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks;
+    **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks,
+    from which those that no code from lower to upper can have are left out;
     ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1, x_(n+1) is beyond the grid, and
     x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper); with a measure at most
     `MOST_FREE` targets between pins.
@@ -124,7 +125,7 @@ cdef class Chain:
     cdef object _codes, _messages
     cdef Measure _measure
     cdef dpfast_target *_targets
-    cdef Py_ssize_t _m
+    cdef Py_ssize_t _m, _reach
     cdef double _a
     cdef double[::1] _power, _weights, _cumulative, _scratch
     cdef int64_t[::1] _begins  # the first target of the block that ends with a target: after a pin, up to the next one
@@ -149,11 +150,25 @@ cdef class Chain:
         cdef dpfast_target *t
         cdef double[::1] pinned, between
         cdef double *room
-        self._m = m
+        self._m, self._reach = m, reach
         self.margin = fmin(0.25, (m + 1) * (size + 64.0) * (1.0 + rate) * 2.0 ** -46)
-        for j in range(m):
-            width = lasts[j] - firsts[j] + 1
-            if lowers[j] == uppers[j]:
+        self._targets = <dpfast_target *> malloc((m + 1) * sizeof(dpfast_target))
+        if self._targets == NULL:
+            raise MemoryError
+        for j in range(m + 1):
+            t = self._targets + j
+            t.measure = NULL if measure is None else &measure.measure
+            if j == 0:  # the start: index 0, no output yet
+                t.rank = t.first = t.last = t.free = 0
+                t.lower = t.upper = t.exponent = 0
+                continue
+            t.rank, t.first, t.last = ranks[j - 1], firsts[j - 1], lasts[j - 1]
+            t.lower, t.upper = lowers[j - 1], uppers[j - 1]
+            t.x = &codes[bases[j - 1] + t.first - 1]
+            t.free = 0 if t.lower == t.upper else (t - 1).free + 1
+            dpfast_narrow(t)
+            width = t.last - t.first + 1
+            if t.free == 0:
                 kept += width
                 block = 0
             else:
@@ -171,21 +186,10 @@ cdef class Chain:
         self._weights = np.empty(size + m + 2)
         self._cumulative = np.empty(size + m + 2)
         self._begins = np.ones(m + 1, np.int64)
-        self._targets = <dpfast_target *> malloc((m + 1) * sizeof(dpfast_target))
-        if self._targets == NULL:
-            raise MemoryError
         kept = block = 0
         for j in range(m + 1):
             t = self._targets + j
-            t.measure = NULL if measure is None else &measure.measure
-            if j == 0:  # the start: index 0, no output yet
-                t.rank = t.first = t.last = t.free = 0
-                t.lower = t.upper = t.exponent = 0
-            else:
-                t.rank, t.first, t.last = ranks[j - 1], firsts[j - 1], lasts[j - 1]
-                t.lower, t.upper = lowers[j - 1], uppers[j - 1]
-                t.x = &codes[bases[j - 1] + t.first - 1]
-                t.free = 0 if t.lower == t.upper else (t - 1).free + 1
+            if j:
                 self._begins[j] = self._begins[j - 1] if whole or (t - 1).free else j
             width = t.last - t.first + 1
             if t.free:
@@ -253,10 +257,9 @@ cdef class Chain:
         self._weights[0] = t.value[i - t.first]
         self._weights[1] = 0.0 if only_value else t.gap[i - t.first]
 
-    cdef Py_ssize_t _weigh_runs(self, const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start) noexcept:
+    cdef Py_ssize_t _weigh_runs(self, const dpfast_target *t, Py_ssize_t i) noexcept:
         """The weights of the runs in a gap; returns their number."""
-        cdef Py_ssize_t r, n = dpfast_runs(t, i, w, start, dpfast_gap_weight(t, start, w), t.arrival[i - t.first],
-                                           &self._power[0], t.exponent, &self._weights[0])
+        cdef Py_ssize_t r, n = dpfast_runs(t, i, &self._power[0], t.exponent, &self._weights[0])
         for r in range(n):
             self._weights[r] = max(self._weights[r], CHOICE_FLOOR)
         return n
@@ -333,7 +336,7 @@ cdef class Chain:
             r = 1
             if is_gap:
                 width = dpfast_gap(t, i, &start)
-                r = self._choose(self._weigh_runs(t, i, width, start)) + 1
+                r = self._choose(self._weigh_runs(t, i)) + 1
                 if self._odds is None:
                     self._fill_run(start, width, out[j - r:j])
                 else:
@@ -351,6 +354,14 @@ cdef class Chain:
             i = first + n
             j -= r
         return True
+
+    def score(self, const int64_t[::1] o not None):
+        """min(S(o), reach + 1) for an output o.
+
+        **Law** deterministic. **Assumes** o nondecreasing, with the pinned values. **Cost** two binary searches for
+        each target. **Reference** docs/proofs/joint-quantiles.md.
+        """
+        return dpfast_score(self._targets, self._m, &o[0], self._reach + 1)
 
     def draw(self, bit_generator, *, bint exact=False):
         """One output, or None at a dead end; `certain` tells whether the margin holds for it.
@@ -430,9 +441,9 @@ cdef class WideChain(Chain):
         weights[1] = WIDE_ZERO if only_value else t.wide[i - t.first].gap
         self._scale(2)
 
-    cdef Py_ssize_t _weigh_runs(self, const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start) noexcept:
-        cdef Py_ssize_t n = dpfast_wide_count(t, i)
-        dpfast_wide_runs(t, i, w, start, self._power_table(), n, self._choices())
+    cdef Py_ssize_t _weigh_runs(self, const dpfast_target *t, Py_ssize_t i) noexcept:
+        cdef Py_ssize_t n = dpfast_most_runs(t, i)
+        dpfast_wide_runs(t, i, self._power_table(), n, self._choices())
         return self._scale(n)
 
     cdef Py_ssize_t _weigh_sources(self, const dpfast_target *t, Py_ssize_t i, bint is_gap, Py_ssize_t *source,

@@ -32,7 +32,9 @@ cdef extern from "levels.h":
                            double rate) noexcept nogil
     int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *source, const int64_t *lower,
                                     const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
-    Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
+    Py_ssize_t dpfast_depth(const int64_t *lower, const int64_t *upper, Py_ssize_t n) noexcept nogil
+    void dpfast_shifted_sums(const int64_t *low, const int64_t *high, int64_t total, int64_t corner, int64_t *lower,
+                             int64_t *upper, Py_ssize_t n) noexcept nogil
     void dpfast_place_in_gap(const int64_t *low, const int64_t *high, Py_ssize_t n, int64_t code, int64_t *step,
                              int64_t *width) noexcept nogil
     int64_t UNDECIDED "DPFAST_UNDECIDED"
@@ -123,59 +125,65 @@ cdef bint _accepts_exactly(object bit_generator, uint64_t word, double epsilon, 
     return below_exp_neg(word, lambda: next_word(bit_generator), Fraction(epsilon) / 2 * Fraction(step, width))
 
 
-def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
-                         double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
-                         bint flips=False, bint interpolates=False, bint exact=False):
-    """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
+def draw_rank_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
+                        double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
+                        Py_ssize_t records=1, int64_t corner=0, bint flips=False, bint interpolates=False,
+                        bint exact=False):
+    """One draw of the code of x_(L) + ... + x_(H) + corner (x_(L) + x_(H)), from the raw values x_(L-n+1) .. x_(H+n-1).
+
+    H = L + records - 1: for one record and no corner it is the order statistic x_(L).
 
     **Law** above, or that of `fill_flips` if `flips`, or that of `fill_interpolated` for n - 1 levels if
-    `interpolates`, which takes neither a radius nor a measure; with lower[t] = code(x_(k-t)) - radius and upper[t] =
-    code(x_(k+t)) + radius, kept inside 0..last; depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
-    **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
-    valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
-    measure; one word for the level and one for the point, further ones with small probability; ball arithmetic with
-    probability below n * 2**-38. With `flips` that of `fill_flips`.
-    **Reference** docs/proofs/nested-intervals.md, docs/proofs/permute-and-flip.md.
+    `interpolates`, which takes one record, without radius, corner or measure; with lower[t] and upper[t] the same sum t
+    ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
+    upper[t] before the radius.
+    **Assumes** `window` sorted, free of NaN, of length 2n + records - 2, with -inf and inf for ranks outside 1..N; a
+    valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last. **Cost** O(n) times
+    the parts of the measure; one word for the level and one for the point, further ones with small probability; ball
+    arithmetic with probability below n * 2**-38. With `flips` that of `fill_flips`.
+    **Reference** docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md, docs/proofs/permute-and-flip.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level = 0
-    cdef int64_t *codes = <int64_t *> malloc(5 * n * sizeof(int64_t))
+    cdef Py_ssize_t size = window.shape[0], n = (size - records) // 2 + 1, depth = 0, t, level = 0
+    cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n) * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
-    cdef int64_t *middle
-    cdef int64_t *left
-    cdef int64_t *right
-    cdef int64_t *low  # of `interpolates`: the codes up to the middle, from there on
-    cdef int64_t *sizes = codes  # of the shells, once the codes are in the boxes
+    cdef int64_t *middle = codes + n - 1
+    cdef int64_t *left = codes + size + 1
+    cdef int64_t *right = left + n
+    cdef int64_t *low = right + n  # of `interpolates`: the codes up to the middle, from there on
+    cdef int64_t *sizes = codes  # of the n + 1 shells, once the codes are in the boxes
     cdef uint64_t *words = <uint64_t *> cumulative
-    cdef int64_t code = 0
+    cdef int64_t code = 0, total = 0
     cdef uint64_t word = 0
     try:
         if codes == NULL or cumulative == NULL:
             raise MemoryError
-        middle, left, right = codes + n - 1, codes + 2 * n, codes + 3 * n
         with bit_generator.lock, nogil:
-            dpfast_encode_array(&grid, &window[0], codes, 2 * n - 1)
-            depth = dpfast_depth(middle, middle, n - interpolates)
-            for t in range(n):
-                left[t] = max(middle[-t] - radius, 0)
-                right[t] = min(middle[t] + radius, last)
+            dpfast_encode_array(&grid, &window[0], codes, size)
+            for t in range(records):
+                total += middle[t]
+            dpfast_shifted_sums(middle, middle + records - 1, total, corner, left, right, n)
+            depth = dpfast_depth(left, right, n - interpolates)
             if interpolates:
-                low = codes + 4 * n
                 for t in range(n):
-                    low[t] = middle[-t]
+                    low[t] = left[t]
                 _prepare_interpolated(low, middle, left, right, cumulative, n - 1, epsilon, last, depth)
                 code = _draw_interpolated(source, bit_generator, low, middle, left, right, cumulative, n - 1, epsilon,
                                           last, depth, exact)
-            elif flips:
-                dpfast_shell_weights(base, left, right, sizes, n)
-                level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
             else:
-                dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
-                word = source.next_uint64(source.state)
-                level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+                for t in range(n):
+                    left[t] = max(left[t] - radius, 0)
+                    right[t] = right[t] + min(last - right[t], radius)
+                if flips:
+                    dpfast_shell_weights(base, left, right, sizes, n)
+                    level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
+                else:
+                    dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
+                    word = source.next_uint64(source.state)
+                    level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
             if level >= 0 and not (exact or interpolates):
                 code = _draw_in(flips, source, base, left, right, n, level, last)
         if (level < 0 or exact) and not interpolates:
@@ -297,20 +305,17 @@ def draw_coin(bit_generator, exponent, *, bint exact=False):
     return bool(heads)
 
 
-def shifted_sums(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t total,
+def shifted_sums(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t total, int64_t corner,
                  int64_t[::1] lower not None, int64_t[::1] upper not None):
-    """Fill with the attack range of x_(L) + ... + x_(H) = total, from the sorted codes around both ranks.
+    """Fill with the attack range of x_(L) + ... + x_(H) + corner (x_(L) + x_(H)), from the codes around both ranks.
 
-    **Law** deterministic: upper[t] = x_(L+t) + ... + x_(H+t), lower[t] = x_(L-t) + ... + x_(H-t). **Assumes** `low` and
-    `high` of length 2n - 1; `lower`, `upper` of length n >= 1; sums below 2**63. **Cost** 4n sums.
-    **Reference** docs/proofs/monotone-statistics.md.
+    **Law** deterministic: upper[t] and lower[t] are the sum t ranks above and below; `total` is x_(L) + ... + x_(H).
+    **Assumes** `low` and `high` of length 2n - 1; `lower`, `upper` of length n >= 1; sums below 2**63. **Cost** 4n
+    sums. **Reference** docs/proofs/monotone-statistics.md.
     """
-    cdef Py_ssize_t n = lower.shape[0], middle = n - 1, t
-    lower[0] = upper[0] = total
+    cdef Py_ssize_t n = lower.shape[0]
     with nogil:
-        for t in range(1, n):
-            upper[t] = upper[t - 1] + (high[middle + t] - low[middle + t - 1])
-            lower[t] = lower[t - 1] + (low[middle - t] - high[middle - t + 1])
+        dpfast_shifted_sums(&low[n - 1], &high[n - 1], total, corner, &lower[0], &upper[0], n)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

@@ -5,7 +5,9 @@ docs/proofs/base-measures.md
 
 from libc.stdint cimport int64_t, uint64_t
 
-from measure cimport DPFAST_PARTS, dpfast_interval_weight, dpfast_measure, dpfast_set_uniform
+from measure cimport DPFAST_PARTS, dpfast_count, dpfast_interval_weight, dpfast_measure, dpfast_set_uniform
+
+from collections import Counter
 
 import numpy as np
 
@@ -63,6 +65,55 @@ cdef class Measure:
         for t in range(lower.shape[0]):
             view[t] = dpfast_interval_weight(&self.measure, lower[t], upper[t])
         return out
+
+    def kinds(self, int64_t first, int64_t last):
+        """The distinct weights of the codes first..last, ascending, and how many codes have each: a list of pairs.
+
+        **Law** deterministic. **Assumes** 0 <= first <= last + 1, last in range. **Cost** O(parts), or O(codes) for a
+        table.
+        """
+        cdef const dpfast_measure *measure = &self.measure
+        cdef double below = <double> (first + measure.offset - 1), up_to = <double> (last + measure.offset)
+        cdef int64_t weight = measure.unit, left = last - first + 1, inside
+        cdef Py_ssize_t j
+        if self.table is not None:
+            return sorted(Counter(self.table[first:last + 1]).items())
+        found = []
+        for j in range(measure.parts):
+            below, up_to = dpfast_count(&measure.part[j], below), dpfast_count(&measure.part[j], up_to)
+            inside = <int64_t> (up_to - below)
+            if inside < left:
+                found.append((weight, left - inside))
+            weight, left = weight + measure.part[j].weight, inside
+        if left:
+            found.append((weight, left))
+        return found
+
+    def code_of(self, int64_t weight, int64_t first, int64_t last, below):
+        """A uniform code of those of first..last that have this weight; ``below(n)`` is a uniform integer below n.
+
+        **Law** exact: a code of the last part that all codes of this weight are in, until it is in no further part.
+        **Assumes** a weight of `kinds`. **Cost** O(parts) for each of a few codes, or O(codes) for a table.
+        """
+        cdef const dpfast_measure *measure = &self.measure
+        cdef double before = <double> (first + measure.offset - 1), up_to = <double> (last + measure.offset)
+        cdef int64_t inside = measure.unit, code, index, twice
+        cdef Py_ssize_t part = 0
+        if self.table is not None:
+            codes = [k for k in range(first, last + 1) if self.table[k] == weight]
+            return codes[below(len(codes))]
+        while inside < weight:
+            before, up_to = dpfast_count(&measure.part[part], before), dpfast_count(&measure.part[part], up_to)
+            inside += measure.part[part].weight
+            part += 1
+        while True:
+            code = index = <int64_t> before + 1 + <int64_t> below(<int64_t> (up_to - before))
+            if part:
+                twice = 2 * measure.part[part - 1].numerator
+                code = (2 * index * measure.part[part - 1].denominator - twice // 2 + twice - 1) // twice
+            code -= measure.offset
+            if dpfast_interval_weight(measure, code, code) == weight:
+                return code
 
 
 cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, int64_t last) noexcept:

@@ -127,7 +127,11 @@ def _words(bit_generator, Py_ssize_t n):
 
 def next_word(bit_generator):
     """One more word, for a decision that 64 bits of a uniform number do not settle."""
-    return int(_words(bit_generator, 1)[0])
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef uint64_t word
+    with bit_generator.lock:
+        word = source.next_uint64(source.state)
+    return word
 
 
 def fill_uniform(bit_generator, uint64_t last, uint64_t[::1] out not None):
@@ -213,6 +217,13 @@ cdef int64_t _completed_gaussian(object bit_generator, uint64_t word, object sig
     return -magnitude if word & 1 else magnitude
 
 
+cdef int64_t _completed_student3(object bit_generator, uint64_t word, object scale) except? -1:
+    """The value of a word under the rounded law of Student's t, in ball arithmetic."""
+    from dpfast._kernels._balls import round_student3
+    magnitude = round_student3(word, lambda: next_word(bit_generator), scale)
+    return -magnitude if word & 1 else magnitude
+
+
 cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
     cdef Py_ssize_t i, count = 0
     for i in range(out.shape[0]):
@@ -272,11 +283,9 @@ def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bi
             out[i] = dpfast_rounded_student3(words[i], rounded)
         undecided = _count_undecided(out)
     if undecided or exact:
-        from dpfast._kernels._balls import round_student3
         for i in range(out.shape[0]):
             if exact or out[i] == UNDECIDED:
-                magnitude = round_student3(words[i], lambda: next_word(bit_generator), scale)
-                out[i] = -magnitude if words[i] & 1 else magnitude
+                out[i] = _completed_student3(bit_generator, words[i], scale)
 
 
 def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bint exact=False):
@@ -401,6 +410,65 @@ def one_discrete_laplace(bit_generator, scale, rounded=None):
     return pair[0] - pair[1]
 
 
+def fill_zero_sums(bit_generator, scale, Py_ssize_t rows, int64_t most, int64_t[:, ::1] out not None):
+    """Fill rows with k integers of sum 0, P(z) ~ exp(-sum |z| / scale), by `rows` proposals; return how many fit.
+
+    A proposal is k - 1 differences of two geometric draws and the integer that completes their sum to 0; it is accepted
+    if one more draw is at least its magnitude. All words of the proposals are drawn at first; those after the last
+    proposal that fits are not read.
+
+    **Law** exact, saturated at +-(2**63 - 1); draws of `most` or above, of which k may overflow, in Python's integers.
+    **Assumes** 0 < scale <= 2**56, k = out.shape[1] >= 1, k most <= 2**62. **Cost** 2 k - 1 words for each proposal.
+    **Reference** docs/proofs/perturbed-histogram.md.
+    """
+    cdef Py_ssize_t k = out.shape[1], width = 2 * k - 1, filled = 0, i, j
+    cdef uint64_t[::1] words = _words(bit_generator, rows * width)
+    cdef int64_t[::1] draws = np.empty(width, np.int64)
+    cdef double rounded = float(scale)
+    cdef int64_t last, greatest
+    for i in range(rows):
+        if filled == out.shape[0]:
+            break
+        with nogil:
+            dpfast_geometric(&words[i * width], &draws[0], width, rounded)
+        greatest = last = 0
+        for j in range(width):
+            if draws[j] == UNDECIDED:
+                draws[j] = _completed(bit_generator, words[i * width + j], scale, False)
+            greatest = max(greatest, draws[j])
+        if greatest >= most:
+            filled += _accepts_far(bit_generator, scale, most, draws, out[filled])
+            continue
+        for j in range(k - 1):
+            out[filled, j] = draws[j] - draws[k - 1 + j]
+            last -= out[filled, j]
+        out[filled, k - 1] = last
+        filled += draws[width - 1] >= abs(last)
+    return filled
+
+
+cdef bint _accepts_far(object bit_generator, object scale, int64_t most, int64_t[::1] draws,
+                       int64_t[::1] out) except -1:
+    """A proposal of `fill_zero_sums` in Python's integers."""
+    cdef Py_ssize_t k = out.shape[0], j
+    exact = [_beyond(bit_generator, scale, most, draws[j]) for j in range(2 * k - 1)]
+    row = [exact[j] - exact[k - 1 + j] for j in range(k - 1)]
+    row.append(-sum(row))
+    for j in range(k):
+        out[j] = min(max(row[j], -0x7FFFFFFFFFFFFFFF), 0x7FFFFFFFFFFFFFFF)
+    return exact[2 * k - 2] >= abs(row[k - 1])
+
+
+cdef object _beyond(object bit_generator, object scale, int64_t most, int64_t draw):
+    """A geometric draw, which has no memory: one of `most` or above is `most` plus a new one."""
+    cdef int64_t[::1] more = np.array([draw])
+    total = 0
+    while more[0] >= most:
+        total += most
+        fill_geometric(bit_generator, scale, more)
+    return total + more[0]
+
+
 def one_rounded_laplace(bit_generator, scale):
     """One draw of `fill_rounded_laplace`, from the same word, without arrays.
 
@@ -415,6 +483,22 @@ def one_rounded_laplace(bit_generator, scale):
         dpfast_rounded_laplace(&word, &out, 1, rounded)
         if out == UNDECIDED:
             out = _completed(bit_generator, word, scale, True)
+    return out
+
+
+def one_rounded_student3(bit_generator, scale):
+    """One draw of `fill_rounded_student3`, from the same word, without arrays.
+
+    **Law**, **Assumes**: as there. **Cost** 0.3 us.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef uint64_t word
+    cdef int64_t out
+    with bit_generator.lock:
+        word = source.next_uint64(source.state)
+        out = dpfast_rounded_student3(word, scale)
+        if out == UNDECIDED:
+            out = _completed_student3(bit_generator, word, scale)
     return out
 
 

@@ -183,43 +183,69 @@ static inline int dpfast_shift(int64_t exponent)
     return (int)(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent);
 }
 
-/* h_r of weights with sum 1, from those of fewer: sums[k - 1] is the sum of their k-th powers. */
-static inline double dpfast_share(const double *sums, const double *shares, ptrdiff_t r)
+/* The gaps of LANES indices side by side, the last of them empty if there are fewer. */
+typedef struct {
+    dpfast_lanes whole;     /* the weight of a gap, a divisor: 1 for an empty one */
+    dpfast_lanes places;    /* its weight */
+    dpfast_lanes shares[DPFAST_MOST_FREE + 1];  /* h_r / whole^r if there is a measure; else unused */
+} dpfast_gaps;
+
+/* The gaps of n indices from i on, of the weights `whole`, for runs of up to `runs` targets. h_r is the sum of the weights
+ * of all sorted places of r entries: r h_r = p_1 h_(r-1) + ... + p_r h_0, p_k the sum of the k-th powers of the weights. */
+DPFAST_CLONES static void dpfast_read_gaps(const dpfast_target *t, ptrdiff_t i, ptrdiff_t n, const double *whole,
+                                           ptrdiff_t runs, dpfast_gaps *gaps)
 {
-    double share = 0.0;
-    for (ptrdiff_t k = 0; k < r; k++)
-        share += sums[k] * shares[r - 1 - k];
-    return share / (double)r;
+    dpfast_lanes sums[DPFAST_MOST_FREE];
+    int64_t start[DPFAST_LANES], stop[DPFAST_LANES];
+    for (ptrdiff_t l = 0; l < DPFAST_LANES; l++) {
+        start[l] = 0;
+        const int64_t w = l < n ? dpfast_gap(t, i + l, start + l) : 0;
+        stop[l] = start[l] + w - 1;
+        gaps->places[l] = w ? whole[l] : 0.0;
+        gaps->whole[l] = w ? whole[l] : 1.0;
+    }
+    if (!t->measure)
+        return;
+    dpfast_power_sums(t->measure, start, stop, &gaps->whole, sums, runs);
+    gaps->shares[0] = (dpfast_lanes){0.0} + 1.0;
+    for (ptrdiff_t r = 1; r <= runs; r++) {
+        dpfast_lanes share = {0.0};
+        for (ptrdiff_t k = 0; k < r; k++)
+            share += sums[k] * gaps->shares[r - 1 - k];
+        gaps->shares[r] = share / (double)r;
+    }
 }
 
-/* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, the w integers from `start`: the sum of the weights
- * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
- * number.
- *
- * The gap weighs `whole`. The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else
- * r h_r = p_1 h_(r-1) + ... + p_r h_0, p_k the sum of the k-th powers of the weights. It is kept as `share` times the r-th
- * power of the weight of the gap, which is in `places`. */
-static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, double whole, double arrival,
-                             const double *power, int64_t unit, double *terms)
+/* The number of targets that a run which ends with t in gap i can have. */
+static inline ptrdiff_t dpfast_most_runs(const dpfast_target *t, ptrdiff_t i)
 {
-    double sums[DPFAST_MOST_FREE], shares[DPFAST_MOST_FREE + 1];
-    int64_t exponent = 0;
-    double places = whole, share = 1.0;
     ptrdiff_t runs = 1;
     while (runs < t->free && i <= t[-runs].last)
         runs++;
-    terms[0] = arrival * places;
-    if (t->measure && runs > 1) {
-        dpfast_power_sums(t->measure, start, start + w - 1, whole, sums, runs);
-        shares[0] = shares[1] = 1.0;
-    }
+    return runs;
+}
+
+/* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, which is in a lane of `gaps`: the sum of the weights
+ * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
+ * number.
+ *
+ * The sum of the weights of all sorted places is C(w+r-1, r) if all weights are 1, else a share of the r-th power of the
+ * weight of the gap. */
+static ptrdiff_t dpfast_runs_in(const dpfast_target *t, ptrdiff_t i, const dpfast_gaps *gaps, ptrdiff_t lane,
+                                const double *power, int64_t unit, double *terms)
+{
+    int64_t exponent = 0;
+    double places = gaps->places[lane], share = 1.0;
+    const double whole = gaps->whole[lane];
+    const ptrdiff_t runs = dpfast_most_runs(t, i);
+    terms[0] = t->arrival[i - t->first] * places;
     for (ptrdiff_t r = 1; r < runs; r++) {
         int shift;
         if (t->measure) {
-            shares[r + 1] = share = dpfast_share(sums, shares, r + 1);
+            share = gaps->shares[r + 1][lane];
             places *= whole;
         } else {
-            places = places * ((double)w + (double)r) / (double)(r + 1);
+            places = places * (whole + (double)r) / (double)(r + 1);
         }
         places = frexp(places, &shift);
         exponent += shift;
@@ -230,6 +256,17 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
                          dpfast_shift(exponent + t[-r].exponent - unit + falling + shift));
     }
     return runs;
+}
+
+/* The same for one gap. */
+static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, const double *power, int64_t unit, double *terms)
+{
+    dpfast_gaps gaps;
+    int64_t start;
+    const int64_t w = dpfast_gap(t, i, &start);
+    const double whole = dpfast_gap_weight(t, start, w);
+    dpfast_read_gaps(t, i, 1, &whole, dpfast_most_runs(t, i), &gaps);
+    return dpfast_runs_in(t, i, &gaps, 0, power, unit, terms);
 }
 
 /* A length of the runs that end with some target. In a gap of w integers, with that target's own arrival, these runs have
@@ -284,50 +321,61 @@ DPFAST_CLONES static void dpfast_mark(const double *arrival, const double *other
     }
 }
 
-/* The sum of a term and those of longer runs in gap i, of w integers of weight 1. */
-static inline double dpfast_add_longer_runs(const dpfast_target *t, ptrdiff_t i, double w, const dpfast_length *lengths,
-                                            ptrdiff_t count, double term)
+/* Adds the terms of the runs of 2..count + 1 targets in the gaps of n <= LANES indices from i on. */
+DPFAST_CLONES static void dpfast_add_longer_runs(dpfast_target *t, ptrdiff_t i, ptrdiff_t n, const dpfast_gaps *gaps,
+                                                 const dpfast_length *lengths, ptrdiff_t count)
 {
-    double places = w, sum = term;
+    dpfast_lanes places = gaps->places, terms;
+    double *gap = t->gap + (i - t->first);
     for (ptrdiff_t r = 1; r <= count && i <= t[-r].last; r++) {
-        places = places * (w + (double)r) / (double)(r + 1);
-        sum += places * t[-r].arrival[i - t[-r].first] * lengths[r - 1].factor;
+        const double *arrival = t[-r].arrival + (i - t[-r].first), factor = lengths[r - 1].factor;
+        const ptrdiff_t inside = t[-r].last - i + 1 < n ? t[-r].last - i + 1 : n;
+        if (t->measure) {
+            places *= gaps->whole;
+            terms = places * gaps->shares[r + 1];
+        } else {
+            terms = places = places * (gaps->whole + (double)r) / (double)(r + 1);
+        }
+        for (ptrdiff_t l = 0; l < inside; l++)
+            gap[l] += terms[l] * arrival[l] * factor;
     }
-    return sum;
 }
 
 /* Adds the runs of two targets or more to the messages of t, which have the term of the runs of one. Returns the largest
- * message. marks: a double for each state; scratch: 3 for each target. */
-static double dpfast_add_runs(dpfast_target *t, const double *power, double widest, double largest, double *marks,
-                              double *scratch)
+ * message. gaps: their weights; marks: a double for each state; scratch: 3 for each target. */
+static double dpfast_add_runs(dpfast_target *t, const double *power, const double *gaps, double widest, double largest,
+                              double *marks, double *scratch)
 {
-    const ptrdiff_t end = t->last < t[-1].last ? t->last : t[-1].last;
+    const ptrdiff_t end = (t->last < t[-1].last ? t->last : t[-1].last) - t->first + 1;
     dpfast_length *lengths = (dpfast_length *)scratch;
-    const ptrdiff_t count = t->measure ? -1 : dpfast_lengths(t, power, widest, largest, lengths);
-    for (ptrdiff_t j = 0; j <= end - t->first; j++)
-        marks[j] = count < 0 ? 1.0 : 0.0;
+    const ptrdiff_t count = dpfast_lengths(t, power, widest, largest, lengths);
+    for (ptrdiff_t j = 0; j < end; j++)
+        marks[j] = 0.0;
     for (ptrdiff_t r = 1; r <= count; r++) {
         const ptrdiff_t n = (t->last < t[-r].last ? t->last : t[-r].last) - t->first + 1;
         const double *other = t[-r].arrival + (t->first - t[-r].first);
         dpfast_mark(t->arrival, other, lengths[r - 1].share, lengths[r - 1].least, n, marks);
     }
-    for (ptrdiff_t i = t->first; i <= end; i++) {
-        if (marks[i - t->first] == 0.0)
+    for (ptrdiff_t start = 0; start < end; start += DPFAST_LANES) {
+        const ptrdiff_t n = end - start < DPFAST_LANES ? end - start : DPFAST_LANES, i = t->first + start;
+        dpfast_gaps side_by_side;
+        double marked = count < 0 ? 1.0 : 0.0;
+        for (ptrdiff_t j = start; j < start + n; j++)
+            marked += marks[j];
+        if (marked == 0.0)
             continue;
-        int64_t start;
-        const int64_t w = dpfast_gap(t, i, &start);
-        double *gap = t->gap + (i - t->first);
-        if (w <= 0)
-            continue;
-        if (count > 0) {
-            *gap = dpfast_add_longer_runs(t, i, (double)w, lengths, count, *gap);
-        } else {
-            const double whole = dpfast_gap_weight(t, start, w), arrival = t->arrival[i - t->first];
-            const ptrdiff_t runs = dpfast_runs(t, i, w, start, whole, arrival, power, t[-1].exponent, scratch);
-            for (ptrdiff_t r = 1; r < runs; r++)
-                *gap += scratch[r];
+        dpfast_read_gaps(t, i, n, gaps + start, count < 0 ? dpfast_most_runs(t, i) : count + 1, &side_by_side);
+        if (count >= 0)
+            dpfast_add_longer_runs(t, i, n, &side_by_side, lengths, count);
+        for (ptrdiff_t l = 0; l < n; l++) {
+            double *gap = t->gap + (start + l);
+            if (count < 0 && side_by_side.places[l] > 0.0) {    /* bounds of terms are out of range */
+                const ptrdiff_t runs = dpfast_runs_in(t, i + l, &side_by_side, l, power, t[-1].exponent, scratch);
+                for (ptrdiff_t r = 1; r < runs; r++)
+                    *gap += scratch[r];
+            }
+            largest = dpfast_larger(largest, *gap);
         }
-        largest = dpfast_larger(largest, *gap);
     }
     return largest;
 }
@@ -379,7 +427,15 @@ static void dpfast_raise(dpfast_target *t, int exponent)
     }
 }
 
-/* The message of target t from that of t - 1. scratch: 9 (2 T + 1) + 1 doubles and 3 for each target. */
+/* Whether two targets have the same places, of the same weights. */
+static inline int dpfast_looks_alike(const dpfast_target *t, const dpfast_target *s)
+{
+    const int bounds = t->lower == s->lower && t->upper == s->upper;
+    return t->free > 1 && t->x == s->x && t->first == s->first && t->last == s->last && bounds;
+}
+
+/* The message of target t from that of t - 1, whose step used the same scratch before: 9 (2 T + 1) + 1 doubles and 3 for each
+ * target. */
 static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
 {
     const dpfast_target *s = t - 1;
@@ -390,8 +446,9 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
     const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
     const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
-    double *f = scratch, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
-    double *points = meeting + size, *gaps = points + count, *ends = gaps + count, *terms = ends + 2 * count;
+    double *points = scratch, *gaps = points + count, *ends = gaps + count;     /* those of t - 1 are still there */
+    double *f = ends + 2 * count, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
+    double *terms = meeting + size;
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
@@ -399,7 +456,8 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     }
     left[-1] = 0.0;
     dpfast_filters(f, size, d, a, power, left, right, at);
-    dpfast_state_weights(t, count, points, gaps, (int64_t *)ends);
+    if (!dpfast_looks_alike(t, s))
+        dpfast_state_weights(t, count, points, gaps, (int64_t *)ends);
     for (ptrdiff_t j = 0; j < count; j++) {
         const ptrdiff_t p = j + offset + d, same = p + shift;   /* entry of index i in s */
         const int inside = p < size && same >= 0 && same < sources;
@@ -410,10 +468,57 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     double widest;
     double largest = dpfast_arrive(t, a, f + offset, left + offset, right + offset, at, meeting, points, gaps, &widest);
     if (t->free > 1)
-        largest = dpfast_add_runs(t, power, widest, largest, f, terms);
+        largest = dpfast_add_runs(t, power, gaps, widest, largest, f, terms);
     int exponent;
     frexp(largest, &exponent);
     dpfast_raise(t, exponent > DPFAST_MOST_FALL ? exponent : DPFAST_MOST_FALL);
+}
+
+/* The number of the n sorted codes that are at most `most`. */
+static inline ptrdiff_t dpfast_up_to(const int64_t *codes, ptrdiff_t n, int64_t most)
+{
+    ptrdiff_t low = 0;
+    while (n > 0) {
+        const ptrdiff_t half = n / 2;
+        const int inside = codes[low + half] <= most;
+        low += inside ? half + 1 : 0;
+        n = inside ? n - half - 1 : half;
+    }
+    return low;
+}
+
+/* Leaves out the indices of t at which no code from lower to upper can be. */
+static void dpfast_narrow(dpfast_target *t)
+{
+    const int64_t *codes = t->x + 1;    /* of the indices first..last */
+    const ptrdiff_t count = t->last - t->first + 1, below = dpfast_up_to(codes, count, t->lower - 1);
+    const ptrdiff_t inside = dpfast_up_to(codes, count, t->upper), cut = below > 1 ? below - 1 : 0;
+    t->last = t->first + (inside > cut + 1 ? inside : cut + 1) - 1;
+    t->first += cut;
+    t->x += cut;
+}
+
+/* min(S(o), most), S(o) computed by the walk of the proof note; the targets 1..m after that of the start. */
+static int64_t dpfast_score(const dpfast_target *t, ptrdiff_t m, const int64_t *o, int64_t most)
+{
+    int64_t cost = 0;
+    ptrdiff_t i = 0, previous = 0;
+    for (ptrdiff_t j = 1; j <= m; j++) {
+        const ptrdiff_t z = i + t[j].rank - previous, count = t[j].last - t[j].first + 3;   /* x[0] is that of first - 1 */
+        const ptrdiff_t below = t[j].first - 2 + dpfast_up_to(t[j].x, count, o[j - 1] - 1);
+        const ptrdiff_t up_to = t[j].first - 2 + dpfast_up_to(t[j].x, count, o[j - 1]);
+        if (up_to > below) {
+            i = z > below + 1 ? z : below + 1;
+            i = i < up_to ? i : up_to;
+            cost += i > z ? i - z : z - i;
+        } else {
+            i = below;
+            cost += z <= i ? i - z + 2 : z - i;
+        }
+        previous = t[j].rank;
+    }
+    cost += i > previous ? i - previous : previous - i;
+    return cost / 2 < most ? cost / 2 : most;
 }
 
 static inline double dpfast_weight(double mass, double power)

@@ -119,11 +119,26 @@ static int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *
                          : dpfast_point_at(measure, after, final, place - below);
 }
 
-/* The depth of a statistic: the greatest t < n for which box t is one point, or 0. Box t is low[-t]..high[t]. */
-static inline ptrdiff_t dpfast_depth(const int64_t *low, const int64_t *high, ptrdiff_t n)
+/* lower[t] and upper[t], t = 0..n-1: the total of x_(L)..x_(H) and `corner` times both ends, t ranks below and above. low
+ * and high point to x_(L) and x_(H), of which the n - 1 codes before and after are known. */
+static inline void dpfast_shifted_sums(const int64_t *low, const int64_t *high, int64_t total, int64_t corner,
+                                       int64_t *lower, int64_t *upper, ptrdiff_t n)
+{
+    int64_t below = total, above = total;
+    lower[0] = upper[0] = total + corner * (low[0] + high[0]);
+    for (ptrdiff_t t = 1; t < n; t++) {
+        below += low[-t] - high[1 - t];
+        above += high[t] - low[t - 1];
+        lower[t] = below + corner * (low[-t] + high[-t]);
+        upper[t] = above + corner * (low[t] + high[t]);
+    }
+}
+
+/* The depth of a statistic: the greatest t < n for which the box lower[t]..upper[t] is one point, or 0. */
+static inline ptrdiff_t dpfast_depth(const int64_t *lower, const int64_t *upper, ptrdiff_t n)
 {
     ptrdiff_t depth = 0;
-    while (depth + 1 < n && low[-depth - 1] == high[depth + 1])
+    while (depth + 1 < n && lower[depth + 1] == upper[depth + 1])
         depth++;
     return depth;
 }

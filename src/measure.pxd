@@ -19,6 +19,7 @@ cdef extern from "measure.h" nogil:
         Py_ssize_t parts
         dpfast_part part[64]
 
+    double dpfast_count(const dpfast_part *part, double before)
     void dpfast_set_uniform(dpfast_measure *measure, int64_t last)
     int64_t dpfast_interval_weight(const dpfast_measure *measure, int64_t first, int64_t last)
     int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t *source, int64_t first, int64_t last)

@@ -42,15 +42,6 @@ static void dpfast_wide_filters(const dpfast_wide *f, ptrdiff_t size, ptrdiff_t 
     }
 }
 
-/* The number of lengths of the runs that may end with t in gap i. */
-static ptrdiff_t dpfast_wide_count(const dpfast_target *t, ptrdiff_t i)
-{
-    ptrdiff_t runs = 1;
-    while (runs < t->free && i <= t[-runs].last)
-        runs++;
-    return runs;
-}
-
 /* longest[k], k = 0..count - 1: no run that ends with t in the gap of index open[k], and is longer, has 2^-88 of the term of
  * the runs of one target. widest: the weight of the widest gap. */
 static void dpfast_wide_longest(const dpfast_target *t, double widest, const dpfast_wide *power, const int64_t *open,
@@ -70,24 +61,23 @@ static void dpfast_wide_longest(const dpfast_target *t, double widest, const dpf
     }
 }
 
-/* Terms of the runs of 1, 2, ... targets that end with t in gap i, the w integers from `start`, as in dpfast_runs. */
-static void dpfast_wide_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, const dpfast_wide *power,
-                             ptrdiff_t runs, dpfast_wide *terms)
+/* Terms of the runs of 1, 2, ... targets that end with t in gap i, as in dpfast_runs. */
+static void dpfast_wide_runs(const dpfast_target *t, ptrdiff_t i, const dpfast_wide *power, ptrdiff_t runs,
+                             dpfast_wide *terms)
 {
-    double sums[DPFAST_MOST_FREE], shares[DPFAST_MOST_FREE + 1] = {1.0, 1.0};
+    dpfast_gaps gaps;
+    int64_t start;
+    const int64_t w = dpfast_gap(t, i, &start);
     const double whole = dpfast_gap_weight(t, start, w);
     dpfast_wide places = dpfast_wide_of(whole);
-    if (t->measure && runs > 1)
-        dpfast_power_sums(t->measure, start, start + w - 1, whole, sums, runs);
+    dpfast_read_gaps(t, i, 1, &whole, runs, &gaps);
     for (ptrdiff_t r = 0; r < runs; r++) {
         const dpfast_target *s = t - r;
         if (r > 0)
-            places = dpfast_wide_times(places, dpfast_wide_of(t->measure ? whole : ((double)w + (double)r) / (double)(r + 1)));
+            places = dpfast_wide_times(places, dpfast_wide_of(t->measure ? whole : (whole + (double)r) / (double)(r + 1)));
         terms[r] = dpfast_wide_times(dpfast_wide_times(places, s->wide[i - s->first].arrival), power[t->rank - s->rank]);
-        if (r > 0 && t->measure) {
-            shares[r + 1] = dpfast_share(sums, shares, r + 1);
-            terms[r] = dpfast_wide_times(terms[r], dpfast_wide_of(shares[r + 1]));
-        }
+        if (r > 0 && t->measure)
+            terms[r] = dpfast_wide_times(terms[r], dpfast_wide_of(gaps.shares[r + 1][0]));
     }
 }
 
@@ -138,10 +128,8 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
     }
     dpfast_wide_longest(t, widest, power, open, count, longest);
     for (ptrdiff_t k = 0; k < count; k++) {
-        int64_t start;
-        const int64_t w = dpfast_gap(t, open[k], &start);
         dpfast_wide *gap = &t->wide[open[k] - t->first].gap;
-        dpfast_wide_runs(t, open[k], w, start, power, longest[k], terms);
+        dpfast_wide_runs(t, open[k], power, longest[k], terms);
         for (ptrdiff_t r = 0; r < longest[k]; r++)
             *gap = dpfast_wide_plus(*gap, terms[r]);
     }

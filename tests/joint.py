@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-import dpfast as dpf
 from dpfast._kernels._measures import Measure
-from dpfast.mechanisms.quantiles import _Stage, _Windows
+from dpfast.mechanisms.quantiles import _Layout, _Stage, _Windows
 
 
 def vectors(last, m, first=0):
@@ -18,11 +17,8 @@ def vectors(last, m, first=0):
 
 def stage(data, ranks, last, epsilon, reach, pins=None, measure=None):
     codes = np.sort(np.asarray(data))
-
-    def read(firsts, lasts):
-        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
-
-    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, last, step=1), read)
+    layout = _Layout.around(np.asarray(ranks), reach, len(codes), last)
+    windows = _Windows.of(layout, [codes[first - 1 : last] for first, last in layout.stretches])
     return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {}, measure)
 
 

@@ -13,8 +13,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "bins_locate_by_guess bins_locate_by_search bins_point bins_uniform"
         ),
         "bits.h": (
-            "dpfast_fix_weight dpfast_flip_minority dpfast_flip_weight dpfast_have_ones dpfast_ones "
-            "dpfast_count_eight dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
+            "dpfast_count_eight dpfast_fix_weight dpfast_flip_minority dpfast_flip_weight dpfast_have_ones "
+            "dpfast_ones dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
@@ -45,8 +45,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "marginals.h": "marginals_append marginals_count",
         "pages.h": "dpfast_large",
         "randomize.h": (
-            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_fetch dpfast_hadamard dpfast_line dpfast_row "
-            "dpfast_subset dpfast_threshold_bits dpfast_window"
+            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_fetch dpfast_hadamard dpfast_line "
+            "dpfast_row dpfast_subset dpfast_threshold_bits dpfast_window"
         ),
         "scores.h": (
             "scores_add scores_at scores_attempt scores_block scores_bucket scores_cumulative scores_end "
@@ -79,9 +79,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "chain.h": (
             "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
-            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark "
-            "dpfast_meets dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power "
-            "dpfast_share dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step "
+            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_looks_alike "
+            "dpfast_mark dpfast_meets dpfast_most_runs dpfast_narrow dpfast_point_weight dpfast_raise "
+            "dpfast_read_gaps dpfast_runs dpfast_runs_in dpfast_scaled dpfast_scaled_power dpfast_score "
+            "dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step dpfast_up_to "
             "dpfast_weight"
         ),
         "choice.h": (
@@ -127,8 +128,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
         "wide.h": "dpfast_wide_exp_neg dpfast_wide_of dpfast_wide_plus dpfast_wide_scaled dpfast_wide_times",
         "wide_chain.h": (
-            "dpfast_wide_count dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs "
-            "dpfast_wide_sources dpfast_wide_step"
+            "dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs dpfast_wide_sources "
+            "dpfast_wide_step"
         ),
     },
     _ROWS: {
@@ -163,9 +164,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
     },
     _SYSTEM: {
         "secure.h": (
-            "secure_double secure_forked secure_free secure_generation secure_load secure_placeholders "
-            "secure_store secure_survived secure_thread secure_try secure_try_awaited secure_watch_forks "
-            "secure_wipe"
+            "secure_double secure_exchange secure_forked secure_free secure_generation secure_load "
+            "secure_placeholders secure_store secure_survived secure_thread secure_try secure_try_awaited "
+            "secure_watch_forks secure_wipe"
         ),
     },
     _TABLE: {

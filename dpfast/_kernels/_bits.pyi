@@ -12,14 +12,19 @@ def decide_ones(
     bit_generator: BitGenerator, favoured: bool, word: int, inside: Sequence[int], outside: Sequence[int]
 ) -> int: ...
 def digits(edges: Sequence[int]) -> NDArray[uint64]: ...
+
+class Masks:
+    inside: Sequence[int]
+    outside: Sequence[int]
+    def __init__(self, inside: Sequence[int], outside: Sequence[int]) -> None: ...
+
 def randomize_threshold(
     bit_generator: BitGenerator,
     x: NDArray[float64],
     inverse: float,
     threshold: int,
     k: int,
-    inside: Sequence[int],
-    outside: Sequence[int],
+    masks: Masks,
     out: NDArray[uint64],
 ) -> None: ...
 def subsets(seeds: NDArray[uint64], d: int, out: NDArray[int64]) -> None: ...

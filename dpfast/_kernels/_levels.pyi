@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels._measures import Measure
 
-def draw_order_statistic(
+def draw_rank_statistic(
     bit_generator: BitGenerator,
     window: NDArray[float64],
     epsilon: float,
@@ -18,6 +18,8 @@ def draw_order_statistic(
     last: int,
     measure: Measure | None = None,
     *,
+    records: int = 1,
+    corner: int = 0,
     flips: bool = False,
     interpolates: bool = False,
     exact: bool = False,
@@ -59,7 +61,7 @@ def fill_interpolated(
 ) -> None: ...
 def draw_coin(bit_generator: BitGenerator, exponent: Fraction, *, exact: bool = False) -> bool: ...
 def shifted_sums(
-    low: NDArray[int64], high: NDArray[int64], total: int, lower: NDArray[int64], upper: NDArray[int64]
+    low: NDArray[int64], high: NDArray[int64], total: int, corner: int, lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...
 def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]

@@ -2,7 +2,7 @@ from numpy import float64, int64, uint8, uint16, uint32, uint64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
-def categories(x: NDArray[float64], k: float, out: NDArray[uint32]) -> None: ...
+def categories(x: NDArray[float64] | NDArray[int64] | NDArray[uint64], k: int, out: NDArray[uint32]) -> None: ...
 def fill_windows(
     bit_generator: BitGenerator,
     starts: NDArray[uint32],

@@ -88,16 +88,18 @@ class Cells:
             _checks.density_range(float(volume))
         return volumes
 
+    @cached_property
     def axes(self) -> list[_bins.Axis]:
         """The axes in the form that the kernels expect."""
         return [_axis(grid, count) for grid, count in zip(self.grids, self.bins, strict=True)]
 
     def count(self, values: NDArray[Any], workers: int) -> NDArray[np.int64]:
         """The number of records in each cell. PRIVATE."""
-        if len(values) * FEW < len(self):
+        size = len(self)
+        if len(values) * FEW < size:
             return self._count_few(values)
-        counts = np.empty(len(self), np.int64)
-        _bins.count(values, self.axes(), counts, workers=workers)
+        counts = np.empty(size, np.int64)
+        _bins.count(values, self.axes, counts, workers=workers)
         return counts.reshape(self.bins)
 
     def _count_few(self, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -111,7 +113,7 @@ class Cells:
     def locate(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """The cell of each number, for a single axis. PRIVATE."""
         cells = np.empty(len(values), np.int32)
-        _bins.locate(values[:, None], self.axes(), cells)
+        _bins.locate(values[:, None], self.axes, cells)
         return cells
 
     def draw(

@@ -163,13 +163,13 @@ class PerturbedHistogram(_OnCells):
                 f"epsilon={self.epsilon!r} requires noise of more than 2**56 records: use a larger epsilon"
             )
 
-    @property
+    @cached_property
     def _chosen(self) -> CountNoise:
         return count_noise(
             len(self.cells), epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors, noise=self.noise
         )
 
-    @property
+    @cached_property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0 if self._chosen.sigma is None else self.delta, self.neighbors)
 
@@ -195,7 +195,7 @@ class PerturbedHistogram(_OnCells):
         return NoisyIntegers(
             counts,
             noise=self._chosen.law,
-            most=2**62 // len(self.cells),  # the total fits 64 bits
+            most=2**62 // counts.size,  # the total fits 64 bits
             decode=partial(self._histogram, n=n if self.neighbors == "replace-one" else None),
         )
 
@@ -321,7 +321,7 @@ class SmoothedSample(Law):
         shape = (*_checks.shape(size), self.k)
 
         def fill(source: BitGenerator, out: NDArray[np.int32]) -> None:
-            _bins.fill_smoothed(source, self._values, self.cells.axes(), self.units - 1, len(self.cells), out)
+            _bins.fill_smoothed(source, self._values, self.cells.axes, self.units - 1, len(self.cells), out)
 
         codes = self.cells.draw(fill, math.prod(shape), rng, codes=True).astype(np.int64)
         return codes.reshape(shape if len(self.cells.bins) == 1 else (*shape, -1))
@@ -524,14 +524,17 @@ def histogram(
         if neighbors == "add-remove":
             raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
         bins = automatic_bins(bins, values, grids, epsilon, roughness, delta=delta, noise=noise)
-    mechanism = PerturbedHistogram(
-        bins,
-        grid=grids,
-        epsilon=epsilon,
-        consistency=consistency,
-        neighbors=neighbors,
-        delta=delta,
-        noise=noise,
-    )
+    plain = {type(bins), type(consistency), type(neighbors), type(noise)} <= {int, str}
+    mechanism = (_kept if plain else _perturbed)(bins, grids, epsilon, consistency, neighbors, delta, noise)
     released: Histogram = explained(mechanism, explain, values)(values, rng=rng, workers=workers)
     return released
+
+
+def _perturbed(
+    bins: Any, grids: tuple[Grid, ...], epsilon: float, consistency: Any, neighbors: Any, delta: float, noise: Any
+) -> PerturbedHistogram:
+    options = {"consistency": consistency, "neighbors": neighbors, "delta": delta, "noise": noise}
+    return PerturbedHistogram(bins, grid=grids, epsilon=epsilon, **options)
+
+
+_kept = lru_cache(maxsize=256)(_perturbed)  # for calls that repeat their parameters

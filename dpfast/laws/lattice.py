@@ -42,18 +42,14 @@ class RejectedLaplace(VectorNoise):
         """The probability that a proposal is accepted; public."""
 
     @abstractmethod
-    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
-        """The vectors accepted of so many proposals, of shape (m, d): int64, or Python integers if some are large."""
+    def _propose(self, source: np.random.BitGenerator, rows: int, out: NDArray[np.int64]) -> int:
+        """Fill the first rows of `out` with the vectors accepted of so many proposals; return their number."""
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         most, filled = max(_MOST_PROPOSED // self.dimension, 1), 0
         while filled < len(out):
             rows = min(math.ceil(2 * (len(out) - filled) / self.acceptance), most)
-            kept = self._accepted(source, rows)[: len(out) - filled]
-            if kept.dtype == object:
-                kept = np.clip(kept, -_LARGEST, _LARGEST)
-            out[filled : filled + len(kept)] = kept
-            filled += len(kept)
+            filled += self._propose(source, rows, out[filled:])
 
 
 class ZeroSumLaplace(RejectedLaplace):
@@ -111,13 +107,8 @@ class ZeroSumLaplace(RejectedLaplace):
         log_sum = scipy.special.logsumexp(self._terms) - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
         return np.where(z.sum(axis=-1) == 0, -float(1 / self.scale) * np.abs(z).sum(axis=-1) - log_sum, -np.inf)
 
-    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
-        k = self.dimension
-        draws = geometrics(source, self.scale, (rows, 2 * k - 1), 2**62 // k)
-        free = draws[:, : k - 1] - draws[:, k - 1 : -1]
-        last = -free.sum(axis=1)
-        accepted = draws[:, -1] >= np.abs(last)
-        return np.concatenate([free[accepted], last[accepted, None]], axis=1)
+    def _propose(self, source: np.random.BitGenerator, rows: int, out: NDArray[np.int64]) -> int:
+        return _samplers.fill_zero_sums(source, self.scale, rows, 2**62 // self.dimension, out)
 
 
 class SumAndCount(RejectedLaplace):
@@ -162,13 +153,15 @@ class SumAndCount(RejectedLaplace):
         norm = np.maximum(np.abs(s) / self.half_width, np.abs(c))
         return np.where((s - self.half_width * c) % 2 == 0, -float(self.epsilon) * norm - self._log_sum, -np.inf)
 
-    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
+    def _propose(self, source: np.random.BitGenerator, rows: int, out: NDArray[np.int64]) -> int:
         first, second, threshold = geometrics(source, self.scale, (3, rows), 2**61)
         more, less = geometrics(source, self._count_scale, (2, rows), 2**61 // self.half_width)
         s, c = first - second, more - less
         excess = np.abs(s) - self.half_width * np.abs(c)
         accepted = (excess % 2 == 0) & (threshold >= np.abs(excess))
-        return np.array([s[accepted], c[accepted]]).T
+        kept = np.array([s[accepted], c[accepted]]).T[: len(out)]
+        out[: len(kept)] = np.clip(kept, -_LARGEST, _LARGEST) if kept.dtype == object else kept
+        return len(kept)
 
 
 def geometrics(source: np.random.BitGenerator, scale: Fraction, shape: tuple[int, ...], most: int) -> NDArray[Any]:

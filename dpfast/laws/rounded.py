@@ -166,6 +166,9 @@ class RoundedLaplace(IntegerNoise):
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_laplace(source, self.scale, out)
 
+    def draw(self, source: np.random.BitGenerator) -> int:
+        return _samplers.one_rounded_laplace(source, self.scale)
+
 
 class RoundedStudent3(IntegerNoise):
     """round(scale * T), T Student's t with 3 degrees of freedom. Probabilities have relative error about 1e-14.
@@ -206,6 +209,9 @@ class RoundedStudent3(IntegerNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_student3(source, self.scale, out)
+
+    def draw(self, source: np.random.BitGenerator) -> int:
+        return _samplers.one_rounded_student3(source, float(self.scale))
 
 
 @cache

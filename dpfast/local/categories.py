@@ -21,6 +21,7 @@ from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
 from dpfast.local.simplex import likeliest, rule_of, shrunken, simplex
 
 _MOST_CATEGORIES = 2**31
+_WIDE = {kind: np.dtype(wide) for kind, wide in zip("fiub", (np.float64, np.int64, np.uint64, np.uint64), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -247,17 +248,13 @@ class Categorical(ScalarRandomizer):
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
         """Categories of records of any dtype; 0 for a record that is not a category."""
-        if x.dtype == np.float64 and x.flags.aligned:
-            codes = np.empty(x.size, np.uint32)
-            _randomize.categories(x, self.k, codes)
-            return codes
-        if x.dtype.kind == "f":
+        wide = _WIDE[x.dtype.kind]
+        if x.dtype != wide or not x.flags.aligned:
             with np.errstate(invalid="ignore"):  # a signalling NaN
-                x = x.astype(np.float64) if x.dtype.itemsize < 8 else x  # a float type that can hold k
-                inside = (x >= 0) & (x < self.k) & (x == np.floor(x))
-                return np.where(inside, x, 0).astype(np.uint32)
-        whole = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
-        return np.where(whole < self.k, whole, 0).astype(np.uint32)
+                x = x.astype(wide)
+        codes = np.empty(x.size, np.uint32)
+        _randomize.categories(x, self.k, codes)
+        return codes
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -166,9 +167,8 @@ class Hypercube(VectorRandomizer):
         if self.method == "majority":
             _bits.randomize_majority(source, x, 1 / self.radius, coin(self.epsilon).threshold, out)
         else:
-            inside, outside = masks(self.k, self.tau)
-            threshold = self._coin.threshold
-            _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, inside, outside, out)
+            classes = _classes(self.k, self.tau)
+            _bits.randomize_threshold(source, x, 1 / self.radius, self._coin.threshold, self.k, classes, out)
 
     def valid(self, reports: NDArray[np.uint64]) -> NDArray[np.bool_]:
         return unpadded(reports, self.k)  # any signs, and any seed
@@ -253,6 +253,12 @@ class HypercubeLaw:
             every.append(rows)
             logs.append(np.log(p))
         return cls(np.concatenate(every), np.concatenate(logs))
+
+
+@lru_cache(maxsize=64)
+def _classes(k: int, tau: int) -> _bits.Masks:
+    """The masks of k bits in the form that the kernel expects."""
+    return _bits.Masks(*masks(k, tau))
 
 
 def _up_codes(x: NDArray[np.float64], inverse: float) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
-from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks
+from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
 
 # Reports are summed in blocks of this many bytes, which fit a second-level cache, but of at least this many reports.
 _CACHE = 2**20
@@ -83,7 +83,11 @@ class ScalarRandomizer(BlockRandomizer):
             raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
         report, flat = self.report, values.reshape(-1)
         out = np.zeros(flat.size, report)
-        over_blocks(lambda source, block: self.fill(source, flat[block], out[block]), rng, flat.size, BLOCK, threads)
+        if 0 < flat.size <= BLOCK:
+            self.fill(stream(rng), flat, out)
+        else:
+            parts = lambda source, block: self.fill(source, flat[block], out[block])  # noqa: E731
+            over_blocks(parts, rng, flat.size, BLOCK, threads)
         return out.reshape((() if one else values.shape) + report.shape)
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
-from dpfast.random import RandomSource, bit_generator, over_blocks
+from dpfast.random import RandomSource, bit_generator, over_blocks, stream
 
 # People are randomised in blocks of about this many coordinates, each block with its own stream.
 _COORDINATES = 2**18
@@ -58,14 +58,16 @@ class VectorRandomizer(BlockRandomizer):
         bit_generator(rng)
         rows, one = self._records(x)
         shape, kind = self.row
-        out = np.empty((rows.shape[0], *shape), kind)
-        over_blocks(
-            lambda source, people: self.fill(source, _containers.doubles(rows[people]), out[people]),
-            rng,
-            rows.shape[0],
-            max(1, _COORDINATES // self.d),
-            threads,
-        )
+        n, step = rows.shape[0], max(1, _COORDINATES // self.d)
+        out = np.empty((n, *shape), kind)
+        if 0 < n <= step:
+            self.fill(stream(rng), _containers.doubles(rows), out)
+            return out[0] if one else out
+
+        def fill(source: BitGenerator, people: slice) -> None:
+            self.fill(source, _containers.doubles(rows[people]), out[people])
+
+        over_blocks(fill, rng, n, step, threads)
         return out[0] if one else out
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:

@@ -30,6 +30,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import sums_epsilons
 from dpfast.statistics import Huber, InterquartileRange, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Ordered, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
 
@@ -269,31 +270,39 @@ class InverseSensitivity(StatisticMechanism):
             if self._thins(len(values)):
                 return self._draw_thinned(values, threads, source)
             return self.draw_from(self._summary(values, threads), source)
-        plan, grid = self._direct_plan(_checks.records(len(values))), self.grid
-        if plan.thins:
-            return self._draw_thinned(values, threads, source)
+        plan, grid = self._direct_plan(n := _checks.records(len(values))), self.grid
+        if not plan.is_direct:
+            draw = self._draw_thinned if plan.thins else self._draw_summarised
+            return draw(values, threads, source)
         window = _select.window(values, plan.first, plan.last, workers=threads, **plan.grid)
         if isinstance(grid, FloatGrid):
             _, window = grid.evenly(window)
-        return grid.value(
-            _levels.draw_order_statistic(source, window, *plan.law, flips=plan.flips, interpolates=plan.interpolates)
-        )
+        return self.statistic.value(grid, n, _levels.draw_rank_statistic(source, window, *plan.law, **plan.options))
+
+    def _draw_summarised(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
+        return self.draw_from(self.reading().of(values, threads), source)
 
     @cached_property
     def _is_direct(self) -> bool:
-        """Whether the kernels go from an array to a draw without a summary."""
-        return isinstance(self.statistic, OrderStatistic) and not (self.hides_n or self.resolves)
+        """Whether the kernels can go from an array to a draw without a summary."""
+        return isinstance(self.statistic, OrderStatistic | TrimmedSum) and not (self.hides_n or self.resolves)
 
     @for_last_n
     def _direct_plan(self, n: int | None) -> _DirectPlan:
         """What the kernels need to know for n records, all of it public."""
         assert n is not None
-        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
+        statistic, levels = self.statistic, self._levels(n)
+        (first, *_, last), reach, corner = (*statistic.ranks(n), *statistic.ranks(n)), levels - 1, 0
+        if isinstance(statistic, TrimmedSum):
+            corner = statistic.corner(n)
         even, _ = self.grid.evenly(np.empty(0))
-        ends = even.lower, even.upper, even.step, even.first, even.size - 1
+        ends = even.lower, even.upper, even.step, even.first, statistic.last(self.grid, n)
         law = self.epsilon, self._radius_codes(n), *ends, self.base_measure
-        kernel = self.grid.kernel
-        return _DirectPlan(rank - reach, rank + reach, kernel, law, self._flips, self.interpolate, self._thins(n))
+        records = last - first + 1
+        options = {"records": records, "corner": corner, "flips": self._flips, "interpolates": self.interpolate}
+        thins = isinstance(statistic, OrderStatistic) and self._thins(n)
+        is_direct = records <= 2 * levels and not thins  # the windows around both ranks are one
+        return _DirectPlan(first - reach, last + reach, self.grid.kernel, law, options, is_direct, thins)
 
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
@@ -508,14 +517,14 @@ class InverseSensitivity(StatisticMechanism):
 
 
 class _DirectPlan(NamedTuple):
-    """The ranks of the window of an order statistic, and the arguments of `_select.window` and `_levels` around it."""
+    """The ranks of a window around those of a statistic, and the arguments of `_select.window` and `_levels` for it."""
 
     first: int
     last: int
     grid: dict[str, float]
     law: tuple[Any, ...]
-    flips: bool
-    interpolates: bool
+    options: dict[str, Any]
+    is_direct: bool
     thins: bool
 
 

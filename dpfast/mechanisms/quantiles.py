@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,32 +155,26 @@ differential privacy) for one record replaced (the number of records is public)>
         return f"<Quantiles release of {which} on {self.grid}{favoured}: {self.privacy}>"
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        _, places, stages = self._targets(windows.n)
-        return JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
+        plan = self._plan(windows.layout.n)
+        return JointQuantiles(windows, plan.stages, places=plan.places, grid=self.grid, measure=self.base_measure)
 
     def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
-            ranks, _, stages = self._targets(n)
-            return [(rank - stages.reach - 1, rank + stages.reach + 1) for rank in ranks.tolist()]
+            return self._plan(n).layout.stretches
 
         def finish(order: Ordered) -> _Windows:
-            ranks, _, stages = self._targets(order.n)
-
-            def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
-                stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
-                return np.concatenate([order.window(first, last) for first, last in stretches])
-
-            return _Windows.around(ranks, stages.reach, order.n, self.grid, read)
+            layout = self._plan(order.n).layout
+            return _Windows.of(layout, [order.window(first, last) for first, last in layout.stretches])
 
         return Ranks(self.grid, wanted, finish)
 
     @for_last_n
-    def _targets(self, n: int | None) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
-        """The ranks for n records, the index of the rank of each q, and the stages. Public."""
+    def _plan(self, n: int | None) -> _Plan:
+        """What is public for n records."""
         assert n is not None
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
         stages = _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages, self.base_measure)
-        return ranks, places.reshape(-1), stages
+        return _Plan(_Layout.around(ranks, stages.reach, n, self.grid.size - 1), places.reshape(-1), stages)
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -193,13 +187,14 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def imagined_releases(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
         """Releases from imagined samples of an assumed distribution, so many of each: no data are read."""
-        ranks, places, stages = self._targets(n)
+        layout, places, stages = self._plan(n)
+        ranks, measure = layout.ranks, self.base_measure
         imagined = ImaginedRanks(n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[:samples])
         rng, releases = np.random.Generator(np.random.PCG64(0)), []
         for u in imagined:
             codes = self.grid.encode(assumed.points(u))
-            windows = _Windows.around(ranks, stages.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
-            law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
+            windows = _Windows.of(layout, [codes])
+            law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=measure)
             releases.append(law.value(law.sample(draws, rng)))
         return np.concatenate(releases)
 
@@ -244,46 +239,69 @@ def _reach(epsilon: float, last: int, m: int, measure: Measure | None) -> int:
 
 def _log_vectors(last: int, m: int, measure: Measure | None) -> float:
     least = 1 if measure is None else measure.least
-    return math.log(_public_weight(measure, 0, last, m)) - m * math.log(least)
+    return _public_log_weight(measure, last, m) - m * math.log(least)
 
 
-_public_weight = lru_cache(maxsize=64)(weight_of_all)  # of all vectors of the grid
+@lru_cache(maxsize=64)
+def _public_log_weight(measure: Measure | None, last: int, length: int) -> float:
+    """The logarithm of the weight of all vectors of the grid."""
+    return math.log(weight_of_all(measure, 0, last, length))
+
+
+class _Layout(NamedTuple):
+    """The public places of codes around the ranks: x_i is entry ``bases[j] + i`` for i within reach + 1 of ranks[j]."""
+
+    ranks: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    n: int
+    last: int
+    stretches: list[tuple[int, int]]  # the first and last rank of the records between `before` and `after`
+    before: NDArray[np.int64]  # x_(-1) and x_0, as far as they are needed
+    after: NDArray[np.int64]  # x_(n+1)
+
+    @classmethod
+    def around(cls, ranks: NDArray[np.int64], reach: int, n: int, last: int) -> _Layout:
+        firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
+        heads = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
+        firsts, lasts = firsts[heads], lasts[np.append(heads[1:], ranks.size) - 1]
+        starts = np.concatenate([[0], np.cumsum(lasts - firsts + 1)[:-1]])
+        which = np.searchsorted(heads, np.arange(ranks.size), side="right") - 1
+        inside = np.maximum(firsts, 1).tolist(), np.minimum(lasts, n).tolist()
+        before, after = np.arange(firsts[0], 1) - 1, last + 1 + np.arange(lasts[-1] - n)
+        return cls(ranks, (starts - firsts)[which], n, last, list(zip(*inside, strict=True)), before, after)
+
+
+class _Plan(NamedTuple):
+    """What is public for a number of records: the layout, the index of the rank of each q, and the stages."""
+
+    layout: _Layout
+    places: NDArray[np.intp]
+    stages: _Stages
 
 
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """Sorted codes around the ranks: x_i is ``codes[bases[j] + i]`` for i within reach + 1 of ranks[j]."""
+    """Sorted codes around the ranks, in the places of a layout."""
 
-    ranks: NDArray[np.int64]
+    layout: _Layout
     codes: NDArray[np.int64]
-    bases: NDArray[np.int64]
-    n: int
-    last: int
 
     @classmethod
-    def around(
-        cls, ranks: NDArray[np.int64], reach: int, n: int, grid: Points, read: Callable[..., NDArray[np.int64]]
-    ) -> _Windows:
-        """`read` returns the codes of the stretches of ranks from firsts to lasts, concatenated."""
-        firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
-        heads = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
-        firsts, lasts = firsts[heads], lasts[np.append(heads[1:], ranks.size) - 1]
-        codes = read(np.maximum(firsts, 1), np.minimum(lasts, n))
-        if firsts[0] < 1:
-            codes = np.concatenate([np.arange(firsts[0], 1) - 1, codes])  # x_0 = -1
-        if lasts[-1] > n:
-            codes = np.concatenate([codes, grid.size + np.arange(lasts[-1] - n)])  # x_(n+1) = M + 1
-        starts = np.concatenate([[0], np.cumsum(lasts - firsts + 1)[:-1]])
-        which = np.searchsorted(heads, np.arange(ranks.size), side="right") - 1
-        return cls(ranks, codes, (starts - firsts)[which], n, grid.size - 1)
+    def of(cls, layout: _Layout, stretches: list[NDArray[np.int64]]) -> _Windows:
+        """From the codes of the records of each stretch."""
+        return cls(layout, np.concatenate([layout.before, *stretches, layout.after]))
 
 
 class _Proposals:
-    """A chain that proposes outputs, and its total weight."""
+    """A chain that proposes outputs, its total weight B, and the probability w / (w + B) of going anywhere."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Chain, log_anywhere: float, log_vectors: float) -> None:
         self.chain = chain
         self.log_total = math.log(chain.total) + chain.exponent * math.log(2) if chain.total else -math.inf
+        self.share_anywhere = 1 / (1 + math.exp(min(self.log_total - log_anywhere, 700.0)))
+        # A bound of its error: that of B, and of the logarithms.
+        size = 2 * chain.margin + 2.0**-48 * math.fsum(map(abs, (log_anywhere, self.log_total, log_vectors, 2.0**10)))
+        self.doubt_anywhere = min(2 * size * self.share_anywhere, 1.0) + 2.0**-52
 
     @cached_property
     def total(self) -> Fraction:
@@ -310,25 +328,22 @@ class _Stage:
         pins: dict[int, int],
         measure: Measure | None = None,
     ) -> None:
-        self._measure = measure
-        self._epsilon, self._reach, self._pins = epsilon, reach, pins
+        layout = windows.layout
+        self._measure, self._last = measure, layout.last
+        self._epsilon, self._reach, self._pins, self._n = epsilon, reach, pins, layout.n
         self._drawing = threading.Lock()  # the chain stores its last walk
-        self._codes, self._n, self._last = windows.codes, windows.n, windows.last
         index = np.asarray(targets, dtype=np.int64)
-        self._ranks, self._bases = windows.ranks[index], windows.bases[index]
-        self._firsts, self._lasts = np.maximum(self._ranks - reach, 0), np.minimum(self._ranks + reach, self._n)
-        lowers, uppers = np.zeros_like(index), np.full_like(index, self._last)
+        ranks = layout.ranks[index]
+        lowers, uppers = np.zeros_like(index), np.full_like(index, layout.last)
         for j, code in sorted(pins.items()):
             lowers[j:] = code
         for j, code in sorted(pins.items(), reverse=True):
             uppers[: j + 1] = code
         self._lowers, self._uppers = lowers, uppers
-        self._narrow()
-        self._vectors = math.prod(weight_of_all(measure, code, code, 1) for code in pins.values())  # the weight of all
-        for j, length in self._blocks():
-            count = weight_of_all if pins else _public_weight
-            self._vectors *= count(measure, int(lowers[j]), int(uppers[j]), length)
-        self._log_anywhere = math.log(self._vectors) - epsilon / 2 * (reach + 1)
+        firsts, lasts = np.maximum(ranks - reach, 0), np.minimum(ranks + reach, layout.n)
+        self._windows = windows.codes, layout.bases[index], ranks, firsts, lasts, lowers, uppers
+        self._log_vectors = math.log(self._vectors) if pins else _public_log_weight(measure, layout.last, index.size)
+        self._log_anywhere = self._log_vectors - epsilon / 2 * (reach + 1)
 
     @cached_property
     def _fast(self) -> _Proposals:
@@ -338,17 +353,17 @@ class _Stage:
     def _wide(self) -> _Proposals:
         return self._propose(WideChain)
 
-    def _propose(self, chain: type[Chain]) -> _Proposals:
-        windows = (self._codes, self._bases, self._ranks, self._firsts, self._lasts, self._lowers, self._uppers)
-        return _Proposals(chain(*windows, self._epsilon / 4, self._reach, self._measure))
+    def _propose(self, kind: type[Chain]) -> _Proposals:
+        chain = kind(*self._windows, self._epsilon / 4, self._reach, self._measure)
+        return _Proposals(chain, self._log_anywhere, self._log_vectors)
 
-    def _narrow(self) -> None:
-        """Leave out the indices at which no code from `lowers` to `uppers` can be."""
-        stretches = (self._bases, self._firsts, self._lasts, self._lowers, self._uppers)
-        for j, (base, first, last, lower, upper) in enumerate(zip(*(s.tolist() for s in stretches), strict=True)):
-            window = self._codes[base + first : base + last + 1]
-            self._firsts[j] = first + max(int(window.searchsorted(lower)) - 1, 0)
-            self._lasts[j] = max(last - (len(window) - int(window.searchsorted(upper, side="right"))), self._firsts[j])
+    @cached_property
+    def _vectors(self) -> int:
+        """The weight of all sorted vectors with the pinned values."""
+        weight = math.prod(weight_of_all(self._measure, code, code, 1) for code in self._pins.values())
+        for j, length in self._blocks():
+            weight *= weight_of_all(self._measure, int(self._lowers[j]), int(self._uppers[j]), length)
+        return weight
 
     @property
     def log_total(self) -> float:
@@ -358,27 +373,15 @@ class _Stage:
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """The first target and the number of targets of each block between pins."""
-        free = [j for j in range(len(self._ranks)) if j not in self._pins]
+        targets = len(self._lowers)
+        free = [j for j in range(targets) if j not in self._pins]
         for j in free:
             if j == 0 or j - 1 in self._pins:
-                yield j, next(i for i in range(j, len(self._ranks) + 1) if i == len(self._ranks) or i in self._pins) - j
+                yield j, next(i for i in range(j, targets + 1) if i == targets or i in self._pins) - j
 
     def score(self, o: NDArray[np.int64]) -> int:
-        """min(S(o), reach + 1), computed by the walk of the proof note."""
-        cost, i, previous = 0, 0, 0
-        columns = (self._ranks, self._bases, self._firsts, self._lasts, o)
-        for rank, base, first, last, code in zip(*(column.tolist() for column in columns), strict=True):
-            z, previous = i + rank - previous, rank
-            window = self._codes[base + first - 1 : base + last + 2]
-            below = first - 2 + int(window.searchsorted(code, side="left"))
-            not_above = first - 2 + int(window.searchsorted(code, side="right"))
-            if not_above > below:
-                i = min(max(z, below + 1), not_above)
-                cost += abs(i - z)
-            else:
-                i = below
-                cost += i - z + 2 if z <= i else z - i
-        return min((cost + abs(i - previous)) // 2, self._reach + 1)
+        """min(S(o), reach + 1)."""
+        return self._fast.chain.score(o)
 
     def logpmf(self, o: NDArray[np.int64]) -> float:
         inside = np.all(o[1:] >= o[:-1]) and np.all((self._lowers <= o) & (o <= self._uppers))
@@ -401,8 +404,8 @@ class _Stage:
 
     def _goes_anywhere(self, source: np.random.BitGenerator, proposals: _Proposals, exact: bool) -> bool:
         word = next_word(source)
-        if not exact and word >> 16 and self._log_anywhere < proposals.log_total - 40:  # e**-40 < 2**-57
-            return False
+        if not exact and abs(word * 2.0**-64 - proposals.share_anywhere) > proposals.doubt_anywhere:
+            return word * 2.0**-64 < proposals.share_anywhere
         from dpfast._kernels._balls import goes_anywhere
 
         return goes_anywhere(
@@ -468,8 +471,7 @@ class JointQuantiles(Law):
     ) -> None:
         self.grid, self._measure = grid, measure
         self._windows, self._stages, self._places = windows, stages, places
-        self._all = range(len(windows.ranks))
-        self._firsts = np.unique(places, return_index=True)[1].tolist()
+        self._all = range(len(windows.layout.ranks))
         if stages.coarse:
             self._first = _Stage(windows, stages.coarse, stages.epsilon, stages.reach_coarse, {}, measure)
         else:
@@ -491,7 +493,7 @@ class JointQuantiles(Law):
         return np.array(flat).reshape(codes.shape[:-1])
 
     def _logpmf(self, vector: NDArray[np.int64]) -> float:
-        o = vector[self._firsts]
+        o = vector[np.unique(self._places, return_index=True)[1]]
         if np.any(o[self._places] != vector):
             return -math.inf
         if not self._stages.coarse:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any, SupportsIndex
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _gaps
+from dpfast._kernels import _gaps, _select
+from dpfast._types import Records
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
@@ -21,10 +23,11 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
+from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import EXACT, refused
 from dpfast.statistics import OrderStatistic, RankStatistic, Summary
 from dpfast.statistics.rank import TrimmedSum
-from dpfast.streaming import Integers, Reading
+from dpfast.streaming import Chunks, Integers, Reading
 
 _MOST_SCALE = 2.0**56
 
@@ -95,64 +98,41 @@ def _check_kinds(statistic: Any, grid: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Stretch:
-    """A discounted gap, ``max over u, v of W_u W_v (x_(b+u) - x_(a-v))``, and its multiplicity.
+class _SmoothBound:
+    """The public plan of a bound.
 
-    `left` and `right` hold, for the ranks a and b, the index of a window of the summary and the offset from its middle.
+    One record changes T by x_(H+1) - x_(L) or x_(H) - x_(L-1), and by m gaps at each corner. `pairs` holds the windows
+    of the summary whose middles are the ranks L and H.
     """
 
-    weight: int
-    left: tuple[int, int]
-    right: tuple[int, int]
-
-    @classmethod
-    def of(cls, ranks: tuple[int, ...], weight: int, a: int, b: int) -> _Stretch:
-        left = next((i, a - rank) for i, rank in enumerate(ranks) if rank - 1 <= a <= rank)
-        right = next((i, b - rank) for i, rank in enumerate(ranks) if rank <= b <= rank + 1)
-        return cls(weight, left, right)
-
-    def largest(self, windows: tuple[NDArray[np.float64], ...], discounts: NDArray[np.float64]) -> float:
-        """The discounted gap, given windows of the ranks up to J = len(discounts) from their middles."""
-        reach = len(discounts)
-        (low, a), (high, b) = self.left, self.right
-        below = windows[low][a + 1 : reach + a + 1][::-1].copy()
-        above = windows[high][reach + b : 2 * reach + b]
-        return _gaps.stretch(below, above, discounts)
-
-
-@dataclass(frozen=True)
-class _SmoothBound:
-    """The public plan of a bound: the largest over `directions` of the sums of their discounted gaps."""
-
-    directions: tuple[tuple[_Stretch, ...], ...]
+    pairs: tuple[tuple[int, int], ...]
+    corner: int
     discounts: NDArray[np.float64]
-    weight: int
+
+    @property
+    def weight(self) -> int:
+        """The number of gaps that one record can change."""
+        return 1 + 2 * self.corner
 
     def bound_up(self, windows: tuple[Integers, ...]) -> float:
         """The smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 / weight."""
-        as_floats = tuple(window.astype(np.float64) for window in windows)
-        sums = (
-            math.fsum(s.weight * max(s.largest(as_floats, self.discounts), 1 / self.weight) for s in direction)
-            for direction in self.directions
-        )
-        return max(sums) * (1 + SLACK)
+        m, least, largest = self.corner, 1 / self.weight, 0.0
+        for low, high in self.pairs:
+            found = _gaps.stretches(windows[low], windows[high], m > 0, self.discounts)
+            gaps = [gap if gap > least else least for gap in found]
+            if m:  # for each direction the gap of the sum, and those of both corners
+                gaps = [math.fsum((gap, m * left, m * right)) for gap, left, right in (gaps[:3], gaps[3:])]
+            largest = max(largest, *gaps)
+        return largest * (1 + SLACK)
 
 
 @lru_cache(maxsize=16)
 def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _SmoothBound:
-    """One record changes T by at most x_(H+1) - x_(L) or x_(H) - x_(L-1), plus m gaps at each corner."""
     gaps, ranks = statistic.gaps(n), statistic.ranks(n)
-    m = gaps.corner
-    directions = []
-    for low, high in gaps:
-        up = (1, low, high + 1), (m, low, low + 1), (m, high, high + 1)
-        down = (1, low - 1, high), (m, low - 1, low), (m, high - 1, high)
-        for terms in (up, down):
-            directions.append(tuple(_Stretch.of(ranks, *term) for term in terms if term[0]))
-    weight = 1 + 2 * m
-    ratio = float(last * weight)
+    pairs = tuple((ranks.index(low), ranks.index(high)) for low, high in gaps)
+    ratio = float(last * (1 + 2 * gaps.corner))
     most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
-    return _SmoothBound(tuple(directions), _gaps.weights(beta, ratio, most), weight)
+    return _SmoothBound(pairs, gaps.corner, _gaps.weights(beta, ratio, most))
 
 
 def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
@@ -317,6 +297,39 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             f"{self.scale:.4f}: {self.privacy}>"
         )
 
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
+        source = bit_generator(rng)
+        if isinstance(x, Chunks) or not self._is_direct:
+            return float(self.draw_from(self._summary(x, workers), source))
+        threads, values, grid = _checks.threads(workers), _containers.vector("x", x), self.grid
+        plan = self._direct_plan(n := _checks.records(len(values)))
+        if plan is None:
+            return float(self.draw_from(self.reading().of(values, threads), source))
+        codes = grid.encode(_select.window(values, plan.first, plan.last, workers=threads, **plan.grid))
+        inside = codes[plan.reach : len(codes) - plan.reach]
+        center = int(inside[0])
+        if len(inside) > 1:
+            center = int(inside.sum()) + plan.corner * int(inside[0] + inside[-1])
+        bound = self._checked_bound(n).bound_up((codes[: plan.size], codes[-plan.size :]))
+        law = self._law(n, center, bound)
+        return float(law.value(law.sample(rng=source)))
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        """Whether a call can go from an array to its law without a summary."""
+        return isinstance(self.statistic, OrderStatistic | TrimmedSum) and not self.resolves
+
+    @for_last_n
+    def _direct_plan(self, n: int | None) -> _DirectPlan | None:
+        """Where a call finds the order statistics for n records; None if those around both ranks are apart."""
+        assert n is not None
+        reach, ranks = self._levels(n) - 1, self.statistic.ranks(n)
+        first, last = ranks[0], ranks[-1]
+        if last - first > 2 * reach + 1:
+            return None
+        corner = self._checked_bound(n).corner
+        return _DirectPlan(first - reach, last + reach, reach, 2 * reach + 1, corner, self.grid.kernel)
+
     def reading(self) -> Reading:
         return self.statistic.reading(self.grid, self._levels)
 
@@ -335,21 +348,17 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         return smooth_bound
 
     @for_last_n
-    def _scale(self, n: int | None) -> float:
-        """The scale of the noise for n records, over the smooth bound."""
+    def _public(self, n: int | None) -> tuple[float, int, Callable[[Any], Any]]:
+        """For n records the scale of the noise over the smooth bound, the largest release code, and what codes mean."""
         assert n is not None
-        return self.calibration(n)[1]
+        return self.calibration(n)[1], self.statistic.last(self.grid, n), partial(self.statistic.decode, self.grid, n)
+
+    def _law(self, n: int, center: int, bound: float) -> ClampedNoise:
+        scale, last, decode = self._public(n)
+        return ClampedNoise(NOISES[self.noise](scale * bound), center=center, last=last, decode=decode)
 
     def law_of(self, summary: Summary) -> ClampedNoise:
-        n = summary.n
-        center, bound = _bounded(self.statistic, summary, self._checked_bound(n))
-        scale = self._scale(n)
-        return ClampedNoise(
-            NOISES[self.noise](scale * bound),
-            center=center,
-            last=self.statistic.last(self.grid, n),
-            decode=partial(self.statistic.decode, self.grid, n),
-        )
+        return self._law(summary.n, *_bounded(self.statistic, summary, self._checked_bound(summary.n)))
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
@@ -378,6 +387,17 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
                 f"epsilon={self.epsilon!r} is too small for a grid of {self.grid.size} points: the noise could exceed "
                 "2**56 steps; use a larger step"
             )
+
+
+class _DirectPlan(NamedTuple):
+    """The ranks of a window around those of a statistic, and how far it reaches."""
+
+    first: int
+    last: int
+    reach: int
+    size: int  # of the part around one rank
+    corner: int
+    grid: dict[str, float]
 
 
 @lru_cache(maxsize=256)

@@ -246,15 +246,19 @@ class TrimmedSum(RankStatistic):
     def breakdown(self, n: int) -> int:
         return n - self.cut(n)
 
+    def corner(self, n: int) -> int:
+        """How often both ends of the sum are added once more."""
+        return 0
+
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         low, high = summary.windows
         lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
-        _levels.shifted_sums(low, high, summary.total, lower, upper)
+        _levels.shifted_sums(low, high, summary.total, self.corner(summary.n), lower, upper)
         return lower, upper
 
     def gaps(self, n: int) -> Gaps:
         first, last = self.ranks(n)
-        return Gaps(((first, last),))
+        return Gaps(((first, last),), self.corner(n))
 
 
 def _running(start: int, steps: Integers) -> Integers:
@@ -330,14 +334,8 @@ class WinsorizedMean(TrimmedSum):
             return inner
         return inner + share * distribution.quantile(share, above=True) + share * distribution.quantile(1 - share)
 
-    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
-        low, high = summary.windows
-        center, m = summary.levels - 1, self.cut(summary.n)
-        lower, upper = super().attack_range(summary)
-        return lower + m * (low + high)[center::-1], upper + m * (low + high)[center:]
-
-    def gaps(self, n: int) -> Gaps:
-        return Gaps((self.ranks(n),), corner=self.cut(n))  # type: ignore[arg-type]
+    def corner(self, n: int) -> int:
+        return self.cut(n)
 
 
 @dataclass(frozen=True)

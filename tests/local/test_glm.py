@@ -83,7 +83,8 @@ def sender(protocol, source):
         elif randomizer.method == "majority":
             _bits.randomize_majority(source, row, 1 / randomizer.radius, randomizer.mask_law[0], out)
         else:
-            _bits.randomize_threshold(source, row, 1 / randomizer.radius, *randomizer.mask_law, out)
+            threshold, k, *classes = randomizer.mask_law
+            _bits.randomize_threshold(source, row, 1 / randomizer.radius, threshold, k, _bits.Masks(*classes), out)
         return out[0]
 
     return send

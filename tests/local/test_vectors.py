@@ -194,7 +194,7 @@ def test_subset_twin(d, k, tau):
             words[place + 1] = (edges[0] << 64) // edges[-1] % 2**64
         source, plan = ScriptedBits(words, PCG64(99)), ScriptedBits(words, PCG64(99))
         out = np.empty((1, -(-k // 64) + (k < d)), np.uint64)
-        _bits.randomize_threshold(source, x[None], 1 / 3.0, threshold, k, inside, outside, out)
+        _bits.randomize_threshold(source, x[None], 1 / 3.0, threshold, k, _bits.Masks(inside, outside), out)
         signs = reference.subset_signs(lambda plan=plan: plan._next(None), x.tolist(), 3.0, threshold, k, tau)
         assert out[0].tolist() == ([] if signs[0] is None else [signs[0]]) + packed(signs[1])
         assert source.used == plan.used

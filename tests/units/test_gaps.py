@@ -13,6 +13,17 @@ from tests.reference import gaps
 
 pytestmark = pytest.mark.kernel
 
+
+def stretch(lower, upper, weights):
+    """The gap of the ranks L and H + 1 from the codes below and above, the farthest of which are repeated."""
+    reach = len(weights)
+    low, high = np.zeros((2, 2 * reach + 1), np.int64)
+    low[:] = np.pad(lower, (0, reach + 1), "edge")[: reach + 1][::-1][np.arange(2 * reach + 1).clip(max=reach)]
+    high[:] = np.pad(upper, (0, reach), "edge")[(np.arange(2 * reach + 1) - reach - 1).clip(0)]
+    gap, _ = _gaps.stretches(low, high, False, weights)
+    return gap
+
+
 BETAS = [2.0**-30, 1e-5, 0.01, 0.35, np.nextafter(0.35, 1), 0.7, 3.0, 40.0]
 
 
@@ -54,7 +65,7 @@ def windows(draw):
 def test_the_fast_maximum_is_the_maximum_of_all_pairs(window, beta):
     lower, upper, most = window
     weights = _gaps.weights(beta, most, 30)
-    fast, slow = _gaps.stretch(lower, upper, weights), gaps.stretch(lower, upper, weights)
+    fast, slow = stretch(lower, upper, weights), gaps.stretch(lower, upper, weights)
     assert slow * (1 - 2.0**-46) <= fast <= slow
 
 
@@ -66,7 +77,7 @@ def test_a_wide_window_and_its_ties():
         lower = np.sort(rng.integers(0, top + 1, n))[::-1].astype(float)
         upper = np.sort(rng.integers(top, 2 * top + 1, n)).astype(float)
         all_pairs = weights[:, None] * (weights * (upper - lower[:, None]))
-        assert _gaps.stretch(lower, upper, weights) == all_pairs.max()
+        assert stretch(lower, upper, weights) == all_pairs.max()
 
 
 def test_positive_control_the_wrong_order_of_columns_loses_the_maximum():
@@ -77,10 +88,25 @@ def test_positive_control_the_wrong_order_of_columns_loses_the_maximum():
     for _ in range(50):
         lower = np.sort(rng.integers(0, 10**6, 7)).astype(float) * (np.arange(7) > 2)
         upper = 10**6 + np.cumsum(rng.lognormal(11, 2, 7)).astype(int).astype(float)
-        found.append(_gaps.stretch(lower, upper, weights) / gaps.stretch(lower, upper, weights))
+        found.append(stretch(lower, upper, weights) / gaps.stretch(lower, upper, weights))
     assert min(found) < 0.99
 
 
-def test_empty_windows():
-    assert _gaps.stretch(np.empty(0), np.ones(1), np.ones(1)) == 0
-    assert _gaps.stretch(np.zeros(1), np.ones(1), np.empty(0)) == 0
+def test_no_weights():
+    assert _gaps.stretches(np.zeros(1, np.int64), np.ones(1, np.int64), False, np.empty(0)) == [0, 0]
+
+
+@given(st.lists(st.integers(0, 2**51), min_size=16, max_size=16).map(sorted), st.integers(1, 7))
+def test_the_gaps_of_both_ends_and_directions(codes, records):
+    """L = 4 and H = L + records - 1 of codes 0..15, four ranks to each side."""
+    weights = _gaps.weights(0.3, 2.0**51, 4)
+    x, low, high = np.array(codes), np.array(codes[:9]), np.array(codes[records - 1 : records + 8])
+    first, last = 4, records + 3
+
+    def gap(a, b):
+        return gaps.stretch(x[a::-1][:4].astype(float), x[b:][:4].astype(float), weights)
+
+    up = [gap(first, last + 1), gap(first, first + 1), gap(last, last + 1)]
+    down = [gap(first - 1, last), gap(first - 1, first), gap(last - 1, last)]
+    assert np.allclose(_gaps.stretches(low, high, True, weights), up + down, rtol=2.0**-46, atol=0)
+    assert _gaps.stretches(low, high, False, weights) == _gaps.stretches(low, high, True, weights)[::3]

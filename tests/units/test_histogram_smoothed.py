@@ -139,7 +139,7 @@ class TestSmoothed:
         """Where delta rounds to 1, no word leads to a record."""
         out = np.empty(3, np.int32)
         words = [2**64 - 1] * 3 + [0, 2**63, 2**64 - 1]
-        axes = Cells((Grid(0, 1),), (4,)).axes()
+        axes = Cells((Grid(0, 1),), (4,)).axes
         _bins.fill_smoothed(ScriptedBits(words), np.zeros((1, 1)), axes, 2**64 - 1, 4, out)
         assert out.tolist() == [0, 2, 3]
         _bins.fill_smoothed(ScriptedBits(words), np.full((1, 1), 0.3), axes, 2**64 - 2, 4, out)

@@ -9,6 +9,7 @@ import pytest
 from mpmath import mp, mpf
 from numpy.random import PCG64
 
+from dpfast._kernels import _samplers
 from dpfast.laws import SumAndCount, ZeroSumLaplace
 from dpfast.laws.lattice import geometrics
 from tests.statistical import chi_square_rejects
@@ -170,3 +171,21 @@ class TestGeometrics:
         assert geometrics(PCG64(1), Fraction(5), (3, 2), 2**60).dtype == np.int64
         assert geometrics(PCG64(1), Fraction(2**56), (3, 0), 4).shape == (3, 0)
         assert geometrics(PCG64(1), Fraction(2**56), (3, 2), 2**56).shape == (3, 2)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("most", [1, 3, 2**60])
+def test_zero_sums_have_their_law_whatever_is_far(most):
+    """Draws of `most` or above are made in Python's integers, with the same law."""
+    law, m = ZeroSumLaplace(3, Fraction(2)), 20_000
+    out, filled, source = np.empty((m, 3), np.int64), 0, PCG64(7)
+    while filled < m:
+        filled += _samplers.fill_zero_sums(source, law.scale, 5000, most, out[filled:])
+    assert (out.sum(axis=1) == 0).all()
+    z = zero_sum_vectors(3, 4)
+    counts = [np.count_nonzero((out == row).all(axis=1)) for row in z]
+    probabilities = np.exp(law.logpmf(z))
+    rest = m - sum(counts), 1 - probabilities.sum()
+    assert not chi_square_rejects([*counts, rest[0]], [*probabilities, rest[1]])
+    wider = np.exp(ZeroSumLaplace(3, Fraction(9, 4)).logpmf(z))
+    assert chi_square_rejects([*counts, rest[0]], [*wider, 1 - wider.sum()])

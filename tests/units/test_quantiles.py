@@ -513,7 +513,7 @@ class TestRange:
                 np.arange(1, m + 1) / (m + 1), grid=grid, epsilon=epsilon, stages=1, measure="uniform"
             )
         law = mechanism.law(data)._first
-        logs, m = [], len(law._ranks)  # some ranks may be equal
+        logs, m = [], len(law._lowers)  # some ranks may be equal
         for low, inside in itertools.product(range(m + 1), repeat=2):
             if low + inside <= m:
                 o = np.repeat([0, 1, last], [low, inside, m - low - inside])

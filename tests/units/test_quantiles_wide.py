@@ -123,8 +123,7 @@ class TestLaw:
         n, ranks = len(codes), np.array([2, 4, 5, 7, 9, 11])
         pin = np.sort(codes)[4]
         law = stage(codes, ranks, 30, 1.0, n, {2: int(pin)})
-        windows = (law._codes, law._bases, law._ranks, law._firsts, law._lasts, law._lowers, law._uppers)
-        few, whole = (kind(*windows, 0.25, n, held=held) for held in (0, 10**6))
+        few, whole = (kind(*law._windows, 0.25, n, held=held) for held in (0, 10**6))
         assert (few.total, few.exponent) == (whole.total, whole.exponent)
         one, other = PCG64(seed), PCG64(seed)
         for _ in range(5):

@@ -24,11 +24,30 @@ void check_difference_ranges(void)
         holds(0 <= lower[t] && lower[t] <= lower[t - 1] && upper[t - 1] <= upper[t]);
 }
 
+/* Sums of 1..SIZE sorted codes at each of n levels: nested boxes. */
+void check_shifted_sums(void)
+{
+    const ptrdiff_t n = any_between(1, SIZE), records = any_between(1, SIZE);
+    int64_t codes[3 * SIZE - 2], lower[SIZE], upper[SIZE], total = 0;
+    const int64_t corner = any_between(0, 1);
+    const int64_t *low = codes + n - 1, *high = low + records - 1;
+    for (ptrdiff_t i = 0; i < 2 * n + records - 2; i++) {
+        codes[i] = any_between(0, 7);
+        requires(i == 0 || codes[i - 1] <= codes[i]);
+    }
+    for (ptrdiff_t i = 0; i < records; i++)
+        total += low[i];
+    dpfast_shifted_sums(low, high, total, corner, lower, upper, n);
+    holds(lower[0] == upper[0]);
+    for (ptrdiff_t t = 1; t < n; t++)
+        holds(0 <= lower[t] && lower[t] <= lower[t - 1] && upper[t - 1] <= upper[t]);
+}
+
 void check_depth(void)
 {
     const ptrdiff_t n = any_between(1, SIZE);
-    int64_t codes[2 * SIZE - 1];
-    const ptrdiff_t depth = dpfast_depth(codes + SIZE - 1, codes + SIZE - 1, n);
+    int64_t lower[SIZE], upper[SIZE];
+    const ptrdiff_t depth = dpfast_depth(lower, upper, n);
     holds(0 <= depth && depth < n);
 }
 

@@ -14,6 +14,15 @@ CASES.add(
     deep=(4, 8),
 )
 CASES.add(
+    "shifted_sums",
+    "dpfast_shifted_sums",
+    "2 levels, 2 records",
+    6,
+    ("levels.h", "below += low[-t] - high[1 - t];", "below += low[-t] - high[2 - t];"),
+    size=2,
+    deep=(3, 9),
+)
+CASES.add(
     "depth",
     "dpfast_depth",
     "4 levels",
