@@ -1,8 +1,9 @@
 """The table and the tests of kernels on arm64, emulated: `python -m assurance.platforms.arm64 FOLDER [PYTEST...]`.
 
 Unpacks Debian's Python for arm64 and the wheels of its dependencies into a folder, compiles the kernels with Debian's
-cross compiler, and runs Python under qemu-user. Needs no privileges and leaves the system as it is. Each test of a
-kernel has SECONDS of an emulated processor; FOLDER/tests-*.log have all results, and list the tests that needed more.
+cross compiler, and runs Python under qemu-user. Needs no privileges and leaves the system as it is. Of each file with
+tests of kernels, MOST tests run, evenly spread over it, each for at most SECONDS of an emulated processor;
+FOLDER/tests-*.log have all results, and list the tests that needed more. With arguments of pytest, those tests run.
 """
 
 import os
@@ -18,7 +19,7 @@ from assurance.platforms.builds import ROOT, called, copy, kernel_tests
 
 RELEASE, PACKAGES = "bookworm", ("python3", "libpython3-dev", "libstdc++6")
 VERSION = "3.11"  # of Python, in that release, and of the Python that runs this
-SECONDS, PARTS = 20, 2  # for each test; processes with a part of the files each
+MOST, SECONDS, PARTS = 15, 20, 2  # tests of a file; for each test; processes with a part of the files each
 NEEDS = {
     "qemu-aarch64-static": "qemu-user-static",
     "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
@@ -102,7 +103,14 @@ def main() -> int:
     begin = time.perf_counter()
     different, line = called([python, "-m", "assurance.platforms.table"], sources, environment)
     print(f"{line} ({time.perf_counter() - begin:.0f} s)", flush=True)
-    limited = ["-p", "assurance.platforms.limited", f"--seconds={SECONDS}", "-m", "kernel and not slow"]
+    limited = [
+        "-p",
+        "assurance.platforms.limited",
+        f"--most={MOST}",
+        f"--seconds={SECONDS}",
+        "-m",
+        "kernel and not slow",
+    ]
     files = kernel_tests(sources)
     chosen = [arguments] if arguments else [[*limited, *files[part::PARTS]] for part in range(PARTS)]
     failed = run_tests(python, folder, environment, chosen)
