@@ -1,8 +1,8 @@
 """A plugin of pytest for emulated processors: some tests of each file, each for some processor time.
 
 `python -m pytest -p assurance.platforms.limited --most 15 --seconds 20 FILE...` runs at most 15 tests of each file,
-evenly spread over it, and skips the rest of a test after 20 seconds. At the end it lists the tests that it ended so, and
-fails if a file has tests none of which passed.
+evenly spread over it, and skips the rest of a test after 20 seconds. At the end it lists the tests that it ended so,
+and fails if a file has tests none of which passed.
 """
 
 import signal
