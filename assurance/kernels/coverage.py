@@ -2,73 +2,64 @@
 
 _DOUBLES = "decided by doubles, whose bounds `assurance.bounds` and docs/proofs treat; its loops run over one length"
 _ROWS = "a vector loop over tiles of doubles in a room of computed size: too large for a solver at its least size"
-_NOT_YET = "not harnessed yet"
+_LATER = "a loop over a block of records, a table or allocated memory: no verdict within seconds; or AVX-512"
+_PRODUCTS = "products or quotients of 64 or 128 bits in a loop, beyond a SAT solver; tests have slow twins of them"
+_NOT_YET = "computes an address one before its keys, which it does not read: CBMC rejects it"
 _TABLE = "reads tables of 2^16 counts, too many to unwind"
 _SYSTEM = "state of the process (forks, wiping of memory), or one line around a function that is checked"
 
 NOT_COVERED: dict[str, dict[str, str]] = {
-    _NOT_YET: {
-        "bins.h": (
-            "bins_certified bins_count bins_draw_cells bins_draw_points bins_guess bins_locate "
-            "bins_locate_by_guess bins_locate_by_search bins_point bins_uniform"
-        ),
-        "bits.h": (
-            "dpfast_count_eight dpfast_fix_weight dpfast_flip_minority dpfast_flip_weight dpfast_have_ones "
-            "dpfast_ones dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
-        ),
+    _LATER: {
+        "bins.h": "bins_count bins_locate",
+        "bits.h": "dpfast_have_ones dpfast_rows_have_ones",
         "blocks.h": (
-            "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
-            "blocks_double blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps "
-            "blocks_log_each blocks_log_part blocks_logs blocks_make_terms blocks_mask blocks_next blocks_of "
-            "blocks_scan blocks_scan_values blocks_spread blocks_squares blocks_start blocks_steps blocks_sum "
-            "blocks_totals blocks_values blocks_wides"
+            "blocks_log_each blocks_make_terms blocks_scan blocks_scan_values blocks_spread blocks_sum blocks_totals"
         ),
         "bounding.h": (
             "dpfast_bound_pairs dpfast_bound_units dpfast_grow dpfast_kept dpfast_request dpfast_reservoirs_free "
-            "dpfast_reservoirs_reserve dpfast_take_slot dpfast_thin_sorted"
+            "dpfast_reservoirs_reserve dpfast_take_slot"
         ),
         "csv.h": "csv_rest csv_row csv_rows",
-        "depth.h": (
-            "dpfast_chain_of dpfast_depth_2 dpfast_depth_3 dpfast_floor_ratio dpfast_floor_sum dpfast_gcd "
-            "dpfast_height dpfast_height_sum dpfast_least_side dpfast_magnitude dpfast_polygon "
-            "dpfast_polygon_count dpfast_polygon_point dpfast_ray_to dpfast_sort_rays dpfast_strip_count"
-        ),
-        "descent.h": (
-            "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_moved dpfast_pushes dpfast_record "
-            "dpfast_settle dpfast_signed_push dpfast_split_lanes"
-        ),
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
         "keys.h": (
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
-            "dpfast_keys_resize dpfast_span_code"
+            "dpfast_keys_resize"
         ),
-        "marginals.h": "marginals_append marginals_count",
         "pages.h": "dpfast_large",
-        "randomize.h": (
-            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_fetch dpfast_hadamard dpfast_line "
-            "dpfast_row dpfast_subset dpfast_threshold_bits dpfast_window"
-        ),
-        "scores.h": (
-            "scores_add scores_at scores_attempt scores_block scores_bucket scores_cumulative scores_end "
-            "scores_fill_guide scores_index scores_inverse_prior scores_scan scores_sum scores_sweep "
-            "scores_total scores_value"
-        ),
+        "scores.h": "scores_fill_guide scores_index scores_scan scores_sum scores_total",
         "select.h": (
-            "select_clamp select_double_of_bits select_double_of_int64 select_double_of_uint64 select_fill "
-            "select_half select_keys_of_doubles select_kind_of select_load select_load_filled select_merge_twins "
-            "select_odd_int64 select_odd_uint64 select_plan select_round_int64 select_round_uint64 select_sample "
-            "select_scan select_scan_keys select_set_grid select_sort"
+            "select_fill select_keys_of_doubles select_kind_of select_load select_load_filled select_scan "
+            "select_scan_keys"
         ),
-        "slopes.h": "slopes_between slopes_end slopes_of_matching",
         "stream.h": (
-            "stream_add_group stream_bits stream_code stream_count stream_count_block stream_count_tied "
-            "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_mark "
-            "stream_pick stream_prefetch stream_refine stream_refine_block stream_repeats stream_walk "
-            "stream_walk_values"
+            "stream_count stream_count_block stream_count_tied stream_digits stream_encode stream_is_tied "
+            "stream_load stream_prefetch stream_refine stream_refine_block"
         ),
-        "windows.h": ("windows_add windows_between windows_collect windows_count windows_find windows_of_points"),
+        "windows.h": "windows_count",
+    },
+    _PRODUCTS: {
+        "blocks.h": "blocks_at blocks_next blocks_of blocks_start",
+        "depth.h": (
+            "dpfast_chain_of dpfast_depth_2 dpfast_depth_3 dpfast_floor_sum dpfast_height dpfast_height_sum "
+            "dpfast_least_side dpfast_polygon dpfast_polygon_count dpfast_polygon_point dpfast_strip_count"
+        ),
+        "randomize.h": "dpfast_line",
+        "scores.h": ("scores_add scores_at scores_block scores_end scores_inverse_prior scores_sweep scores_value"),
+    },
+    _NOT_YET: {
+        "bits.h": "dpfast_count_eight",
+        "blocks.h": "blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps",
+        "randomize.h": "dpfast_fetch",
+        "select.h": "select_sort",
+        "stream.h": "stream_mark stream_repeats stream_walk_values",
     },
     _DOUBLES: {
+        "bins.h": "bins_certified bins_locate_by_guess",
+        "bits.h": "dpfast_round_bits dpfast_round_word",
+        "blocks.h": (
+            "blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations blocks_double "
+            "blocks_log_part blocks_logs blocks_mask blocks_squares blocks_steps blocks_values blocks_wides"
+        ),
         "boxes.h": (
             "dpfast_box_cumulative dpfast_encode_in_place dpfast_grow dpfast_grow_by_codes dpfast_grow_by_ranges "
             "dpfast_transform"
@@ -89,14 +80,19 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
             "choice_number choice_totals choice_weights"
         ),
+        "depth.h": "dpfast_ray_to",
+        "descent.h": (
+            "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_moved dpfast_pushes dpfast_record "
+            "dpfast_signed_push"
+        ),
         "directions.h": (
             "dpfast_add_vectors dpfast_direction dpfast_dot dpfast_has_length dpfast_have_length dpfast_largest "
             "dpfast_normals dpfast_own_side dpfast_record dpfast_scale"
         ),
         "draws.h": (
-            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_either dpfast_geometric dpfast_levels "
-            "dpfast_mask dpfast_on_level dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 "
-            "dpfast_secret_student_tail dpfast_student_start"
+            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_geometric dpfast_levels dpfast_on_level "
+            "dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 dpfast_secret_student_tail "
+            "dpfast_student_start"
         ),
         "gaps.h": "dpfast_discount_up dpfast_gap_weights dpfast_stretch",
         "gradient.h": ("dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual"),
@@ -124,13 +120,18 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_gaps_each dpfast_polygamma_step "
             "dpfast_polygamma_stirling"
         ),
+        "randomize.h": "dpfast_dither",
+        "scores.h": "scores_attempt scores_cumulative",
+        "select.h": "select_clamp select_plan select_set_grid",
         "series.h": "dpfast_clenshaw dpfast_series",
+        "stream.h": "stream_bits stream_door_of",
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
         "wide.h": "dpfast_wide_exp_neg dpfast_wide_of dpfast_wide_plus dpfast_wide_scaled dpfast_wide_times",
         "wide_chain.h": (
             "dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs dpfast_wide_sources "
             "dpfast_wide_step"
         ),
+        "windows.h": "windows_between windows_of_points",
     },
     _ROWS: {
         "fits.h": (

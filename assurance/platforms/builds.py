@@ -95,10 +95,15 @@ def make(build: Build, environment: dict[str, str] | None = None) -> None:
     subprocess.run(command, cwd=build.folder, env=os.environ | build.building | (environment or {}), check=True)
 
 
-def called(command: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """The status of a command, and the last line that it prints."""
-    done = subprocess.run(command, cwd=folder, env=os.environ | environment, text=True, capture_output=True)
-    printed = done.stdout.strip().splitlines()
+def called(
+    command: Sequence[str], folder: Path, environment: dict[str, str], log: Path | None = None
+) -> tuple[int, str]:
+    """The status of a command, and the last line that it prints; `log` gets all of what it prints, as it runs."""
+    path = log or folder / "build" / "called.log"
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        done = subprocess.run(command, cwd=folder, env=os.environ | environment, stdout=file, stderr=file)
+    printed = path.read_text(encoding="utf-8").strip().splitlines()
     if done.returncode:
-        print("\n".join(printed[-40:]), done.stderr[-4000:], sep="\n", flush=True)
+        print("\n".join(printed[-60:]), flush=True)
     return done.returncode, printed[-1] if printed else ""

@@ -73,10 +73,27 @@ def old_glibc(folder: Path) -> Path:
 
 
 def arm64(root: Path) -> Path:
-    """Debian 12 for arm64, with its Python 3.11; processes in it run under qemu-user."""
-    if not (root / "usr/bin/python3.11").exists():
-        debootstrap(root, "bookworm", ["python3", "libpython3-dev"], "--arch=arm64")
+    """Python 3.11 of Debian 12 for arm64 and its libraries, and, to start it, a shell and qemu-user for x86-64.
+
+    The kernel need not know that arm64 programs run under qemu: /opt/python starts it, and is `sys.executable`.
+    """
+    sh(f"{ROOT}/.ci/debian bookworm {root} python3 libpython3-dev libstdc++6", ARCHITECTURE="arm64")
+    start(root, "cp $(command -v qemu-aarch64-static) opt")
+    python = root / "opt/python"
+    python.write_text('#!/bin/sh\nexec /opt/qemu-aarch64-static -0 /opt/python /usr/bin/python3.11 "$@"\n')
+    python.chmod(0o755)
     return root
+
+
+def start(root: Path, script: str) -> None:
+    """Folders, devices and a shell, then a script in the root, for a root that no installer made."""
+    for part in ("lib", "bin", "dev", "proc", "tmp", "etc", "opt"):
+        (root / part).mkdir(parents=True, exist_ok=True)
+    sh(
+        "cp $(command -v busybox) bin/busybox; ln -sf busybox bin/sh; cp -a /dev/null /dev/zero /dev/urandom dev;"
+        + script,
+        root,
+    )
 
 
 def musl_compiler(folder: Path) -> Path:
@@ -125,14 +142,11 @@ def musl(folder: Path, prefix: Path) -> Path:
     root, newer = folder / "root", folder / "trixie"
     sh(f"{ROOT}/.ci/debian trixie {newer} musl")
     [loader] = newer.rglob("ld-musl-x86_64.so.1")
-    for part in ("lib", "bin", "dev", "proc", "tmp", "etc"):
-        (root / part).mkdir(parents=True, exist_ok=True)
-    sh(
-        f"cp -L {loader} {root}/lib; cp $(command -v busybox) {root}/bin/busybox;"
-        f"ln -sf busybox {root}/bin/sh; ln -sf ../lib/ld-musl-x86_64.so.1 {root}/lib/libc.musl-x86_64.so.1;"
-        f"cp -a /dev/null /dev/zero /dev/urandom {root}/dev; "
-        f"echo '{prefix}/lib:/lib' >{root}/etc/ld-musl-x86_64.path; mkdir -p {root}{prefix};"
-        f"cp -au {prefix}/bin {prefix}/lib {root}{prefix}"
+    start(
+        root,
+        f"cp -L {loader} lib; ln -sf ../lib/ld-musl-x86_64.so.1 lib/libc.musl-x86_64.so.1;"
+        f"echo '{prefix}/lib:/lib' >etc/ld-musl-x86_64.path; mkdir -p {root}{prefix};"
+        f"cp -au {prefix}/bin {prefix}/lib {root}{prefix}",
     )
     return root
 

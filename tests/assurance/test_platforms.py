@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from assurance.platforms import outcomes, table
+from assurance.platforms import limited, lock, outcomes, table
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +54,16 @@ def test_near_entries_are_equal_within_the_tolerance_only():
     assert not close(["inf"], ["-inf"])
     assert not close([(1.0).hex()], "0")
     assert not close("0", "1")
+
+
+@pytest.mark.parametrize("name", lock.CONTROLS)
+def test_a_control_of_the_lock_changes_its_header(name):
+    old, new = lock.CONTROLS[name]
+    assert new in lock.changed(old, new)
+    with pytest.raises(LookupError, match="not once"):
+        lock.changed("no such text", "")
+
+
+@pytest.mark.parametrize(("number", "most", "kept"), [(3, 5, [0, 1, 2]), (7, 3, [0, 2, 4]), (4, 1, [0]), (0, 2, [])])
+def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
+    assert limited.spread(list(range(number)), most) == kept

@@ -97,3 +97,42 @@ void check_spread_planes(void)
     dpfast_spread_planes(planes, 1, shift, counts);
     holds(counts[b] == number << shift);
 }
+
+/* A mask of d bits is flipped, of which fewer than half are 1 or more than half, and no bit beyond them; a tie is drawn
+ * again once. `words` has a word more than a row (hypercube.md). */
+void check_flip_minority(void)
+{
+    const ptrdiff_t d = any_between(1, SIZE), length = dpfast_words_of(d);
+    uint64_t *words = room(uint64_t, length + 1), *out = room(uint64_t, length), before = out[length - 1];
+    bitgen_t source = source_of((int)length + 1);
+    dpfast_flip_minority(&source, words, d, any_uint64(), out);
+    holds(((out[length - 1] ^ before) & ~dpfast_inside(d, length - 1)) == 0);
+}
+
+/* A mask of k random bits becomes one of `weight` ones, none beyond k; at most 3 places are drawn. */
+void check_flip_weight(void)
+{
+    const ptrdiff_t k = SIZE, weight = any_between(0, k);
+    uint64_t mask[1] = {any_uint64()}, out[1] = {any_uint64()};
+    const uint64_t before = out[0];
+    bitgen_t source = source_of(3);
+    dpfast_flip_weight(&source, mask, k, weight, out);
+    holds(__builtin_popcountll(out[0] ^ before) == weight && ((out[0] ^ before) >> k) == 0);
+}
+
+/* The number of ones: one of the favoured numbers if the coin says so, else another, or -1. */
+void check_ones(void)
+{
+    uint64_t words[2], few[SIZE], many[SIZE];
+    const ptrdiff_t favoured = any_between(0, SIZE), others = any_between(0, SIZE);
+    const uint64_t threshold = any_uint64();
+    const ptrdiff_t ones = dpfast_ones(words, threshold, few + SIZE - favoured, favoured, many + SIZE - others, others);
+    holds(-1 <= ones && ones <= favoured + 1 + others);
+    holds(ones < 0 || (words[0] < threshold) == (ones <= favoured));
+}
+
+/* The probability of rounding up is at most 1 in units of 2^-48, whatever x and the scale. */
+void check_up_code(void)
+{
+    holds(dpfast_up_code(any_double(), any_double()) <= (uint64_t)1 << 48);
+}

@@ -57,3 +57,34 @@ CASES.add(
     10,
     ("bits.h", "(x ^ x >> 14) & 0x0000CCCC0000CCCCu", "(x ^ x >> 14) & 0x0000CCCC0000CCC8u"),
 )
+CASES.add(
+    "flip_minority",
+    "dpfast_flip_minority dpfast_popcount",
+    "rows of up to 5 bits, 1 tie",
+    4,
+    ("bits.h", "words[length - 1] &= dpfast_inside(d, length - 1);", ""),
+    size=5,
+)
+CASES.add(
+    "flip_weight",
+    "dpfast_flip_weight dpfast_fix_weight dpfast_popcount dpfast_uniform",
+    "masks of 3 bits, 3 places",
+    5,
+    ("bits.h", "mask[length - 1] &= dpfast_inside(k, length - 1);", ""),
+    size=3,
+)
+CASES.add(
+    "ones",
+    "dpfast_ones dpfast_class",
+    "2 edges of each kind",
+    4,
+    ("bits.h", "return index < 0 ? -1 : favoured + 1 + index;", "return favoured + 1 + index;"),
+    size=2,
+)
+CASES.add(
+    "up_code",
+    "dpfast_up_code",
+    "all doubles",
+    2,
+    ("bits.h", "size = size < 1.0 ? size : 1.0;", "size = size < 2.0 ? size : 2.0;"),
+)

@@ -33,3 +33,12 @@ void check_rows_at_once(void)
     holds(rows_room(&table) == 0 || rows == 1 || rows * table.d <= ROWS_BUFFER);
     holds(1 <= rows_in_group(table.d) && rows_in_group(table.d) <= ROWS_GROUP);
 }
+
+/* The cells of another state, added modulo 2^128. */
+void check_add_cells(void)
+{
+    uint64_t cells[4], other[4];
+    const blocks_wide one = blocks_cell(cells + 2), two = blocks_cell(other + 2);
+    blocks_add_cells(cells, other, 2);
+    holds(blocks_cell(cells + 2) == one + two);
+}

@@ -33,3 +33,14 @@ CASES.add(
         "return rows > ROWS_BLOCK ? ROWS_BLOCK : rows;",
     ),
 )
+CASES.add(
+    "add_cells",
+    "blocks_add_cells blocks_add blocks_cell",
+    "2 cells",
+    3,
+    (
+        "blocks.h",
+        "blocks_add(cells + 2 * i, (__int128)blocks_cell(other + 2 * i));",
+        "blocks_add(cells + 2 * i, (__int128)blocks_cell(other + i));",
+    ),
+)

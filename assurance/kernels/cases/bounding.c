@@ -45,3 +45,26 @@ void check_begin_group(void)
         equal += codes[i] == codes[0];
     holds(sorted.end == equal && sorted.quota.left == equal && sorted.quota.needed == 1);
 }
+
+/* Sorted records of two groups: at most `limit` of each stay marked. */
+void check_thin_sorted(void)
+{
+    int64_t codes[SIZE];
+    uint64_t words[SIZE], drawn[SIZE];
+    uint8_t keep[SIZE];
+    uint32_t marked = 0, kept = 0;
+    const uint32_t limit = (uint32_t)any_between(0, SIZE);
+    for (int i = 0; i < SIZE; i++) {
+        codes[i] = any_between(0, 1);
+        keep[i] = (uint8_t)(any_byte() & 1);
+        requires(i == 0 || codes[i - 1] <= codes[i]);
+        marked += codes[i] == 1 && keep[i];
+    }
+    dpfast_sorted sorted = {words, SIZE, NULL, 2, 0, {0, 0}};
+    dpfast_pack(codes, 0, 0, &sorted);
+    bitgen_t source = source_of(1);
+    dpfast_thin_sorted(&source, drawn, &sorted, keep, 0, SIZE, limit);
+    for (int i = 0; i < SIZE; i++)
+        kept += codes[i] == 1 && keep[i];
+    holds(kept == (marked < limit ? marked : limit));
+}

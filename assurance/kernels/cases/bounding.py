@@ -28,3 +28,11 @@ CASES.add(
     ),
     size=3,
 )
+CASES.add(
+    "thin_sorted",
+    "dpfast_thin_sorted dpfast_begin_group dpfast_pack",
+    "3 records in 2 groups",
+    5,
+    ("bounding.h", "        if (i == sorted->end)\n", "        if (i > sorted->end)\n"),
+    size=3,
+)

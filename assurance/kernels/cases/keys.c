@@ -96,3 +96,24 @@ void check_key_words(void)
     dpfast_key_words(&table, chosen, 1, 8 * any_between(0, 2), words, lengths);
     holds(0 <= lengths[0] && lengths[0] <= 9);
 }
+
+/* Two byte strings with hashes, equal for equal strings, in a table of 4 slots: codes are equal for equal strings only. */
+void check_span_code(void)
+{
+    dpfast_slot slots[4];
+    int64_t numbers[3], counts[3], codes[2], lengths[2];
+    uint8_t stored[2 * SIZE], text[2][SIZE];
+    uint64_t hashes[2];
+    memset(slots, 0xff, sizeof slots);
+    dpfast_keys table = {slots, 3, 0, 0, 3, numbers, counts, stored, sizeof stored};
+    for (int i = 0; i < 2; i++)
+        lengths[i] = any_between(0, SIZE);
+    int equal = lengths[0] == lengths[1];
+    for (int j = 0; j < SIZE; j++)
+        equal &= j >= lengths[0] || text[0][j] == text[1][j];
+    requires(!equal || hashes[0] == hashes[1]);
+    for (int i = 0; i < 2; i++)
+        codes[i] = dpfast_span_code(&table, hashes[i], text[i], lengths[i], 1);
+    holds(codes[0] == 0 && codes[1] == !equal && table.size == codes[1] + 1);
+    holds(numbers[codes[1]] - (codes[1] ? numbers[0] : 0) == lengths[1]);
+}

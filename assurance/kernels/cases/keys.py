@@ -68,3 +68,11 @@ CASES.add(
     ("keys.h", "word = word << 8 | (j < length ?", "word = word << 8 | (j <= length ?"),
     size=9,
 )
+CASES.add(
+    "span_code",
+    "dpfast_span_code dpfast_append",
+    "2 strings of up to 1 byte in a table of 4 slots",
+    5,
+    ("keys.h", "if (table->numbers[code] - start == length\n", "if (table->numbers[code] - start >= length\n"),
+    size=1,
+)

@@ -43,3 +43,11 @@ void check_scores_bernoulli(void)
     const int drawn = scores_bernoulli(&source, numerator, denominator);
     holds(drawn == 1 || (drawn == 0 && numerator < denominator));
 }
+
+/* Differences below 2^53 in magnitude: a bucket of the guide, monotone. */
+void check_bucket(void)
+{
+    const int64_t a = any_int64(), b = any_int64(), most = (int64_t)1 << 53;
+    requires(-most < a && a <= b && b < most);
+    holds(0 <= scores_bucket(a) && scores_bucket(a) <= scores_bucket(b) && scores_bucket(b) < SCORES_BUCKETS);
+}

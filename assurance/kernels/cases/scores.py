@@ -47,3 +47,10 @@ CASES.add(
         "const uint64_t low_mask = ~(uint64_t)0 >> __builtin_clzll(low);",
     ),
 )
+CASES.add(
+    "bucket",
+    "scores_bucket",
+    "all differences below 2^53",
+    2,
+    ("scores.h", "const int64_t sign = d >> 63, magnitude = d ^ sign;", "const int64_t sign = d >> 63, magnitude = d;"),
+)

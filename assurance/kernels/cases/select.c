@@ -62,3 +62,61 @@ void check_sort_room(void)
     const ptrdiff_t n = any_between(1, SIZE), needed = select_sort_room(n);
     holds(n <= needed && needed < n + (n + 3) / 4 && (needed <= SELECT_RUN || needed % 2 == 0));
 }
+
+/* Integers of 64 bits as doubles, by two halves: the nearest double, as of the conversion of the compiler. */
+void check_double_of(void)
+{
+    const uint64_t value = any_uint64();
+    holds(select_double_of_uint64(value) == (double)value);
+    holds(select_double_of_int64(value) == (double)(int64_t)value);
+}
+
+/* All finite halves: a magnitude of 11 bits times a power of two. */
+void check_half(void)
+{
+    const uint16_t value = any_uint16();
+    const int exponent = value >> 10 & 31;
+    requires(exponent < 31);
+    const int64_t digits = exponent ? (int64_t)(1024 | (value & 1023)) << (exponent - 1) : value & 1023;
+    holds(select_half(value) == (value >> 15 ? -1.0 : 1.0) * (double)digits * 0x1p-24);
+}
+
+/* Integers rounded to multiples of 2^shift, 1 <= shift <= 63, 64 if unsigned (`select_set_grid`), or to odd. */
+void check_rounded(void)
+{
+    const uint64_t value = any_uint64();
+    const int shift = (int)any_between(1, 63), wide = (int)any_between(1, 64);
+    holds(select_round_int64(value, shift) <= 0x1p63 && select_round_uint64(value, wide) <= 0x1p64);
+    holds(select_odd_int64(value) <= 0x1p63);
+}
+
+/* A key from each of two strata of n keys and no key outside. */
+void check_sample(void)
+{
+    const ptrdiff_t width = any_between(1, 2), n = 2 * width + any_between(0, width - 1);
+    double *x = room(double, n), out[2];
+    const struct select_keys keys = {.data = (const char *)x, .n = n, .stride = sizeof *x, .kind = SELECT_FLOAT64,
+                                     .in_place = 1, .missing = 0.0};
+    select_sample(&keys, width, any_uint64(), 0, 2, out);
+    holds(out[0] == out[0] && out[1] == out[1]);
+}
+
+/* Two sorted runs of zeros and ones become one, with no key from outside: a NaN before and one after would stay. */
+void check_merge_twins(void)
+{
+    double x[2 * SIZE + 2], out[2 * SIZE];
+    const ptrdiff_t run = any_between(1, SIZE);
+    int ones = 0;
+    for (ptrdiff_t i = 0; i < 2 * SIZE + 2; i++)
+        x[i] = NAN;
+    for (ptrdiff_t i = 0; i < 2 * SIZE; i++)
+        if (i < 2 * run) {
+            const int one = any_int() & 1;
+            x[i + 1] = one;
+            ones += one;
+            requires(i == 0 || i == run || x[i] <= x[i + 1]);
+        }
+    select_merge_twins(x + 1, run, out);
+    for (ptrdiff_t i = 0; i < 2 * SIZE; i++)
+        holds(i >= 2 * run || out[i] == (i < 2 * run - ones ? 0.0 : 1.0));
+}

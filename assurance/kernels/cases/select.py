@@ -57,3 +57,47 @@ CASES.add(
     ("select.h", "return (n + runs - 1) / runs * runs;", "return n / runs * runs;"),
     size=64,
 )
+CASES.add(
+    "double_of",
+    "select_double_of_uint64 select_double_of_int64 select_double_of_bits",
+    "all integers of 64 bits",
+    2,
+    ("select.h", "return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;", "return (high - (0x1p84 + 0x1p52)) + low;"),
+)
+CASES.add(
+    "half",
+    "select_half",
+    "all finite halves",
+    2,
+    ("select.h", "(value & 0x7fff) << 13", "(value & 0x7fff) << 12"),
+)
+CASES.add(
+    "rounded",
+    "select_round_int64 select_round_uint64 select_odd_int64 select_odd_uint64",
+    "all integers of 64 bits, all shifts",
+    2,
+    (
+        "select.h",
+        "return select_double_of_uint64((value >> (shift - 1) >> 1)",
+        "return select_double_of_uint64((value >> shift)",
+    ),
+)
+CASES.add(
+    "sample",
+    "select_sample select_position",
+    "2 strata of 1 or 2 keys",
+    3,
+    (
+        "select.h",
+        "out[stratum] = x[select_position(stratum, width, secret)];",
+        "out[stratum] = x[(stratum + 1) * width];",
+    ),
+)
+CASES.add(
+    "merge_twins",
+    "select_merge_twins",
+    "runs of up to 3 keys, in all orders",
+    9,
+    ("select.h", "left_back -= take_left;", "left_back -= 1;"),
+    size=3,
+)

@@ -28,3 +28,19 @@ CASES.add(
     size=3,
     shrunk=(("stream.h", "#define STREAM_FEW 16", "#define STREAM_FEW 2"),),
 )
+CASES.add(
+    "stream_pick",
+    "stream_pick stream_found stream_add_group",
+    "a group of 16 records in 2 cells",
+    17,
+    ("stream.h", "            hits += marked[k];", "            hits += 1;"),
+)
+CASES.add(
+    "stream_walk",
+    "stream_walk stream_code stream_cell stream_add",
+    "2 records, 2 levels",
+    5,
+    ("stream.h", "else if (mark == 1 && sink->copied < sink->capacity)", "else if (mark == 1)"),
+    size=2,
+    shrunk=(("stream.h", "#define STREAM_HITS 1024 ", "#define STREAM_HITS 2 "),),
+)

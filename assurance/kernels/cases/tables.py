@@ -1,4 +1,4 @@
-"""Tables of series: src/series.h."""
+"""Tables of series, and matchings of records: src/series.h, src/slopes.h."""
 
 from assurance.kernels.case import cases
 
@@ -26,4 +26,12 @@ CASES.add(
         "(int64_t)(((unsigned __int128)position * size) >> 64)",
         "(int64_t)(((unsigned __int128)position * size) >> 63)",
     ),
+)
+CASES.add(
+    "matching",
+    "slopes_of_matching slopes_between slopes_end",
+    "2 to 5 records, all matchings",
+    6,
+    ("slopes.h", "if (count > b + 1)\n            count = b + 1;", "if (count > b + 2)\n            count = b + 2;"),
+    size=5,
 )

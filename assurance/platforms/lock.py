@@ -1,0 +1,71 @@
+"""The lock of secure generators under ThreadSanitizer: `python -m assurance.platforms.lock`. Needs clang; 20 s.
+
+Threads add to one number under the lock of src/secure.h. Then each memory order that the lock needs is dropped, and the
+mark of a thread that waits: a data race must be reported, or the threads must wait for ever.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from assurance.platforms.builds import ROOT
+
+SECONDS = 20.0  # until threads count as waiting for ever
+CONTROLS = {
+    "acquire without waiting": ("0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)", "0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)"),
+    "acquire after waiting": ("SECURE_AWAITED, __ATOMIC_ACQUIRE)", "SECURE_AWAITED, __ATOMIC_RELAXED)"),
+    "release": ("SECURE_FREE, __ATOMIC_RELEASE)", "SECURE_FREE, __ATOMIC_RELAXED)"),
+    "mark of a thread that waits": (
+        "__atomic_exchange_n(lock, SECURE_AWAITED,",
+        "__atomic_exchange_n(lock, SECURE_HELD,",
+    ),
+}
+
+
+def changed(old: str, new: str) -> str:
+    """The header with a replacement. Raises LookupError unless the old text occurs once."""
+    text = (ROOT / "src" / "secure.h").read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise LookupError(f"secure.h holds {text.count(old)} times, not once: {old!r}")
+    return text.replace(old, new)
+
+
+def verdict(header: str, folder: Path) -> str:
+    """What a build with this header does: "holds", "races", "waits for ever", or that the number is wrong."""
+    (folder / "secure.h").write_text(header, encoding="utf-8")
+    program = folder / "lock"
+    source = Path(__file__).with_name("lock.c")
+    command = ["clang", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-I{folder}", "-o", program, source]
+    subprocess.run(command, check=True)
+    try:
+        done = subprocess.run(
+            ["setarch", "-R", program],  # without random addresses, which may leave the sanitizer no place for its own
+            env=os.environ | {"TSAN_OPTIONS": "exitcode=66"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return "waits for ever"
+    if "WARNING: ThreadSanitizer: data race" in done.stderr:
+        return "races"
+    return "holds" if done.returncode == 0 else f"fails: {done.stdout}{done.stderr}"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        today = verdict((ROOT / "src" / "secure.h").read_text(encoding="utf-8"), folder)
+        print(f"the lock: {today}", flush=True)
+        good = today == "holds"
+        for what, (old, new) in CONTROLS.items():
+            found = verdict(changed(old, new), folder)
+            print(f"control, without {what}: {found}", flush=True)
+            good = good and found in ("races", "waits for ever")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
