@@ -47,10 +47,14 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_hadamard dpfast_line dpfast_row "
             "dpfast_subset dpfast_threshold_bits dpfast_window"
         ),
+        "score_cells.h": (
+            "scores_add_table scores_at_once scores_cell_sum scores_cells scores_collect scores_cross scores_doubt "
+            "scores_estimate scores_fill scores_is_linear scores_lay_out scores_mark scores_place scores_scan "
+            "scores_singles"
+        ),
         "scores.h": (
-            "scores_add scores_at scores_attempt scores_block scores_bucket scores_cumulative scores_end "
-            "scores_fill_guide scores_index scores_inverse_prior scores_scan scores_sum scores_sweep scores_total "
-            "scores_value"
+            "scores_add scores_at scores_attempt scores_bucket scores_cumulative scores_end scores_fill_guide "
+            "scores_index scores_inverse_prior scores_sweep scores_value"
         ),
         "select.h": (
             "select_clamp select_double_of_bits select_double_of_int64 select_double_of_uint64 select_half "
