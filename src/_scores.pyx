@@ -270,7 +270,8 @@ cdef class Pieces:
         cdef wide level = _wide(target), difference = _wide(close)
         cdef scores_crossing found
         with nogil:
-            found = scores_cross(&self._psi, self._known(), self._count, self._layout.center, self._last, level, difference)
+            found = scores_cross(&self._psi, self._known(), self._count, self._layout.center, self._last, level,
+                                 difference)
         return found.low, found.high, _integer(found.at_low), _integer(found.at_high)
 
     cdef object _doubt(self, int64_t theta):
@@ -301,7 +302,8 @@ cdef class Pieces:
         cdef Py_ssize_t records, bends = 0
         sums[0] = sums[1] = 0
         with nogil:
-            records = scores_mark(&self._psi, self._known(), self._count, self._layout.center, left, right, &marked[0], sums)
+            records = scores_mark(&self._psi, self._known(), self._count, self._layout.center, left, right, &marked[0],
+                                  sums)
         if records:
             codes = np.concatenate(self._each(self.collect, marked, records))
             with nogil:
