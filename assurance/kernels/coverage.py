@@ -22,6 +22,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread blocks_squares "
             "blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
         ),
+        "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "bounding.h": (
             "dpfast_bound_pairs dpfast_bound_units dpfast_grow dpfast_kept dpfast_request dpfast_reservoirs_free "
             "dpfast_reservoirs_reserve dpfast_take_slot dpfast_thin_sorted"
