@@ -364,19 +364,40 @@ static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts
 
 /* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, without private decisions ---- */
 
-/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: it stops after a step
- * below 1e-7, when the error is below rounding. */
-static inline double blocks_gamma_shape(double s)
+#define BLOCKS_SHAPES 256 /* at once */
+
+/* The k > 0 with log k - digamma k = s for each of at most BLOCKS_SHAPES numbers s > 0, by Newton's method from a start
+ * within 1.5 %: it stops after a step below 1e-7, when the error is below rounding. NaN unless s is positive and finite. */
+DPFAST_CLONES static void blocks_gamma_part(const double *restrict s, ptrdiff_t n, double *restrict k)
 {
-    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s);
-    for (int i = 0; i < 6; i++) {
-        struct polygamma at = dpfast_polygamma_gaps(k);
-        double change = (at.zero - s) / (k * at.one);  /* d (log k - digamma k) / d log k = -k at.one */
-        k *= change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change;
-        if (change < 1e-7 && change > -1e-7)
+    double moving[BLOCKS_SHAPES]; /* 1 or 0 */
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double known = s[i] > 0.0 ? (s[i] < __builtin_inf() ? s[i] : __builtin_nan("")) : __builtin_nan("");
+        k[i] = (3.0 - known + __builtin_sqrt((known - 3.0) * (known - 3.0) + 24.0 * known)) / (12.0 * known);
+        moving[i] = 1.0;
+    }
+    for (int pass = 0; pass < 6; pass++) {
+        double left = 0.0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const struct polygamma at = dpfast_polygamma_gaps(k[i]);
+            const double change = (at.zero - s[i]) / (k[i] * at.one); /* d (log k - digamma k) / d log k = -k at.one */
+            double factor = 1.0 + change;
+            factor = change > 1.0 ? 2.0 : factor;
+            factor = change < -0.5 ? 0.5 : factor;
+            k[i] *= moving[i] > 0.0 ? factor : 1.0;
+            moving[i] = __builtin_fabs(change) < 1e-7 ? 0.0 : moving[i];
+        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            left = moving[i] > left ? moving[i] : left;
+        if (left == 0.0)
             break;
     }
-    return k;
+}
+
+static void blocks_gamma_shapes(const double *s, ptrdiff_t n, double *k)
+{
+    for (ptrdiff_t i = 0; i < n; i += BLOCKS_SHAPES)
+        blocks_gamma_part(s + i, n - i < BLOCKS_SHAPES ? n - i : BLOCKS_SHAPES, k + i);
 }
 
 /* E[s] / sigma for s^2 the unbiased variance of m >= 2 normal records: r(x) / sqrt(x), x = (m - 1) / 2, r(x) = gamma(x +

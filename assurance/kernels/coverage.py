@@ -18,7 +18,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
-            "blocks_double blocks_gamma_shape blocks_log_each blocks_log_part blocks_logs blocks_make_terms "
+            "blocks_double blocks_gamma_part blocks_gamma_shapes blocks_log_each blocks_log_part blocks_logs blocks_make_terms "
             "blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread blocks_squares "
             "blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
         ),
@@ -121,7 +121,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_normal_of_word dpfast_normal_shoulder dpfast_normal_tail dpfast_round_normal "
             "dpfast_round_signed dpfast_rounded_gaussian dpfast_shoulders dpfast_tails"
         ),
-        "polygamma.h": "dpfast_polygamma dpfast_polygamma_gaps",
+        "polygamma.h": "dpfast_masked dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_rows",
         "series.h": "dpfast_clenshaw dpfast_series",
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
     },
