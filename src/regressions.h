@@ -1,321 +1,16 @@
 /* Regressions of one block: y given the row x, by the linear predictor eta = x . beta. docs/proofs/block-estimates.md
  *
- * Newton's method on tiles of rows. As in fits.h, estimates are not certified, every iteration is capped, and sums run in
- * four lanes, in a fixed order.
+ * Newton's method on the tiles of tiles.h. As in fits.h, estimates are not certified, and every iteration is capped.
  */
 #ifndef DPFAST_REGRESSIONS_H
 #define DPFAST_REGRESSIONS_H
 
-#include <float.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "certified.h"
-#include "clones.h"
-#include "fits.h"
-#include "select.h"
-
-#define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
-#define FITS_PANEL 2  /* columns multiplied by others, */
-#define FITS_WIDE 5   /* this many at once: 10 sums stay in registers */
+#include "tiles.h"
 
 #define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
 /* Tolerances, in squared standard errors: */
 #define FITS_CLOSE 1e-14 /* at the end */
 #define FITS_NEAR 1e-2   /* where Newton's method converges quadratically */
-
-enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
-
-typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
-typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
-
-/* Four of the eight entries of two vectors, by their indices. */
-#ifdef __clang__
-#define FITS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define FITS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (const fits_places){__VA_ARGS__})
-#endif
-
-struct fits_design {
-    struct select_keys x, y;  /* the first column, the response */
-    ptrdiff_t column_stride;  /* bytes from one column to the next */
-    ptrdiff_t columns;        /* of x */
-    int intercept;            /* whether a column of ones precedes them */
-    enum fits_model model;
-    int correct;
-};
-
-/* Memory of one thread. A tile has `padded` columns of FITS_ROWS doubles, then the response: tile t is at
- * tiles + t (padded + 1) FITS_ROWS, with the rows contiguous in every column. */
-struct fits_room {
-    ptrdiff_t parameters, padded; /* columns with the intercept; rounded up to a multiple of FITS_PANEL */
-    ptrdiff_t count;              /* tiles */
-    double *tiles;
-    double *panel;    /* FITS_PANEL columns of a tile, weighted */
-    double *weight, *residual, *eta;
-    fits_lanes *sums; /* padded^2 + padded: X'WX and the gradient, in lanes */
-    double *hessian;  /* padded^2: X'WX, then its factor */
-    double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
-    double *gradient, *step, *beta, *trial, *unit; /* padded */
-    double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
-    int *exponent;    /* padded: column j was divided by 2^exponent[j] */
-    double square;    /* of the residuals */
-};
-
-static ptrdiff_t fits_padded(ptrdiff_t parameters)
-{
-    return (parameters + FITS_PANEL - 1) / FITS_PANEL * FITS_PANEL;
-}
-
-/* Doubles that `fits_room_in` needs, for blocks of at most `rows`. */
-static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
-{
-    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
-    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded
-        + (8 + FITS_LANES) * padded + 2 + FITS_LANES;
-}
-
-static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
-{
-    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
-    struct fits_room room = {.parameters = parameters, .padded = padded};
-    uintptr_t lane = sizeof(fits_lanes);
-    double *next = (double *)(((uintptr_t)memory + lane - 1) / lane * lane);
-    room.tiles = next, next += tiles * (padded + 1) * FITS_ROWS;
-    room.panel = next, next += FITS_PANEL * FITS_ROWS;
-    room.weight = next, next += FITS_ROWS;
-    room.residual = next, next += FITS_ROWS;
-    room.eta = next, next += FITS_ROWS;
-    room.sums = (fits_lanes *)next, next += FITS_LANES * (padded + 1) * padded;
-    room.hessian = next, next += padded * padded;
-    room.inverse = next, next += padded * padded;
-    room.gradient = next, next += padded;
-    room.step = next, next += padded;
-    room.beta = next, next += padded;
-    room.trial = next, next += padded;
-    room.unit = next, next += padded;
-    room.sizes = next, next += 2 * (padded + 1);
-    room.exponent = (int *)next;
-    return room;
-}
-
-static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
-{
-    return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
-}
-
-/* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that their squares would
- * leave the range of doubles. */
-static int fits_exponent(double greatest)
-{
-    int exponent = greatest > 0 ? ilogb(greatest) : 0;
-    return exponent > 64 || exponent < -64 ? exponent : 0;
-}
-
-static void fits_divide(double *x, ptrdiff_t count, int exponent)
-{
-    for (ptrdiff_t i = 0; i < count; i++)
-        x[i] = ldexp(x[i], -exponent);
-}
-
-/* Set rows with a number that is not finite to zero; returns their number. */
-static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
-{
-    ptrdiff_t cleared = 0;
-    for (ptrdiff_t i = 0; i < rows; i++) {
-        double zero = 0;
-        for (ptrdiff_t j = 0; j < columns; j++)
-            zero += 0 * x[j * FITS_ROWS + i];
-        cleared += zero != 0;
-        for (ptrdiff_t j = 0; zero != 0 && j < columns; j++)
-            x[j * FITS_ROWS + i] = 0;
-    }
-    return cleared;
-}
-
-/* The greatest magnitude in a column of a tile, with infinity and then NaN as the greatest: bits have the same order. */
-DPFAST_CLONES static double fits_greatest(const double *x)
-{
-    fits_places top[4] = {0};
-    int64_t greatest = 0;
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES)
-        for (int k = 0; k < 4; k++) {
-            fits_places size, more;
-            memcpy(&size, x + i + k * FITS_LANES, sizeof size);
-            size &= INT64_MAX;
-            more = size > top[k];
-            top[k] = (size & more) | (top[k] & ~more);
-        }
-    for (int k = 0; k < 4; k++)
-        for (int j = 0; j < FITS_LANES; j++)
-            greatest = top[k][j] > greatest ? top[k][j] : greatest;
-    return dpfast_double((uint64_t)greatest);
-}
-
-/* The greatest magnitude of every column; returns whether all are finite. */
-static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
-{
-    int finite = 1;
-    for (ptrdiff_t j = 0; j < columns; j++) {
-        sizes[j] = fits_greatest(x + j * FITS_ROWS);
-        finite &= sizes[j] <= DBL_MAX;
-    }
-    return finite;
-}
-
-/* Transpose rows of doubles into columns of a tile, in 4 x 4 blocks. */
-DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
-                                         double *restrict out)
-{
-    ptrdiff_t i = 0;
-    for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
-        for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
-            fits_lanes a, b, c, d;
-            memcpy(&a, data + i * stride + 8 * j, sizeof a);
-            memcpy(&b, data + (i + 1) * stride + 8 * j, sizeof b);
-            memcpy(&c, data + (i + 2) * stride + 8 * j, sizeof c);
-            memcpy(&d, data + (i + 3) * stride + 8 * j, sizeof d);
-            fits_lanes ab = FITS_SHUFFLE(a, b, 0, 4, 2, 6), cd = FITS_SHUFFLE(c, d, 0, 4, 2, 6);
-            fits_lanes ba = FITS_SHUFFLE(a, b, 1, 5, 3, 7), dc = FITS_SHUFFLE(c, d, 1, 5, 3, 7);
-            double *to = out + j * FITS_ROWS + i;
-            *(fits_lanes *)to = FITS_SHUFFLE(ab, cd, 0, 1, 4, 5);
-            *(fits_lanes *)(to + FITS_ROWS) = FITS_SHUFFLE(ba, dc, 0, 1, 4, 5);
-            *(fits_lanes *)(to + 2 * FITS_ROWS) = FITS_SHUFFLE(ab, cd, 2, 3, 6, 7);
-            *(fits_lanes *)(to + 3 * FITS_ROWS) = FITS_SHUFFLE(ba, dc, 2, 3, 6, 7);
-            if (j + FITS_LANES == columns)
-                break;
-        }
-    for (; i < rows; i++)
-        for (ptrdiff_t j = 0; j < columns; j++)
-            memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);
-}
-
-/* Labels become twice the residual at beta = 0: 1 or -1. */
-DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
-{
-    for (ptrdiff_t i = 0; i < rows; i++)
-        y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
-}
-
-/* Load rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero and so
- * does not change any sum. Returns the number of other rows; the exponent of the response goes to `response`. */
-static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
-                                int *response)
-{
-    const ptrdiff_t padded = room->padded, parameters = room->parameters;
-    double *sizes = room->sizes, *greatest = sizes + padded + 1;
-    ptrdiff_t used = 0;
-    room->count = (stop - start + FITS_ROWS - 1) / FITS_ROWS;
-    for (ptrdiff_t j = 0; j <= padded; j++)
-        greatest[j] = 0;
-    for (ptrdiff_t t = 0; t < room->count; t++) {
-        double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
-        ptrdiff_t first = start + t * FITS_ROWS, rows = stop - first < FITS_ROWS ? stop - first : FITS_ROWS;
-        ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns without padding */
-        memset(tile + filled * FITS_ROWS, 0, (padded + 1 - filled) * FITS_ROWS * sizeof *tile);
-        select_load(&design->y, first, rows, y);
-        if (design->intercept)
-            for (ptrdiff_t i = 0; i < rows; i++)
-                tile[i] = 1;
-        if (design->x.kind == SELECT_FLOAT64 && design->column_stride == sizeof(double))
-            fits_transpose(design->x.data + first * design->x.stride, design->x.stride, rows, design->columns,
-                           tile + design->intercept * FITS_ROWS);
-        else
-            for (ptrdiff_t j = 0; j < design->columns; j++) {
-                struct select_keys keys = design->x;
-                keys.data += j * design->column_stride;
-                select_load(&keys, first, rows, tile + (design->intercept + j) * FITS_ROWS);
-            }
-        if (design->model == FITS_LOGISTIC)
-            fits_labels(y, rows);
-        if (design->model == FITS_POISSON)
-            for (ptrdiff_t i = 0; i < rows; i++)
-                y[i] = y[i] >= 0 ? y[i] : NAN;
-        used += rows;
-        if (!fits_sizes(tile, padded + 1, sizes)) {
-            used -= fits_clear(tile, padded + 1, rows);
-            fits_sizes(tile, padded + 1, sizes);
-        }
-        for (ptrdiff_t j = 0; j <= padded; j++)
-            greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
-    }
-    for (ptrdiff_t j = 0; j < parameters; j++) {
-        room->exponent[j] = fits_exponent(greatest[j]);
-        for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)
-            fits_divide(fits_tile(room, t) + j * FITS_ROWS, FITS_ROWS, room->exponent[j]);
-    }
-    *response = design->model == FITS_LINEAR ? fits_exponent(greatest[padded]) : 0;
-    for (ptrdiff_t t = 0; *response && t < room->count; t++)
-        fits_divide(fits_tile(room, t) + padded * FITS_ROWS, FITS_ROWS, *response);
-    return used;
-}
-
-/* eta = X beta over one tile. */
-FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
-{
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 8 * FITS_LANES) {
-        fits_lanes sums[8] = {0};
-        for (ptrdiff_t j = 0; j < padded; j++)
-            for (int k = 0; k < 8; k++)
-                sums[k] += beta[j] * *(const fits_lanes *)(tile + j * FITS_ROWS + i + k * FITS_LANES);
-        memcpy(eta + i, sums, sizeof sums);
-    }
-}
-
-/* By address, because passing vectors by value depends on the target. */
-FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
-
-/* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
-FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
-                               ptrdiff_t stride)
-{
-    fits_lanes sums[FITS_PANEL][FITS_WIDE];
-    for (int r = 0; r < rows; r++)
-        for (int k = 0; k < width; k++)
-            sums[r][k] = out[r * stride + k];
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-        fits_lanes u0 = *(const fits_lanes *)(u + i), u1 = *(const fits_lanes *)(u + (rows - 1) * FITS_ROWS + i);
-        for (int k = 0; k < width; k++) {
-            fits_lanes xk = *(const fits_lanes *)(x + k * FITS_ROWS + i);
-            sums[0][k] += u0 * xk;
-            if (rows > 1)
-                sums[1][k] += u1 * xk;
-        }
-    }
-    for (int r = 0; r < rows; r++)
-        for (int k = 0; k < width; k++)
-            out[r * stride + k] = sums[r][k];
-}
-
-/* The same for any even number of columns x, in parts of 2 to FITS_WIDE, of sizes that differ by at most 1. */
-FITS_INLINE void fits_add_products(const double *u, const int rows, const double *x, ptrdiff_t columns, fits_lanes *out,
-                                   ptrdiff_t stride)
-{
-    ptrdiff_t parts = (columns + FITS_WIDE - 1) / FITS_WIDE;
-    for (; parts; parts--) {
-        ptrdiff_t width = (columns + parts - 1) / parts;
-        switch (width) {
-        case 2: fits_add_some(u, rows, x, 2, out, stride); break;
-        case 3: fits_add_some(u, rows, x, 3, out, stride); break;
-        case 4: fits_add_some(u, rows, x, 4, out, stride); break;
-        default: fits_add_some(u, rows, x, 5, out, stride);
-        }
-        columns -= width, x += width * FITS_ROWS, out += width;
-    }
-}
-
-/* sums += X'WX over one tile, the upper triangle, in lanes. */
-FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
-{
-    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-        const double *x = tile + j * FITS_ROWS;
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-            panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
-        fits_add_products(panel, FITS_PANEL, x, padded - j, sums + j * padded + j, padded);
-    }
-}
 
 /* 1 / (1 + exp(margin)), and its derivative but for the sign. */
 FITS_INLINE double fits_logistic(double margin, double *slope)
@@ -478,26 +173,6 @@ static void fits_invert(struct fits_room *room)
         }
 }
 
-/* h = x . H^-1 x of the rows of a tile. */
-FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
-{
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES) {
-        fits_lanes squares[4] = {0};
-        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-            const double *row = inverse + j * padded;
-            fits_lanes a[4] = {0}, b[4] = {0};
-            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
-                for (int l = 0; l < 4; l++) {
-                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i + l * FITS_LANES);
-                    a[l] += row[k] * x, b[l] += row[padded + k] * x;
-                }
-            for (int l = 0; l < 4; l++)
-                squares[l] += a[l] * a[l] + b[l] * b[l];
-        }
-        memcpy(h + i, squares, sizeof squares);
-    }
-}
-
 /* residual += w h (1/2 - pi) or w h / 2. For labels 1/2 - pi = residual - y / 2. */
 DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const double *restrict weight, const double *restrict y,
                                               double constant, double slope, double half, double *restrict residual)
@@ -604,16 +279,17 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
 }
 
 /* For a long block, first fit an eighth of it, or more if that has few records per parameter: this gives a start for the
- * whole block, and a Hessian for its first step, at an eighth of the cost. */
+ * whole block, and a Hessian for its first step, at an eighth of the cost. In pairs of tiles. */
 static int fits_maximum(struct fits_room *room, enum fits_model model)
 {
-    const ptrdiff_t count = room->count, least = (24 * room->parameters + FITS_ROWS - 1) / FITS_ROWS;
+    const ptrdiff_t whole = room->count, count = (whole + 1) / 2, pair = 2 * FITS_ROWS;
+    const ptrdiff_t least = (24 * room->parameters + pair - 1) / pair;
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     int warm = 0;
     if (part <= count / 3) {
-        room->count = part;
+        room->count = 2 * part;
         warm = fits_newton(room, model, 0, 1, 6);
-        room->count = count;
+        room->count = whole;
         for (ptrdiff_t j = 0; j < room->parameters; j++)
             room->unit[j] *= sqrt((double)part / (double)count);
     }

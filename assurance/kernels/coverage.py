@@ -18,9 +18,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
-            "blocks_double blocks_gamma_part blocks_gamma_shapes blocks_log_each blocks_log_part blocks_logs blocks_make_terms "
-            "blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread blocks_squares "
-            "blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
+            "blocks_double blocks_gamma_part blocks_gamma_shapes blocks_log_each blocks_log_part blocks_logs "
+            "blocks_make_terms blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread "
+            "blocks_squares blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
         ),
         "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "bounding.h": (
@@ -83,8 +83,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "chain.h": (
             "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
             "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark dpfast_meets "
-            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power dpfast_shift dpfast_sources "
-            "dpfast_state_weights dpfast_step dpfast_weight"
+            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power dpfast_shift "
+            "dpfast_sources dpfast_state_weights dpfast_step dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
@@ -139,17 +139,20 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "moments_tile moments_width"
         ),
         "regressions.h": (
-            "fits_across fits_add_hessian fits_add_products fits_add_some fits_clear fits_divide fits_dot "
-            "fits_exp fits_exponent fits_factor fits_greatest fits_invert fits_is_near fits_labels fits_leverages "
-            "fits_load_rows fits_logistic fits_maximum fits_newton fits_padded fits_pass fits_pass_last "
-            "fits_predictor fits_regression fits_room_in fits_room_size fits_sizes fits_solve fits_tile "
-            "fits_tilt_residuals fits_transpose fits_weigh fits_weigh_counts fits_weigh_labels fits_weigh_linear "
-            "fits_weigh_start"
+            "fits_dot fits_exp fits_factor fits_invert fits_is_near fits_logistic fits_maximum fits_newton "
+            "fits_pass fits_pass_last fits_regression fits_solve fits_tilt_residuals fits_weigh "
+            "fits_weigh_counts fits_weigh_labels fits_weigh_linear fits_weigh_start"
         ),
         "rows.h": (
             "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme rows_load "
             "rows_mark_rest rows_round rows_scratch rows_sum_ball rows_sum_block rows_sum_grids rows_sum_strip "
             "rows_total rows_truncate"
+        ),
+        "tiles.h": (
+            "fits_across fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel "
+            "fits_add_products fits_add_some fits_clear fits_divide fits_exponent fits_greatest fits_labels "
+            "fits_leverages fits_load_rows fits_padded fits_predictor fits_room_in fits_room_size fits_sizes "
+            "fits_tile fits_transpose"
         ),
     },
     _SYSTEM: {
