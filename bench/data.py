@@ -52,23 +52,31 @@ CHUNK = 2**18
 
 
 def streams(n, folder):
-    """n records in chunks: generated for each pass, and from files, mapped into memory, in a folder."""
+    """n records in chunks: generated for each pass, and from a file, mapped into memory, in a folder."""
 
     def generated():
         for start in range(0, n, CHUNK):
             yield generated_chunk(start, min(CHUNK, n - start))
 
-    drawn, two = Path(folder) / "pay", Path(folder) / "two"
-    with drawn.open("wb") as file, two.open("wb") as other:
+    return {"generated": dpf.Chunks(generated), "memmap": _mapped(Path(folder) / "pay", n, _drawn)}
+
+
+def two_values(n, folder):
+    """n records in chunks of a mapped file, random ones, and the same as one of two values."""
+    files = {"random": _drawn, "two values": lambda start, size: np.where(_drawn(start, size) < 36_000.0, 2e4, 5e4)}
+    return {name: _mapped(Path(folder) / name, n, drawn) for name, drawn in files.items()}
+
+
+def _drawn(start, size):
+    return np.random.Generator(np.random.SFC64(start)).standard_exponential(size) * 4e4
+
+
+def _mapped(path, n, drawn):
+    """The chunks of a file of n records, each written as drawn(start, size)."""
+    with path.open("wb") as file:
         for start in range(0, n, CHUNK):
-            x = np.random.Generator(np.random.SFC64(start)).standard_exponential(min(CHUNK, n - start)) * 4e4
-            x.tofile(file)
-            np.where(x < 36_000.0, 20_000.0, 50_000.0).tofile(other)
-    mapped = {"memmap": drawn, "memmap of two values": two}
-    return {
-        "generated": dpf.Chunks(generated),
-        **{name: dpf.Chunks.slices(np.memmap(path, np.float64, "r"), CHUNK) for name, path in mapped.items()},
-    }
+            drawn(start, min(CHUNK, n - start)).tofile(file)
+    return dpf.Chunks.slices(np.memmap(path, np.float64, "r"), CHUNK)
 
 
 def organ_pipe(x):

@@ -94,6 +94,8 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
 
     `dimensions` is the number of dimensions that records should have: beyond it, a row among other cells is a cell.
     """
+    if type(x) is np.memmap:
+        x = np.asarray(x)  # a slice of a memmap takes many times as long as one of an array
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
     with np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity

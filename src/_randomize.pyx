@@ -36,8 +36,9 @@ cdef extern from "randomize.h":
     void dpfast_line(
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
     ) noexcept nogil
+    void dpfast_fetch(const void *table, uint64_t z, Py_ssize_t size) noexcept nogil
     void dpfast_hadamard(int64_t *x, Py_ssize_t n) noexcept nogil
-    void dpfast_count_lines(
+    Py_ssize_t dpfast_count_lines(
         const uint32_t *lines, Py_ssize_t n, uint32_t edge, int64_t *counts, Py_ssize_t size
     ) noexcept nogil
 
@@ -48,10 +49,17 @@ ctypedef fused symbol:
     uint32_t
 
 
+ctypedef fused counter:
+    uint32_t
+    int64_t
+
+
 # Words drawn at once: 128 KiB stay in the second-level cache.
 cdef Py_ssize_t CHUNK = 2**14
 # Up to this number, words are drawn one by one faster than in bulk.
 cdef Py_ssize_t FEW = 256
+# Counts of more bytes are fetched into the first-level cache, AHEAD reports before they are needed.
+cdef Py_ssize_t CACHE = 2**15, AHEAD = 64
 
 
 cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):
@@ -238,15 +246,25 @@ def fill_lines(
         done += m
 
 
-def count_symbols(const symbol[::1] reports not None, int64_t[::1] counts not None):
+def count_symbols(const symbol[::1] reports not None, counter[::1] counts not None):
     """counts[z] += the number of reports z below len(counts); return how many these are.
 
-    **Law** exact. **Cost** one pass; a count is in the cache or not.
+    **Law** exact, for counts that do not exceed their type in the end. **Cost** one pass; 0.3 ns each where the counts
+    are in the first-level cache, 0.8 ns in the third.
     """
-    cdef Py_ssize_t i, n = reports.shape[0], refused = 0
+    cdef Py_ssize_t i, n = reports.shape[0], far = 0, refused = 0
     cdef uint64_t size = counts.shape[0], z
+    if size * sizeof(counter) > <size_t> CACHE:
+        far = max(n - AHEAD, 0)
     with nogil:
-        for i in range(n):
+        for i in range(far):
+            dpfast_fetch(&counts[0], reports[i + AHEAD], sizeof(counter))
+            z = reports[i]
+            if z < size:
+                counts[z] += 1
+            else:
+                refused += 1
+        for i in range(far, n):
             z = reports[i]
             if z < size:
                 counts[z] += 1
@@ -265,11 +283,15 @@ def transform(int64_t[::1] x not None):
 
 
 def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::1] out not None):
-    """Add to out[v] the number of lines below `edge` at category v.
+    """Add to out[v] the number of lines below `edge` at category v; return the number of lines.
 
-    **Assumes** lines of shape (n, 2); numbers and `edge` below the prime 2**32 - 5. **Cost** n * len(out) steps of 0.1
-    to 0.5 ns; no memory.
+    A pair of numbers is a line if both are below the prime 2**32 - 5.
+
+    **Law** exact. **Assumes** lines of shape (n, 2), `edge` below the prime, at least one category. **Cost**
+    n * len(out) steps of 0.1 to 0.5 ns; no memory.
     """
-    if lines.shape[0] and out.shape[0]:
+    cdef Py_ssize_t counted = 0
+    if lines.shape[0]:
         with nogil:
-            dpfast_count_lines(&lines[0, 0], lines.shape[0], edge, &out[0], out.shape[0])
+            counted = dpfast_count_lines(&lines[0, 0], lines.shape[0], edge, &out[0], out.shape[0])
+    return counted

@@ -15,9 +15,10 @@
 #include "mix.h"
 
 #define DPFAST_TOP 0x000FFFFFFFFFFFFFu
-#define DPFAST_STRIP 256    /* words whose columns are counted together: half a page of a row */
+#define DPFAST_STRIP 264    /* words whose columns are counted together; planes are then not a power of two apart */
 #define DPFAST_PLANES 8     /* bits of the counters of a strip */
 #define DPFAST_MOST_ROWS 248  /* rows that these counters can count, a multiple of 8 */
+#define DPFAST_SUM_PLANES 16  /* bits of the sums of these counters, which 264 of them cannot exceed */
 
 static inline ptrdiff_t dpfast_words_of(ptrdiff_t bits) { return (bits + 63) / 64; }
 
@@ -118,7 +119,7 @@ static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdi
     }
 }
 
-static inline void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words, uint64_t beyond, int weight,
+static inline __attribute__((always_inline)) void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words, uint64_t beyond, int weight,
                                          uint8_t *right)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -218,13 +219,12 @@ static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64
         (low) = u_ ^ c_; \
     } while (0)
 
-/* Add eight rows of a strip to its counters, whose bit l of all columns is plane l. */
-DPFAST_CLONES static void dpfast_add_rows(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words,
-                                          uint64_t planes[DPFAST_PLANES][DPFAST_STRIP])
+/* Add eight rows to the counters of their columns, whose bit l is plane l, for `words` words. */
+static inline __attribute__((always_inline)) void dpfast_add_words(const uint64_t *restrict x, ptrdiff_t stride, int words,
+                                                                   uint64_t *restrict planes)
 {
-    for (ptrdiff_t w = 0; w < words; w++) {
-        const uint64_t *x = rows + w;
-        uint64_t one = planes[0][w], two = planes[1][w], four = planes[2][w], a, b, c, d, e, f, eight;
+    for (int w = 0; w < words; w++, x++, planes++) {
+        uint64_t one = planes[0], two = planes[DPFAST_STRIP], four = planes[2 * DPFAST_STRIP], a, b, c, d, e, f, eight;
         DPFAST_ADD3(one, a, one, x[0], x[stride]);
         DPFAST_ADD3(one, b, one, x[2 * stride], x[3 * stride]);
         DPFAST_ADD3(two, e, two, a, b);
@@ -232,27 +232,52 @@ DPFAST_CLONES static void dpfast_add_rows(const uint64_t *rows, ptrdiff_t stride
         DPFAST_ADD3(one, d, one, x[6 * stride], x[7 * stride]);
         DPFAST_ADD3(two, f, two, c, d);
         DPFAST_ADD3(four, eight, four, e, f);
-        planes[0][w] = one;
-        planes[1][w] = two;
-        planes[2][w] = four;
+        planes[0] = one;
+        planes[DPFAST_STRIP] = two;
+        planes[2 * DPFAST_STRIP] = four;
         for (int l = 3; l < DPFAST_PLANES; l++) {
-            uint64_t carry = planes[l][w] & eight;
-            planes[l][w] ^= eight;
+            uint64_t carry = planes[l * DPFAST_STRIP] & eight;
+            planes[l * DPFAST_STRIP] ^= eight;
             eight = carry;
         }
     }
 }
 
-/* counts[b] += 1 where bit b of a word is 1. */
-DPFAST_CLONES static void dpfast_spread(uint64_t word, int64_t *counts)
+/* Add eight rows of a strip to its counters. Rows that are `ahead` words away, unless that is 0, are fetched meanwhile: a
+ * strip of a long row is too short for the processor to foresee the next. */
+DPFAST_CLONES static void dpfast_add_rows(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
+                                          uint64_t planes[DPFAST_PLANES][DPFAST_STRIP])
 {
-    for (int b = 0; b < 64; b++)
-        counts[b] += (int64_t)(word >> b & 1);
+    ptrdiff_t w = 0;
+    for (; w + 8 <= words; w += 8) {
+        for (int i = 0; ahead && i < 8; i++)
+            __builtin_prefetch(rows + ahead + i * stride + w, 0, 2);
+        dpfast_add_words(rows + w, stride, 8, &planes[0][w]);
+    }
+    dpfast_add_words(rows + w, stride, (int)(words - w), &planes[0][w]);
 }
 
-/* counts[b] += the number whose bit l is bit b of word l of the planes, for 64 columns: bytes of eight planes, transposed as
- * matrices of 8 x 8 bits (Warren, Hacker's delight, 7-3). */
-DPFAST_CLONES static void dpfast_spread_planes(const uint64_t *planes, ptrdiff_t apart, int64_t *counts)
+/* Add the counters of a strip to its sums of DPFAST_SUM_PLANES bits, and make them zero. */
+DPFAST_CLONES static void dpfast_add_planes(uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], ptrdiff_t words,
+                                            uint64_t sums[DPFAST_SUM_PLANES][DPFAST_STRIP])
+{
+    for (ptrdiff_t w = 0; w < words; w++) {
+        uint64_t carry = 0;
+        for (int l = 0; l < DPFAST_PLANES; l++) {
+            DPFAST_ADD3(sums[l][w], carry, sums[l][w], planes[l][w], carry);
+            planes[l][w] = 0;
+        }
+        for (int l = DPFAST_PLANES; l < DPFAST_SUM_PLANES; l++) {
+            uint64_t sum = sums[l][w];
+            sums[l][w] = sum ^ carry;
+            carry &= sum;
+        }
+    }
+}
+
+/* counts[b] += 2^shift times the number whose bit l is bit b of word l of eight planes, for 64 columns: bytes of the
+ * planes, transposed as matrices of 8 x 8 bits (Warren, Hacker's delight, 7-3). */
+DPFAST_CLONES static void dpfast_spread_planes(const uint64_t *planes, ptrdiff_t apart, int shift, int64_t *counts)
 {
     uint64_t bytes[8] = {0};
     for (int l = 0; l < DPFAST_PLANES; l++)
@@ -268,26 +293,83 @@ DPFAST_CLONES static void dpfast_spread_planes(const uint64_t *planes, ptrdiff_t
     }
     for (int g = 0; g < 8; g++)
         for (int b = 0; b < 8; b++)
-            counts[8 * g + b] += (int64_t)(bytes[g] >> 8 * b & 0xFF);
+            counts[8 * g + b] += (int64_t)(bytes[g] >> 8 * b & 0xFF) << shift;
 }
 
-/* counts[j] += the number of rows whose bit j is 1, for 64 * words columns. Rows are `stride` words apart. */
-static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t words, int64_t *counts)
+/* The number of ones of a row, where no better instruction is known. */
+DPFAST_CLONES static int64_t dpfast_count_each(const uint64_t *row, ptrdiff_t words)
 {
-    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP];
+    return dpfast_popcount(row, words);
+}
+
+#if DPFAST_AVX512
+__attribute__((target("avx512f,avx512vpopcntdq")))
+static int64_t dpfast_count_eight(const uint64_t *row, ptrdiff_t words)
+{
+    int64_t count = 0;
+    for (ptrdiff_t w = 0; w < words; w++)
+        count += __builtin_popcountll(row[w]);
+    return count;
+}
+#endif
+
+/* The number of ones of a row. */
+static inline int64_t dpfast_count_ones(const uint64_t *row, ptrdiff_t words)
+{
+#if DPFAST_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq"))
+        return dpfast_count_eight(row, words);
+#endif
+    return dpfast_count_each(row, words);
+}
+
+/* Add eight rows of a strip to its counters and, where `ones` is given, their numbers of ones to those of the rows. */
+static inline void dpfast_add_strip(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
+                                    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
+{
+    dpfast_add_rows(rows, stride, words, ahead, planes);
+    for (int i = 0; ones && i < 8; i++)
+        ones[i] += dpfast_count_ones(rows + i * stride, words);
+}
+
+/* counts[j] += the number of rows whose bit j is 1, for 64 * words columns; and, unless `ones` is NULL, ones[i] += the
+ * number of ones of row i. Rows are `stride` words apart. */
+static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t words,
+                                        int64_t *counts, int64_t *ones)
+{
+    const ptrdiff_t most = 264 * DPFAST_MOST_ROWS;
+    const int far = stride > DPFAST_STRIP;
+    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], sums[DPFAST_SUM_PLANES][DPFAST_STRIP], last[8 * DPFAST_STRIP];
     for (ptrdiff_t first = 0; first < words; first += DPFAST_STRIP) {
         ptrdiff_t width = words - first < DPFAST_STRIP ? words - first : DPFAST_STRIP;
-        for (ptrdiff_t start = 0; start < n; start += DPFAST_MOST_ROWS) {
-            ptrdiff_t stop = n - start < DPFAST_MOST_ROWS ? n : start + DPFAST_MOST_ROWS, i = start;
-            for (int l = 0; l < DPFAST_PLANES; l++)
-                memset(planes[l], 0, (size_t)width * sizeof planes[l][0]);
-            for (; i + 8 <= stop; i += 8)
-                dpfast_add_rows(rows + i * stride + first, stride, width, planes);
+        for (int l = 0; l < DPFAST_PLANES; l++)
+            memset(planes[l], 0, (size_t)width * sizeof planes[l][0]);
+        for (ptrdiff_t start = 0; start < n; start += most) {
+            ptrdiff_t stop = n - start < most ? n : start + most, i = start;
+            for (int l = 0; l < DPFAST_SUM_PLANES; l++)
+                memset(sums[l], 0, (size_t)width * sizeof sums[l][0]);
+            while (i < stop) {
+                ptrdiff_t end = stop - i < DPFAST_MOST_ROWS ? stop : i + DPFAST_MOST_ROWS;
+                for (; i + 8 <= end; i += 8)
+                    dpfast_add_strip(rows + i * stride + first, stride, width, far && i + 16 <= n ? 8 * stride : 0,
+                                     planes, ones ? ones + i : NULL);
+                if (i < end) {  /* the last rows, and rows of zeros */
+                    int64_t few[8] = {0};
+                    memset(last, 0, 8 * (size_t)width * sizeof *last);
+                    for (ptrdiff_t row = i; row < end; row++)
+                        memcpy(last + (row - i) * width, rows + row * stride + first, (size_t)width * sizeof *rows);
+                    dpfast_add_strip(last, width, width, 0, planes, few);
+                    for (; i < end; i++)
+                        if (ones)
+                            ones[i] += few[i % 8];
+                }
+                dpfast_add_planes(planes, width, sums);
+            }
             for (ptrdiff_t w = 0; w < width; w++) {
                 int64_t *column = counts + 64 * (first + w);
-                dpfast_spread_planes(&planes[0][w], DPFAST_STRIP, column);
-                for (ptrdiff_t row = i; row < stop; row++)
-                    dpfast_spread(rows[row * stride + first + w], column);
+                dpfast_spread_planes(&sums[0][w], DPFAST_STRIP, 0, column);
+                if (stop - start >= 1 << DPFAST_PLANES)
+                    dpfast_spread_planes(&sums[DPFAST_PLANES][w], DPFAST_STRIP, DPFAST_PLANES, column);
             }
         }
     }

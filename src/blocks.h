@@ -9,6 +9,8 @@
 #ifndef DPFAST_BLOCKS_H
 #define DPFAST_BLOCKS_H
 
+#include <float.h>
+
 #include "certified.h"
 #include "polygamma.h"
 #include "select.h"
@@ -364,40 +366,57 @@ static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts
 
 /* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, without private decisions ---- */
 
-#define BLOCKS_SHAPES 256 /* at once */
-
-/* The k > 0 with log k - digamma k = s for each of at most BLOCKS_SHAPES numbers s > 0, by Newton's method from a start
- * within 1.5 %: it stops after a step below 1e-7, when the error is below rounding. NaN unless s is positive and finite. */
-DPFAST_CLONES static void blocks_gamma_part(const double *restrict s, ptrdiff_t n, double *restrict k)
+/* The start within 1.5 % of the k > 0 with log k - digamma k = s. */
+DPFAST_CLONES static void blocks_gamma_starts(const double *s, ptrdiff_t count, double *k)
 {
-    double moving[BLOCKS_SHAPES]; /* 1 or 0 */
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double known = s[i] > 0.0 ? (s[i] < __builtin_inf() ? s[i] : __builtin_nan("")) : __builtin_nan("");
-        k[i] = (3.0 - known + __builtin_sqrt((known - 3.0) * (known - 3.0) + 24.0 * known)) / (12.0 * known);
-        moving[i] = 1.0;
+    for (ptrdiff_t i = 0; i < count; i++)
+        k[i] = (3.0 - s[i] + __builtin_sqrt((s[i] - 3.0) * (s[i] - 3.0) + 24.0 * s[i])) / (12.0 * s[i]);
+}
+
+/* A step of Newton's method for each k that still moves; `moving` is then 0 or all ones. Returns whether any does.
+ * d (log k - digamma k) / d log k = -k `one`. */
+DPFAST_CLONES static int blocks_gamma_steps(const double *s, const double *zero, const double *one, ptrdiff_t count,
+                                            double *k, uint64_t *moving)
+{
+    uint64_t any = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double change = (zero[i] - s[i]) / (k[i] * one[i]);
+        double factor = change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change, moved = k[i] * factor;
+        k[i] = dpfast_double((dpfast_bits(moved) & moving[i]) | (dpfast_bits(k[i]) & ~moving[i]));
+        moving[i] &= ~(-(uint64_t)(change < 1e-7) & -(uint64_t)(change > -1e-7));
+        any |= moving[i];
     }
-    for (int pass = 0; pass < 6; pass++) {
-        double left = 0.0;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const struct polygamma at = dpfast_polygamma_gaps(k[i]);
-            const double change = (at.zero - s[i]) / (k[i] * at.one); /* d (log k - digamma k) / d log k = -k at.one */
-            double factor = 1.0 + change;
-            factor = change > 1.0 ? 2.0 : factor;
-            factor = change < -0.5 ? 0.5 : factor;
-            k[i] *= moving[i] > 0.0 ? factor : 1.0;
-            moving[i] = __builtin_fabs(change) < 1e-7 ? 0.0 : moving[i];
-        }
-        for (ptrdiff_t i = 0; i < n; i++)
-            left = moving[i] > left ? moving[i] : left;
-        if (left == 0.0)
-            break;
+    return any != 0;
+}
+
+/* The s = log(mean) - mean_log of at most BLOCKS_PART blocks; 1 where the mean is not a positive number or s is not. */
+DPFAST_CLONES static void blocks_gamma_gaps(const double *mean, const double *mean_log, ptrdiff_t count, double *s,
+                                            uint64_t *valid)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double gap = dpfast_log(mean[i]) - mean_log[i];
+        valid[i] = -(uint64_t)(mean[i] > 0.0) & -(uint64_t)(mean[i] <= DBL_MAX) & -(uint64_t)(gap > 0.0)
+                   & -(uint64_t)(gap <= DBL_MAX);
+        s[i] = dpfast_double((dpfast_bits(gap) & valid[i]) | (dpfast_bits(1.0) & ~valid[i]));
     }
 }
 
-static void blocks_gamma_shapes(const double *s, ptrdiff_t n, double *k)
+/* The k > 0 with log k - digamma k = log(mean) - mean_log for each of at most BLOCKS_PART blocks, NaN if there is none, by
+ * Newton's method: it stops after a step below 1e-7, when the error is below rounding. */
+static void blocks_gamma_shapes(const double *mean, const double *mean_log, ptrdiff_t count, double *k)
 {
-    for (ptrdiff_t i = 0; i < n; i += BLOCKS_SHAPES)
-        blocks_gamma_part(s + i, n - i < BLOCKS_SHAPES ? n - i : BLOCKS_SHAPES, k + i);
+    double s[BLOCKS_PART], zero[BLOCKS_PART], one[BLOCKS_PART], two[BLOCKS_PART];
+    uint64_t valid[BLOCKS_PART], moving[BLOCKS_PART];
+    blocks_gamma_gaps(mean, mean_log, count, s, valid);
+    blocks_gamma_starts(s, count, k);
+    memcpy(moving, valid, count * sizeof *moving);
+    for (int pass = 0; pass < 6; pass++) {
+        dpfast_polygamma_gaps_each(k, count, zero, one, two);
+        if (!blocks_gamma_steps(s, zero, one, count, k, moving))
+            break;
+    }
+    for (ptrdiff_t i = 0; i < count; i++)
+        k[i] = valid[i] ? k[i] : __builtin_nan("");
 }
 
 /* E[s] / sigma for s^2 the unbiased variance of m >= 2 normal records: r(x) / sqrt(x), x = (m - 1) / 2, r(x) = gamma(x +

@@ -12,7 +12,8 @@
  * A pinned target is one whose outputs are lower..upper with lower = upper; free targets lie between pins.
  *
  * Floors. Weights of states that exist are kept above 2^-880 of the largest (2^-960 for arrivals, 2^-1020 for a choice):
- * no state is lost to underflow, and the coin at the end corrects weights that were raised.
+ * no state is lost to underflow, and the coin at the end corrects weights that were raised. Where that would be most of
+ * them, the chain of wide_chain.h takes over.
  */
 #ifndef DPFAST_CHAIN_H
 #define DPFAST_CHAIN_H
@@ -36,6 +37,7 @@ typedef struct {
     const int64_t *x;                   /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
     double *value, *gap, *arrival;      /* message of index i at i - first, in units of 2^exponent */
     int64_t exponent;
+    struct dpfast_wide_state *wide;     /* the message in a chain of wide_chain.h, which has none of the last four */
     const dpfast_measure *measure;      /* NULL if all weights are 1 */
     ptrdiff_t free;                     /* free targets since the last pin, this one included; 0 if pinned */
 } dpfast_target;
@@ -181,6 +183,15 @@ static inline int dpfast_shift(int64_t exponent)
     return (int)(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent);
 }
 
+/* h_r of weights with sum 1, from those of fewer: sums[k - 1] is the sum of their k-th powers. */
+static inline double dpfast_share(const double *sums, const double *shares, ptrdiff_t r)
+{
+    double share = 0.0;
+    for (ptrdiff_t k = 0; k < r; k++)
+        share += sums[k] * shares[r - 1 - k];
+    return share / (double)r;
+}
+
 /* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, the w integers from `start`: the sum of the weights
  * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
  * number.
@@ -205,10 +216,7 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int
     for (ptrdiff_t r = 1; r < runs; r++) {
         int shift;
         if (t->measure) {
-            share = 0.0;
-            for (ptrdiff_t k = 0; k <= r; k++)
-                share += sums[k] * shares[r - k];
-            shares[r + 1] = share /= (double)(r + 1);
+            shares[r + 1] = share = dpfast_share(sums, shares, r + 1);
             places *= whole;
         } else {
             places = places * ((double)w + (double)r) / (double)(r + 1);
@@ -413,25 +421,35 @@ static inline double dpfast_weight(double mass, double power)
     return mass > 0.0 ? dpfast_larger(mass * power, DPFAST_CHOICE_FLOOR) : 0.0;
 }
 
-/* The weights of the sources of state (i, kind) of target t. Returns their number; *source is the index of the first.
+/* The sources of state (i, kind) of target t: their number, *source, the index of the first, and *level, that of cost 0.
  * A last source at index i itself counts only as a value (*only_value), unless a gap may follow the same gap. */
-static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap, double a, const double *power,
-                                double *weights, ptrdiff_t *source, int *only_value)
+static inline ptrdiff_t dpfast_source_range(const dpfast_target *t, ptrdiff_t i, int is_gap, ptrdiff_t *source,
+                                            ptrdiff_t *level, int *only_value)
 {
     const dpfast_target *s = t - 1;
-    const ptrdiff_t d = t->rank - s->rank, level = i - d;       /* the source of cost 0 */
     const int down = is_gap || dpfast_is_last(t, i), up = is_gap || dpfast_is_first(t, i);
-    ptrdiff_t from = up ? s->first : level, to = down ? i : level;
-    const double into_gap = is_gap ? a * a : 1.0;
+    *level = i - (t->rank - s->rank);
+    ptrdiff_t from = up ? s->first : *level, to = down ? i : *level;
     from = from > s->first ? from : s->first;
     to = to < s->last ? to : s->last;
     *source = from;
     *only_value = to == i && !(is_gap && dpfast_meets(t));
-    for (ptrdiff_t j = from; j <= to; j++) {
-        const double mass = s->value[j - s->first] + (*only_value && j == i ? 0.0 : s->gap[j - s->first]);
-        weights[j - from] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
-    }
     return to >= from ? to - from + 1 : 0;
+}
+
+/* The weights of these sources. */
+static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap, double a, const double *power,
+                                double *weights, ptrdiff_t *source, int *only_value)
+{
+    const dpfast_target *s = t - 1;
+    ptrdiff_t level;
+    const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value);
+    const double into_gap = is_gap ? a * a : 1.0;
+    for (ptrdiff_t j = *source; j < *source + n; j++) {
+        const double mass = s->value[j - s->first] + (*only_value && j == i ? 0.0 : s->gap[j - s->first]);
+        weights[j - *source] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
+    }
+    return n;
 }
 
 #endif

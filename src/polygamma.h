@@ -6,52 +6,59 @@
 #define DPFAST_POLYGAMMA_H
 
 #include "certified.h"
+#include "clones.h"
 
 struct polygamma {
     double zero, one, two;
 };
 
-/* x where the mask is set, else 0. */
-static inline double dpfast_masked(double x, uint64_t mask) { return dpfast_double(dpfast_bits(x) & mask); }
+/* x moved up to y = x + i >= 8 by the recurrence of the functions: what their values at y lack. */
+struct polygamma_shift {
+    double y, zero, one, two;
+};
 
-/* log x - psi(x), psi'(x) - 1/x and -1/x^2 - psi''(x), all positive, for x > 0: by recurrence to y >= 8 and Stirling's
- * series there. Masks instead of branches, so that loops vectorise. */
-static inline __attribute__((always_inline)) struct polygamma dpfast_polygamma_gaps(double x)
+/* One step, or none if `mask` is 0. */
+static inline struct polygamma_shift dpfast_polygamma_step(struct polygamma_shift at, uint64_t mask)
 {
-    double shift = 0.0, shift1 = 0.0, shift2 = 0.0, y = x;
-    for (int step = 0; step < 8; step++) {
-        const uint64_t below = dpfast_negative(y - 8.0);
-        double r = 1.0 / y, w = r * r;
-        shift += dpfast_masked(r, below);
-        shift1 += dpfast_masked(w, below);
-        shift2 += dpfast_masked(2.0 * w * r, below);
-        y += dpfast_masked(1.0, below);
-    }
-    const uint64_t moved = dpfast_negative(x - y);
-    double r = 1.0 / y, w = r * r;
+    double r = dpfast_double(dpfast_bits(1.0 / at.y) & mask), w = r * r;
+    double up = dpfast_double(dpfast_bits(1.0) & mask);
+    return (struct polygamma_shift){at.y + up, at.zero + r, at.one + w, at.two + 2.0 * w * r};
+}
+
+/* log x - psi(x), psi'(x) - 1/x and -1/x^2 - psi''(x) from x shifted to y >= 8, by Stirling's series there. */
+static inline struct polygamma dpfast_polygamma_stirling(double x, struct polygamma_shift at)
+{
+    double r = 1.0 / at.y, w = r * r, inverse = 1.0 / x;
     double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
                   - w * (691.0 / 32760 - w * (1.0 / 12)))))));
     double tail1 = w * (0.5 + r * (1.0 / 6 - w * (1.0 / 30 - w * (1.0 / 42 - w * (1.0 / 30 - w * (5.0 / 66
                    - w * (691.0 / 2730 - w * (7.0 / 6))))))));
     double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
                    - w * (691.0 / 210 - w * 17.5)))))));
-    return (struct polygamma){
-        tail + shift - dpfast_masked(dpfast_log(y / x), moved),
-        tail1 + shift1 + dpfast_masked(r - 1.0 / x, moved),
-        tail2 + shift2 + dpfast_masked(w - 1.0 / (x * x), moved),
-    };
+    double square = dpfast_double(dpfast_bits(w - 1.0 / (x * x)) & -(uint64_t)(at.y > x));
+    return (struct polygamma){tail + at.zero - dpfast_log(at.y / x), tail1 + at.one + (r - inverse),
+                              tail2 + at.two + square};
 }
 
-/* The three of each of n numbers; NaN unless positive and finite. */
-DPFAST_CLONES static void dpfast_polygamma_rows(const double *restrict x, ptrdiff_t n, double *restrict zero,
-                                                double *restrict one, double *restrict two)
+/* log x - psi(x), psi'(x) - 1/x and -1/x^2 - psi''(x), all positive, for x > 0. */
+static inline struct polygamma dpfast_polygamma_gaps(double x)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double known = x[i] > 0.0 ? (x[i] < __builtin_inf() ? x[i] : __builtin_nan("")) : __builtin_nan("");
-        const struct polygamma at = dpfast_polygamma_gaps(known);
-        zero[i] = at.zero;
-        one[i] = at.one;
-        two[i] = at.two;
+    struct polygamma_shift at = {x, 0.0, 0.0, 0.0};
+    while (at.y < 8.0)
+        at = dpfast_polygamma_step(at, UINT64_MAX);
+    return dpfast_polygamma_stirling(x, at);
+}
+
+/* The same bits for each of `count` arguments, in vector loops. */
+DPFAST_CLONES static void dpfast_polygamma_gaps_each(const double *restrict x, ptrdiff_t count, double *restrict zero,
+                                                     double *restrict one, double *restrict two)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        struct polygamma_shift at = {x[i], 0.0, 0.0, 0.0};
+        for (int step = 0; step < 8; step++)
+            at = dpfast_polygamma_step(at, -(uint64_t)(at.y < 8.0));
+        struct polygamma gaps = dpfast_polygamma_stirling(x[i], at);
+        zero[i] = gaps.zero, one[i] = gaps.one, two[i] = gaps.two;
     }
 }
 

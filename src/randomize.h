@@ -116,6 +116,12 @@ static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
 }
 
+/* Bring the line of table[z] into the first-level cache, to be written, whether or not the table has such an entry. */
+static inline void dpfast_fetch(const void *table, uint64_t z, ptrdiff_t size)
+{
+    __builtin_prefetch((const void *)((uintptr_t)table + z * (uintptr_t)size), 1);
+}
+
 /* Each entry becomes the sum of all entries j, with the sign of the parity of j & its index: the Walsh-Hadamard transform
  * of 2^m integers, in place. Steps between neighbours are done for a block that stays in the cache. */
 DPFAST_CLONES static void dpfast_hadamard(int64_t *x, ptrdiff_t n)
@@ -134,17 +140,21 @@ DPFAST_CLONES static void dpfast_hadamard(int64_t *x, ptrdiff_t n)
     }
 }
 
-/* counts[v] += the number of the n lines below `edge` at v, for v = 0..size-1. Lines advance in parallel, one category at a
- * time. Assumes numbers below PRIME, edge < PRIME. */
-DPFAST_CLONES static void dpfast_count_lines(const uint32_t *lines, ptrdiff_t n, uint32_t edge, int64_t *counts,
-                                             ptrdiff_t size)
+/* counts[v] += the number of the n lines below `edge` at v, for v = 0..size-1; returns the number of lines, which are
+ * those whose numbers are below PRIME. Lines advance in parallel, one category at a time. Assumes edge < PRIME. */
+DPFAST_CLONES static ptrdiff_t dpfast_count_lines(const uint32_t *lines, ptrdiff_t n, uint32_t edge, int64_t *counts,
+                                                  ptrdiff_t size)
 {
     enum { ABREAST = 256 };
     uint32_t height[ABREAST], slope[ABREAST];
+    ptrdiff_t counted = 0;
     for (ptrdiff_t first = 0; first < n; first += ABREAST) {
-        for (ptrdiff_t i = 0; i < ABREAST; i++) {  /* padding: lines that stay above every edge */
-            slope[i] = first + i < n ? lines[2 * (first + i)] : 0;
-            height[i] = first + i < n ? lines[2 * (first + i) + 1] : DPFAST_PRIME - 1;
+        for (ptrdiff_t i = 0; i < ABREAST; i++) {
+            const uint32_t *line = lines + 2 * (first + i);
+            const int is_line = first + i < n && line[0] < DPFAST_PRIME && line[1] < DPFAST_PRIME;
+            slope[i] = is_line ? line[0] : 0;  /* in place of others: a line that stays above every edge */
+            height[i] = is_line ? line[1] : DPFAST_PRIME - 1;
+            counted += is_line;
         }
         for (ptrdiff_t v = 0; v < size; v++) {
             uint32_t below = 0;
@@ -156,6 +166,7 @@ DPFAST_CLONES static void dpfast_count_lines(const uint32_t *lines, ptrdiff_t n,
             counts[v] += below;
         }
     }
+    return counted;
 }
 
 #endif

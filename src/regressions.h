@@ -1,16 +1,154 @@
 /* Regressions of one block: y given the row x, by the linear predictor eta = x . beta. docs/proofs/block-estimates.md
  *
- * Newton's method on the tiles of tiles.h. As in fits.h, estimates are not certified, and every iteration is capped.
+ * Newton's method on tiles of rows. As in fits.h, estimates are not certified, every iteration is capped, and sums run in
+ * four lanes, in a fixed order.
  */
 #ifndef DPFAST_REGRESSIONS_H
 #define DPFAST_REGRESSIONS_H
 
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "certified.h"
+#include "clones.h"
+#include "fits.h"
+#include "select.h"
 #include "tiles.h"
+
+#define FITS_WIDE 4   /* columns that FITS_PANEL others are multiplied by at once: 8 sums stay in registers */
 
 #define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
 /* Tolerances, in squared standard errors: */
 #define FITS_CLOSE 1e-14 /* at the end */
 #define FITS_NEAR 1e-2   /* where Newton's method converges quadratically */
+
+/* eta = X beta over one tile. */
+FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 32) {
+        fits_eight sums[4] = {0};
+        for (ptrdiff_t j = 0; j < padded; j++)
+            for (int k = 0; k < 4; k++)
+                sums[k] += beta[j] * *(const fits_eight *)(tile + j * FITS_ROWS + i + 8 * k);
+        memcpy(eta + i, sums, sizeof sums);
+    }
+}
+
+/* By address, because passing vectors by value depends on the target. */
+FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
+
+/* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
+FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
+                               ptrdiff_t stride)
+{
+    fits_lanes sums[FITS_PANEL][FITS_WIDE];
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            sums[r][k] = out[r * stride + k];
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+        fits_lanes u0 = *(const fits_lanes *)(u + i), u1 = *(const fits_lanes *)(u + (rows - 1) * FITS_ROWS + i);
+        for (int k = 0; k < width; k++) {
+            fits_lanes xk = *(const fits_lanes *)(x + k * FITS_ROWS + i);
+            sums[0][k] += u0 * xk;
+            if (rows > 1)
+                sums[1][k] += u1 * xk;
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            out[r * stride + k] = sums[r][k];
+}
+
+/* The same for any even number of columns x, in parts of 2 to FITS_WIDE, of sizes that differ by at most 1. */
+FITS_INLINE void fits_add_products(const double *u, const int rows, const double *x, ptrdiff_t columns, fits_lanes *out,
+                                   ptrdiff_t stride)
+{
+    ptrdiff_t parts = (columns + FITS_WIDE - 1) / FITS_WIDE;
+    for (; parts; parts--) {
+        ptrdiff_t width = (columns + parts - 1) / parts;
+        switch (width) {
+        case 2: fits_add_some(u, rows, x, 2, out, stride); break;
+        case 3: fits_add_some(u, rows, x, 3, out, stride); break;
+        default: fits_add_some(u, rows, x, 4, out, stride);
+        }
+        columns -= width, x += width * FITS_ROWS, out += width;
+    }
+}
+
+#if DPFAST_AVX512
+#include <immintrin.h>
+
+#define FITS_PAIRS 6 /* pairs of columns at once: 12 sums stay in registers */
+
+/* The same for two columns u and `pairs` pairs of columns x, whose lanes share a vector. */
+__attribute__((target("avx512f"), always_inline))
+static inline void fits_add_pairs(const double *u, const double *x, const int pairs, fits_lanes *out, ptrdiff_t stride)
+{
+    __m512d first[FITS_PAIRS], second[FITS_PAIRS];
+    for (int k = 0; k < pairs; k++) {
+        first[k] = _mm512_loadu_pd(out + 2 * k);
+        second[k] = _mm512_loadu_pd(out + stride + 2 * k);
+    }
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+        const __m512d u0 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + i));
+        const __m512d u1 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + FITS_ROWS + i));
+        for (int k = 0; k < pairs; k++) {
+            const double *left = x + 2 * k * FITS_ROWS + i;
+            const __m512d both = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(left)),
+                                                    _mm256_loadu_pd(left + FITS_ROWS), 1);
+            first[k] = _mm512_add_pd(first[k], _mm512_mul_pd(u0, both));
+            second[k] = _mm512_add_pd(second[k], _mm512_mul_pd(u1, both));
+        }
+    }
+    for (int k = 0; k < pairs; k++) {
+        _mm512_storeu_pd(out + 2 * k, first[k]);
+        _mm512_storeu_pd(out + stride + 2 * k, second[k]);
+    }
+}
+
+__attribute__((target("avx512f")))
+static void fits_add_pair_products(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
+{
+    for (ptrdiff_t pairs = columns / 2; pairs > 0;) {
+        const ptrdiff_t some = pairs < FITS_PAIRS ? pairs : FITS_PAIRS;
+        switch (some) {
+        case 1: fits_add_pairs(u, x, 1, out, stride); break;
+        case 2: fits_add_pairs(u, x, 2, out, stride); break;
+        case 3: fits_add_pairs(u, x, 3, out, stride); break;
+        case 4: fits_add_pairs(u, x, 4, out, stride); break;
+        case 5: fits_add_pairs(u, x, 5, out, stride); break;
+        default: fits_add_pairs(u, x, FITS_PAIRS, out, stride);
+        }
+        pairs -= some, x += 2 * some * FITS_ROWS, out += 2 * some;
+    }
+}
+#endif
+
+/* The products of a panel of two columns u with an even number of columns x. */
+FITS_INLINE void fits_add_panel(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
+{
+#if DPFAST_AVX512
+    if (dpfast_has_avx512()) {
+        fits_add_pair_products(u, x, columns, out, stride);
+        return;
+    }
+#endif
+    fits_add_products(u, FITS_PANEL, x, columns, out, stride);
+}
+
+/* sums += X'WX over one tile, the upper triangle, in lanes. */
+FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
+{
+    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+        const double *x = tile + j * FITS_ROWS;
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+            panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
+        fits_add_panel(panel, x, padded - j, sums + j * padded + j, padded);
+    }
+}
 
 /* 1 / (1 + exp(margin)), and its derivative but for the sign. */
 FITS_INLINE double fits_logistic(double margin, double *slope)
@@ -171,6 +309,26 @@ static void fits_invert(struct fits_room *room)
                 sum -= l[j * padded + i] * inverse[i * padded + k];
             inverse[j * padded + k] = sum / l[j * padded + j];
         }
+}
+
+/* h = x . H^-1 x of the rows of a tile. */
+FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 16) {
+        fits_eight squares[2] = {0};
+        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+            const double *row = inverse + j * padded;
+            fits_eight a[2] = {0}, b[2] = {0};
+            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
+                for (int l = 0; l < 2; l++) {
+                    fits_eight x = *(const fits_eight *)(tile + k * FITS_ROWS + i + 8 * l);
+                    a[l] += row[k] * x, b[l] += row[padded + k] * x;
+                }
+            for (int l = 0; l < 2; l++)
+                squares[l] += a[l] * a[l] + b[l] * b[l];
+        }
+        memcpy(h + i, squares, sizeof squares);
+    }
 }
 
 /* residual += w h (1/2 - pi) or w h / 2. For labels 1/2 - pi = residual - y / 2. */

@@ -18,6 +18,8 @@
 #define STREAM_AHEAD 512                  /* records being prefetched */
 #define STREAM_HITS 1024                  /* records held for a second look-up */
 #define STREAM_TIES 3                     /* equal neighbours in a group that indicate ties */
+#define STREAM_FEW 16                     /* values of a block that are counted one after the other */
+#define STREAM_RARE 64                    /* a value is rare if it is less than a 64th of the block */
 #define STREAM_INLINE static inline __attribute__((always_inline))
 
 /* ---- codes ---- */
@@ -133,12 +135,20 @@ STREAM_INLINE void stream_add_group(const uint64_t *words, uint32_t *counts)
     }
 }
 
-/* Whether the first records of a block have few values. It affects only the run time. */
+/* Whether the first records of a block have few digits, or few values. They affect only the run time. */
 static int stream_is_tied(const double *x, const struct stream_door *door, int shift)
 {
     int ties = 0;
     for (int k = 1; k < STREAM_GROUP; k++)
         ties += stream_code(x[k], door) >> shift == stream_code(x[k - 1], door) >> shift;
+    return ties >= STREAM_TIES;
+}
+
+static int stream_repeats(const double *x)
+{
+    int ties = 0;
+    for (int k = 1; k < STREAM_GROUP; k++)
+        ties += stream_bits(x[k]) == stream_bits(x[k - 1]);
     return ties >= STREAM_TIES;
 }
 
@@ -176,6 +186,32 @@ static void stream_count_block(const double *x, ptrdiff_t count, const struct st
         counts[stream_code(x[i], &door) >> shift]++;
 }
 
+/* The values of a block and how often each occurs, or 0 if there are more than STREAM_FEW, or two that are rare. It takes
+ * a vector comparison of the whole block for each value. */
+DPFAST_CLONES
+static int stream_values(const double *x, ptrdiff_t count, double *values, uint32_t *times)
+{
+    int found = 0, rare = 0;
+    for (ptrdiff_t i = 0, known = 0; known < count; found++) {
+        if (found == STREAM_FEW || rare > 1)
+            return 0;
+        const uint64_t bits = stream_bits(x[i]);
+        uint64_t same = 0;
+        for (ptrdiff_t k = 0; k < count; k++)
+            same += stream_bits(x[k]) == bits;
+        values[found] = x[i];
+        times[found] = (uint32_t)same;
+        known += (ptrdiff_t)same;
+        rare += STREAM_RARE * (ptrdiff_t)same < count;
+        for (int seen = known < count; seen; i += seen) {
+            seen = 0;
+            for (int j = 0; j <= found; j++)
+                seen |= stream_bits(x[i]) == stream_bits(values[j]);
+        }
+    }
+    return found;
+}
+
 /* Adds every record to counts[code >> shift]. */
 static void stream_count(const struct select_keys *keys, const dpfast_grid *g, int shift, uint32_t *counts)
 {
@@ -184,7 +220,15 @@ static void stream_count(const struct select_keys *keys, const dpfast_grid *g, i
     for (ptrdiff_t i = 0; i < keys->n; i += STREAM_BLOCK) {
         const ptrdiff_t count = keys->n - i < STREAM_BLOCK ? keys->n - i : STREAM_BLOCK;
         const double *x = stream_load(keys, g, &door, i, count, buffer);
-        if (count >= STREAM_GROUP && stream_is_tied(x, &door, shift))
+        double values[STREAM_FEW];
+        uint32_t times[STREAM_FEW];
+        const int whole = count >= STREAM_GROUP;
+        const int few = whole && stream_repeats(x) ? stream_values(x, count, values, times) : 0;
+        for (int k = 0; k < few; k++)
+            counts[stream_code(values[k], &door) >> shift] += times[k];
+        if (few)
+            continue;
+        if (whole && stream_is_tied(x, &door, shift))
             stream_count_tied(x, count, &door, shift, counts);
         else
             stream_count_block(x, count, &door, shift, counts);
@@ -216,6 +260,15 @@ static inline uint64_t stream_cell(const struct stream_level *level, int32_t mar
     return (uint64_t)(mark - 2) << level->bits | (code >> level->shift & ((UINT64_C(1) << level->bits) - 1));
 }
 
+/* The mark of a code at the last level of marks that it reaches. */
+STREAM_INLINE int32_t stream_mark(uint64_t code, const struct stream_sink *sink)
+{
+    int32_t mark = sink->levels[0].marks[code >> sink->levels[0].shift];
+    for (int level = 1; level < sink->depth && mark > 1; level++)
+        mark = sink->levels[level].marks[stream_cell(&sink->levels[level], mark, code)];
+    return mark;
+}
+
 /* Walks up to STREAM_HITS records down the levels. Consecutive records are often in one cell of one level. */
 DPFAST_CLONES
 static void stream_walk(const double *hits, ptrdiff_t n, const struct stream_door *given, struct stream_sink *sink)
@@ -239,15 +292,31 @@ static void stream_walk(const double *hits, ptrdiff_t n, const struct stream_doo
         return;
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        int32_t mark = first.marks[codes[i] >> first.shift];
-        for (int level = 1; level < sink->depth && mark > 1; level++)
-            mark = sink->levels[level].marks[stream_cell(&sink->levels[level], mark, codes[i])];
+        const int32_t mark = stream_mark(codes[i], sink);
         if (mark > 1)
             cells[counted++] = (uint32_t)stream_cell(&last, mark, codes[i]);
         else if (mark == 1 && sink->copied < sink->capacity)
             sink->room[sink->copied++] = (int64_t)codes[i];
     }
     stream_add(cells, counted, sink->counts);
+}
+
+/* Adds values that occur several times to the counts; returns 0, and adds none, if one is to be copied. */
+static int stream_walk_values(const double *values, const uint32_t *times, int n, const struct stream_door *door,
+                              struct stream_sink *sink)
+{
+    uint64_t codes[STREAM_FEW];
+    int32_t marks[STREAM_FEW];
+    for (int k = 0; k < n; k++) {
+        codes[k] = stream_code(values[k], door);
+        marks[k] = stream_mark(codes[k], sink);
+        if (marks[k] == 1)
+            return 0;
+    }
+    for (int k = 0; k < n; k++)
+        if (marks[k] > 1)
+            sink->counts[stream_cell(&sink->last, marks[k], codes[k])] += times[k];
+    return 1;
 }
 
 /* Whether digits of a group belong to marked cells. */
@@ -324,10 +393,16 @@ static void stream_refine(const struct select_keys *keys, const dpfast_grid *g, 
 {
     const struct stream_door door = stream_door_of(g);
     double buffer[STREAM_BLOCK];
-    const ptrdiff_t block = keys->in_place && door.plain ? keys->n : STREAM_BLOCK;
-    for (ptrdiff_t i = 0; i < keys->n; i += block) {
-        const ptrdiff_t count = keys->n - i < block ? keys->n - i : block;
-        stream_refine_block(stream_load(keys, g, &door, i, count, buffer), count, &door, any, sink);
+    for (ptrdiff_t i = 0; i < keys->n; i += STREAM_BLOCK) {
+        const ptrdiff_t count = keys->n - i < STREAM_BLOCK ? keys->n - i : STREAM_BLOCK;
+        const double *x = stream_load(keys, g, &door, i, count, buffer);
+        double values[STREAM_FEW];
+        uint32_t times[STREAM_FEW];
+        int few = 0;
+        if (count >= STREAM_GROUP && stream_repeats(x))
+            few = stream_values(x, count, values, times);
+        if (!few || !stream_walk_values(values, times, few, &door, sink))
+            stream_refine_block(x, count, &door, any, sink);
     }
 }
 

@@ -14,13 +14,14 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "bits.h": (
             "dpfast_fix_weight dpfast_flip_minority dpfast_flip_weight dpfast_have_ones dpfast_ones "
-            "dpfast_popcount dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
+            "dpfast_count_eight dpfast_round_bits dpfast_round_word dpfast_rows_have_ones dpfast_up_code"
         ),
         "blocks.h": (
             "blocks_add_cells blocks_at blocks_c4 blocks_clamp blocks_complements blocks_count blocks_deviations "
-            "blocks_double blocks_gamma_part blocks_gamma_shapes blocks_log_each blocks_log_part blocks_logs "
-            "blocks_make_terms blocks_mask blocks_next blocks_of blocks_scan blocks_scan_values blocks_spread "
-            "blocks_squares blocks_start blocks_steps blocks_sum blocks_totals blocks_values blocks_wides"
+            "blocks_double blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps "
+            "blocks_log_each blocks_log_part blocks_logs blocks_make_terms blocks_mask blocks_next blocks_of "
+            "blocks_scan blocks_scan_values blocks_spread blocks_squares blocks_start blocks_steps blocks_sum "
+            "blocks_totals blocks_values blocks_wides"
         ),
         "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "bounding.h": (
@@ -45,7 +46,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "marginals.h": "marginals_append marginals_count",
         "pages.h": "dpfast_large",
         "randomize.h": (
-            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_hadamard dpfast_line dpfast_row "
+            "dpfast_close_lanes dpfast_count_lines dpfast_dither dpfast_fetch dpfast_hadamard dpfast_line dpfast_row "
             "dpfast_subset dpfast_threshold_bits dpfast_window"
         ),
         "score_cells.h": (
@@ -58,18 +59,19 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "scores_index scores_inverse_prior scores_sweep scores_value"
         ),
         "select.h": (
-            "select_clamp select_double_of_bits select_double_of_int64 select_double_of_uint64 select_half "
-            "select_keys_of_doubles select_kind_of select_load select_load_filled select_merge_twins "
+            "select_clamp select_double_of_bits select_double_of_int64 select_double_of_uint64 select_fill "
+            "select_half select_keys_of_doubles select_kind_of select_load select_load_filled select_merge_twins "
             "select_odd_int64 select_odd_uint64 select_plan select_round_int64 select_round_uint64 select_sample "
-            "select_fill select_scan select_scan_keys select_set_grid select_sort"
+            "select_scan select_scan_keys select_set_grid select_sort"
         ),
         "slopes.h": "slopes_between slopes_end slopes_of_matching",
         "stream.h": (
             "stream_add_group stream_bits stream_code stream_count stream_count_block stream_count_tied "
-            "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_pick "
-            "stream_prefetch stream_refine stream_refine_block stream_walk"
+            "stream_digits stream_door_of stream_encode stream_found stream_is_tied stream_load stream_mark "
+            "stream_pick stream_prefetch stream_refine stream_refine_block stream_repeats stream_walk "
+            "stream_walk_values"
         ),
-        "windows.h": "windows_add windows_between windows_collect windows_count windows_find windows_of_points",
+        "windows.h": ("windows_add windows_between windows_collect windows_count windows_find windows_of_points"),
     },
     _DOUBLES: {
         "boxes.h": (
@@ -82,9 +84,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "chain.h": (
             "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
-            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark dpfast_meets "
-            "dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power dpfast_shift "
-            "dpfast_sources dpfast_state_weights dpfast_step dpfast_weight"
+            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_mark "
+            "dpfast_meets dpfast_point_weight dpfast_raise dpfast_runs dpfast_scaled dpfast_scaled_power "
+            "dpfast_share dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step "
+            "dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
@@ -100,10 +103,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_secret_student_tail dpfast_student_start"
         ),
         "gaps.h": "dpfast_discount_up dpfast_gap_weights dpfast_stretch",
-        "gradient.h": "dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual",
+        "gradient.h": ("dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual"),
         "grid.h": (
-            "dpfast_code dpfast_encode dpfast_encode_array dpfast_encode_floats dpfast_from_integer "
-            "dpfast_float_code dpfast_known dpfast_round_shift"
+            "dpfast_code dpfast_encode dpfast_encode_array dpfast_encode_floats dpfast_float_code "
+            "dpfast_from_integer dpfast_known dpfast_round_shift"
         ),
         "groups.h": "dpfast_group_cumulative",
         "knorm.h": (
@@ -114,51 +117,61 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "levels.h": (
             "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_sums dpfast_level_weights"
         ),
-        "measure.h": "dpfast_count dpfast_draw_point dpfast_interval_weights dpfast_power_sums dpfast_set_uniform",
+        "measure.h": ("dpfast_count dpfast_draw_point dpfast_interval_weights dpfast_power_sums dpfast_set_uniform"),
         "normal.h": (
             "dpfast_decided dpfast_enough dpfast_gaussian_of_center dpfast_gaussian_of_shoulder "
             "dpfast_gaussian_of_tail dpfast_normal_of_center dpfast_normal_of_shoulder dpfast_normal_of_tail "
             "dpfast_normal_of_word dpfast_normal_shoulder dpfast_normal_tail dpfast_round_normal "
             "dpfast_round_signed dpfast_rounded_gaussian dpfast_shoulders dpfast_tails"
         ),
-        "polygamma.h": "dpfast_masked dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_rows",
+        "polygamma.h": (
+            "dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_gaps_each dpfast_polygamma_step "
+            "dpfast_polygamma_stirling"
+        ),
         "series.h": "dpfast_clenshaw dpfast_series",
         "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
+        "wide.h": "dpfast_wide_exp_neg dpfast_wide_of dpfast_wide_plus dpfast_wide_scaled dpfast_wide_times",
+        "wide_chain.h": (
+            "dpfast_wide_count dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs "
+            "dpfast_wide_sources dpfast_wide_step"
+        ),
     },
     _ROWS: {
         "fits.h": (
-            "fits_binomial fits_binomial_bias fits_binomial_score fits_depths fits_exp_neg fits_keys fits_laplace "
-            "fits_less fits_load fits_log fits_log1p fits_one_if fits_tilt fits_weibull"
+            "fits_binomial fits_binomial_bias fits_binomial_score fits_depths fits_exp_neg fits_keys "
+            "fits_laplace fits_less fits_load fits_log fits_log1p fits_one_if fits_tilt fits_weibull"
         ),
         "glm.h": (
             "glm_add glm_add_classes glm_add_products glm_by_column glm_class_residuals glm_clipped glm_exp "
-            "glm_logistic glm_norms glm_predict glm_predict_class glm_residuals glm_scratch glm_sum glm_transform"
+            "glm_logistic glm_norms glm_predict glm_predict_class glm_residuals glm_scratch glm_sum "
+            "glm_transform"
         ),
         "moments.h": (
             "moments_encode moments_finite moments_label moments_multiply moments_scratch moments_sum "
             "moments_tile moments_width"
         ),
         "regressions.h": (
-            "fits_dot fits_exp fits_factor fits_invert fits_is_near fits_logistic fits_maximum fits_newton "
-            "fits_pass fits_pass_last fits_regression fits_solve fits_tilt_residuals fits_weigh "
-            "fits_weigh_counts fits_weigh_labels fits_weigh_linear fits_weigh_start"
+            "fits_across fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel "
+            "fits_add_products fits_add_some fits_dot fits_exp fits_factor fits_invert fits_is_near "
+            "fits_leverages fits_logistic fits_maximum fits_newton fits_pass fits_pass_last fits_predictor "
+            "fits_regression fits_solve fits_tilt_residuals fits_weigh fits_weigh_counts fits_weigh_labels "
+            "fits_weigh_linear fits_weigh_start"
         ),
         "rows.h": (
-            "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme rows_load "
-            "rows_mark_rest rows_round rows_scratch rows_sum_ball rows_sum_block rows_sum_grids rows_sum_strip "
-            "rows_total rows_truncate"
+            "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme "
+            "rows_load rows_mark_rest rows_round rows_scratch rows_sum_ball rows_sum_block rows_sum_grids "
+            "rows_sum_strip rows_total rows_truncate"
         ),
         "tiles.h": (
-            "fits_across fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel "
-            "fits_add_products fits_add_some fits_clear fits_divide fits_exponent fits_greatest fits_labels "
-            "fits_leverages fits_load_rows fits_padded fits_predictor fits_room_in fits_room_size fits_sizes "
-            "fits_tile fits_transpose"
+            "fits_clear fits_divide fits_exponent fits_greatest fits_labels fits_load_rows fits_padded "
+            "fits_room_in fits_room_size fits_sizes fits_tile fits_transpose"
         ),
     },
     _SYSTEM: {
         "secure.h": (
-            "secure_double secure_forked secure_free secure_generation secure_load secure_placeholders secure_store "
-            "secure_survived secure_thread secure_try secure_try_awaited secure_watch_forks secure_wipe"
+            "secure_double secure_forked secure_free secure_generation secure_load secure_placeholders "
+            "secure_store secure_survived secure_thread secure_try secure_try_awaited secure_watch_forks "
+            "secure_wipe"
         ),
     },
     _TABLE: {

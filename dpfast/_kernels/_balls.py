@@ -18,6 +18,8 @@ from itertools import accumulate
 from math import factorial, inf, nextafter, prod
 from statistics import NormalDist
 
+import numpy as np
+import numpy.typing as npt
 from flint import arb, ctx, fmpq, fmpz
 
 # flint's working precision is global to the process. The lock is reentrant, because a signal handler or a finalizer may
@@ -418,13 +420,15 @@ def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, 
     return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(rational(chain)))), 2) == 0
 
 
-def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Fraction) -> bool:
-    """Return True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
+def keeps(
+    word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Callable[[], arb]
+) -> bool:
+    """Return True with probability (q**score - q**cap) / proposed(), q = exp(-epsilon / 2), score < cap."""
     rate = rational(Fraction(epsilon) / 2)
     u = Uniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
-            edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / rational(proposed)
+            edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / proposed()
             if u.upper <= edge:
                 return True
             if u.lower >= edge:
@@ -432,13 +436,31 @@ def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: i
         u.refine()
 
 
-def proposed_weight(odds: Sequence[tuple[float, Iterable[float]]], counts: Iterable[int], total: Fraction) -> Fraction:
-    """The total times the probability of these choices, weight / sum of weights each, over the product of counts."""
-    numerator, denominator = 1, 1
-    for weight, weights in odds:
-        numerator *= _in_least_units(weight)
-        denominator *= sum(map(_in_least_units, weights))
-    return total * Fraction(numerator, denominator * prod(counts))
+def proposed_weight(
+    odds: Sequence[tuple[float, npt.NDArray[np.float64]]], counts: Sequence[int], total: Fraction
+) -> Callable[[], arb]:
+    """The total times the probability of these choices, weight / sum of weights each, over the product of counts.
+
+    A function of the working precision: an exact product would have as many digits as all weights together.
+    """
+    numerators = [fmpz(_in_least_units(weight)) for weight, _ in odds]
+    denominators = [fmpz(_sum_in_least_units(weights)) for _, weights in odds] + [fmpz(count) for count in counts]
+
+    def weight() -> arb:
+        return prod(map(arb, numerators), start=arb(rational(total))) / prod(map(arb, denominators), start=arb(1))
+
+    return weight
+
+
+def _sum_in_least_units(weights: npt.NDArray[np.float64]) -> int:
+    """The sum of normal doubles, or zeros, as a multiple of 2**-1074, exact for less than 2**26 of them."""
+    if len(weights) < 64:
+        return sum(map(_in_least_units, weights.tolist()))
+    mantissas, exponents = np.frexp(weights)
+    digits = np.ldexp(mantissas, 53).astype(np.int64)
+    shifts = exponents + 1021
+    high, low = (np.bincount(shifts, part).tolist() for part in (digits >> 27, digits & (2**27 - 1)))
+    return sum(((int(a) << 27) + int(b)) << shift for shift, (a, b) in enumerate(zip(high, low, strict=True)) if a or b)
 
 
 def keep_threshold(epsilon: float, odds: Fraction) -> int:

@@ -263,16 +263,16 @@ class Categorical(ScalarRandomizer):
         return self._method.valid(reports)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        counts = np.zeros(self._method.counters, np.int64)
+        counts = self._method.counts(len(reports))
         return self._method.sums(counts, self._method.add(reports, counts))
 
     def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
-        """The aggregate of the rows; each thread counts a share of them, in blocks of `step`."""
+        """The aggregate of the rows; each thread counts a share of them, of at least `step`."""
         method, share = self._method, -(-len(rows) // min(threads, max(1, len(rows) // step)))
 
         def counted(first: int) -> tuple[int, NDArray[np.int64]]:
-            counts, part = np.zeros(method.counters, np.int64), rows[first : first + share]
-            return sum(method.add(part[i : i + step], counts) for i in range(0, len(part), step)), counts
+            counts = method.counts(len(rows))
+            return method.add(rows[first : first + share], counts), counts
 
         (n, counts), *others = each(counted, range(0, max(1, len(rows)), max(1, share)), threads)
         for more, added in others:

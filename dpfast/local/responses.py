@@ -59,13 +59,17 @@ class Method(ABC):
         """The number of counters of `add`."""
         return self.k
 
+    def counts(self, n: int) -> NDArray[Any]:
+        """Counters of `add`, zero, for n reports in all."""
+        return np.zeros(self.counters, np.int64)
+
     @abstractmethod
-    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
+    def add(self, reports: NDArray[Any], counts: NDArray[Any]) -> int:
         """Add the valid reports to the counters; return their number."""
 
-    def sums(self, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    def sums(self, counts: NDArray[Any], n: int) -> NDArray[np.int64]:
         """For each category the number of reports that support it, from the counters of n valid reports."""
-        return counts[: self.k]
+        return counts[: self.k].astype(np.int64, copy=False)
 
     @abstractmethod
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -84,7 +88,21 @@ def _total_variance(k: int, p: Fraction, q: Fraction) -> Fraction:
     return own + (k - 1) * other
 
 
-class _Response(Method):
+class _Symbols(Method):
+    """Reports that are symbols, each of which has a counter."""
+
+    def counts(self, n: int) -> NDArray[Any]:
+        """Of 32 bits where they suffice: a cache holds more of them."""
+        return np.zeros(self.counters, np.uint32 if n < 2**32 else np.int64)
+
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < self.counters)
+
+    def add(self, reports: NDArray[Any], counts: NDArray[Any]) -> int:
+        return _randomize.count_symbols(reports, counts)
+
+
+class _Response(_Symbols):
     """k-ary randomised response."""
 
     def __init__(self, k: int, epsilon: float) -> None:
@@ -97,12 +115,6 @@ class _Response(Method):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_windows(source, codes, 1, self.k, self.coin.threshold, out)
 
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(reports < self.k)
-
-    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
-        return _randomize.count_symbols(reports, counts)
-
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports[:, None] == np.arange(self.k))
 
@@ -112,7 +124,7 @@ class _Response(Method):
         )
 
 
-class _Hadamard(Method):
+class _Hadamard(_Symbols):
     """One bit of a random row of the Hadamard matrix, whose entry (j, x) is -1 to the number of digits in j & x."""
 
     def __init__(self, k: int, epsilon: float) -> None:
@@ -125,21 +137,19 @@ class _Hadamard(Method):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_rows(source, codes, self.order - 1, self.coin.threshold, out)
 
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(reports < 2 * self.order)
-
     @property
     def counters(self) -> int:
         return 2 * self.order
 
-    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
-        return _randomize.count_symbols(reports, counts)
-
-    def sums(self, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    def sums(self, counts: NDArray[Any], n: int) -> NDArray[np.int64]:
         """Twice a category's count is n plus the transform, at it, of (reports of bit 0) - (of bit 1) in each row."""
-        signs = counts[::2] - counts[1::2]
+        signs = counts[::2].astype(np.int64)
+        signs -= counts[1::2]
         _randomize.transform(signs)
-        return (n + signs[: self.k]) // 2
+        sums = signs[: self.k]
+        sums += n
+        sums >>= 1
+        return sums
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(
@@ -168,10 +178,19 @@ class _Packed(Method):
     def counters(self) -> int:
         return 64 * -(-self.k // 64)
 
-    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
-        kept = _kept(reports, self.valid(reports))
-        _bits.count_columns(kept, counts)
-        return len(kept)
+    def add(self, reports: NDArray[Any], counts: NDArray[Any]) -> int:
+        """All reports are counted in one pass, and those that are refused, counted again, are taken away."""
+        refused = reports[~self._count(reports, counts)]
+        if len(refused):
+            surplus = np.zeros_like(counts)
+            _bits.count_columns(refused, surplus)
+            counts -= surplus
+        return len(reports) - len(refused)
+
+    def _count(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Add all reports to the counters; return `valid` of them."""
+        _bits.count_columns(reports, counts)
+        return self.valid(reports)
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         octets = reports.astype("<u8", copy=False).view(np.uint8)
@@ -228,6 +247,13 @@ class _Subset(_Packed):
         _bits.have_ones(reports, self.k, self.width, right)
         return right
 
+    def _count(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if self.k <= 128:  # one word or two: `valid` is faster
+            return super()._count(reports, counts)
+        ones = np.zeros(len(reports), np.int64)
+        _bits.count_columns(reports, counts, ones)
+        return np.asarray((ones == self.width) & unpadded(reports, self.k))
+
     def law(self, code: int) -> FiniteLaw:
         inside = self.p / math.comb(self.k - 1, self.width - 1)
         outside = (1 - self.p) / math.comb(self.k - 1, self.width)
@@ -265,10 +291,8 @@ class _Lines(Method):
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray((reports[:, 0] < PRIME) & (reports[:, 1] < PRIME))
 
-    def add(self, reports: NDArray[Any], counts: NDArray[np.int64]) -> int:
-        kept = _kept(reports, self.valid(reports))
-        _randomize.count_lines(kept, self.edge, counts)
-        return len(kept)
+    def add(self, reports: NDArray[Any], counts: NDArray[Any]) -> int:
+        return _randomize.count_lines(reports, self.edge, counts)
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         slope, offset = reports.astype(np.uint64).T
@@ -276,10 +300,6 @@ class _Lines(Method):
 
     def law(self, code: int) -> FiniteLaw:
         raise NotImplementedError  # never called: `outcomes` is too large
-
-
-def _kept(reports: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[Any]:
-    return reports if valid.all() else reports[valid]
 
 
 def _parity(words: NDArray[Any]) -> NDArray[Any]:

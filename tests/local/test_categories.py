@@ -204,27 +204,6 @@ def test_categories_twin(k):
     assert out[0] == 0
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_symbols_are_counted(dtype):
-    reports = np.random.default_rng(1).integers(0, 120, 5000).astype(dtype)
-    counts = np.full(100, 3, np.int64)
-    assert _randomize.count_symbols(reports, counts) == (reports < 100).sum()
-    np.testing.assert_array_equal(counts, 3 + np.bincount(reports, minlength=120)[:100])
-
-
-@pytest.mark.parametrize("n", [1, 2, 4, 4096, 2**14])
-def test_transform_is_that_of_hadamard(n):
-    """Against the definition at a few places; its square is n times the identity."""
-    x = np.random.default_rng(1).integers(-(2**40), 2**40, n)
-    y = x.copy()
-    _randomize.transform(y)
-    for v in {0, 1 % n, n // 3, n - 1}:
-        signs = [(-1) ** (j & v).bit_count() for j in range(n)]
-        assert y[v] == sum(sign * int(entry) for sign, entry in zip(signs, x, strict=True))
-    _randomize.transform(y)
-    np.testing.assert_array_equal(y, n * x)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_shares_of_threads_and_blocks_do_not_show(method):
     """More reports than a block, some refused: for any number of threads the counts of what each report supports."""

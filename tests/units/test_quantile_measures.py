@@ -1,9 +1,7 @@
 """Joint quantiles with a base measure: sums and draws of sorted vectors, the law, privacy with a control, the gain."""
 
-import itertools
 import math
 from collections import Counter
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ import dpfast as dpf
 from dpfast._kernels import _balls, _multisets
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._samplers import next_word
-from dpfast.mechanisms.quantiles import _Stage, _Windows
+from tests.joint import measures, stage, vectors, weights_of
 from tests.reference import measures as measures_reference
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -27,41 +25,8 @@ pytestmark = pytest.mark.kernel
 GRID = dpf.Grid(-0.5, 0.5, step=2.0**-3)
 
 
-def vectors(first, last, m):
-    return list(itertools.combinations_with_replacement(range(first, last + 1), m))
-
-
-@st.composite
-def measures(draw, last):
-    """A table, or parts with each spacing a multiple of the one before."""
-    if draw(st.booleans()):
-        return Measure(last, table=draw(st.lists(st.integers(1, 50), min_size=last + 1, max_size=last + 1)))
-    spacing, parts = Fraction(draw(st.integers(2, 4)), draw(st.sampled_from([1, 1, 5]))), []
-    spacing = max(spacing, Fraction(2))
-    for ratio in draw(st.lists(st.integers(2, 3), max_size=2)):
-        parts.append((draw(st.integers(1, 99)), spacing.denominator, spacing.numerator))
-        spacing *= ratio
-    return Measure(last, draw(st.integers(1, 9)), draw(st.integers(0, 50)), parts)
-
-
-def weights_of(measure):
-    codes = np.arange(measure.last + 1)
-    return measure.weights(codes, codes).tolist()
-
-
 def weight(weights, o):
     return math.prod(weights[code] for code in o)
-
-
-def stage(data, ranks, epsilon, reach, measure, pins=None):
-    """One stage with a cap of our choice."""
-    codes = np.sort(np.asarray(data))
-
-    def read(firsts, lasts):
-        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
-
-    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, measure.last, step=1), read)
-    return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {}, measure)
 
 
 def definition(data, ranks, weights, epsilon, cap, pins=None):
@@ -88,9 +53,9 @@ class TestMultisets:
         last = data.draw(st.integers(first, measure.last))
         weights = weights_of(measure)
         assert sorted(_multisets.kinds(measure, first, last)) == sorted(Counter(weights[first : last + 1]).items())
-        expected = sum(weight(weights, o) for o in vectors(first, last, length))
+        expected = sum(weight(weights, o) for o in vectors(last, length, first))
         assert _multisets.weight_of_all(measure, first, last, length) == expected
-        assert _multisets.weight_of_all(None, first, last, length) == len(vectors(first, last, length))
+        assert _multisets.weight_of_all(None, first, last, length) == len(vectors(last, length, first))
 
     @pytest.mark.parametrize(
         "measure", [Measure(6, table=[1, 5, 1, 2, 1, 1, 40]), Measure(6, 2, 1, [(9, 1, 2), (30, 1, 4)])]
@@ -101,7 +66,7 @@ class TestMultisets:
         draws = Counter(
             tuple(_multisets.draw(measure, 1, 6, length, lambda: next_word(source)).tolist()) for _ in range(8000)
         )
-        outputs = vectors(1, 6, length)
+        outputs = vectors(6, length, 1)
         p = np.array([weight(weights, o) for o in outputs], float)
         counts = [draws[o] for o in outputs]
         assert sum(counts) == 8000
@@ -115,7 +80,7 @@ class TestLaw:
     def test_matches_its_definition(self, case, reach):
         """In windows of all records: the chain's total is the sum over all outputs."""
         data, ranks, epsilon, measure = case
-        law = stage(data, ranks, epsilon, len(data), measure)
+        law = stage(data, ranks, measure.last, epsilon, len(data), {}, measure)
         exact = definition(data, ranks, weights_of(measure), epsilon, len(data) + 1)
         found = [law.logpmf(np.array(o)) for o in exact]
         assert_allclose(found, [math.log(p) for p in exact.values()], rtol=0, atol=1e-12)
@@ -128,17 +93,17 @@ class TestLaw:
         reach = min(reach, len(data))
         o = sorted(rng.randint(0, measure.last) for _ in ranks)
         pins = {j: o[j] for j in range(len(ranks)) if rng.random() < 0.3}
-        law, source = stage(data, ranks, epsilon, reach, measure, pins), PCG64(1)
+        law, source = stage(data, ranks, measure.last, epsilon, reach, pins, measure), PCG64(1)
         for _ in range(3):
-            o = law._chain.draw(source)
+            o = law._fast.chain.draw(source)
             if o is None:
                 continue
-            odds, runs = law._chain.odds()
+            odds, runs = law._fast.chain.odds()
             counts = [_multisets.weight_of_all(measure, start, start + w - 1, r) for start, w, r in runs]
-            proposed = _balls.proposed_weight(odds, counts, law._proposed)
-            ratio = float(proposed) / math.exp(-epsilon / 2 * reference.score(data, ranks, o))
-            if law._chain.certain:
-                assert 1 - 1e-14 < ratio < 1 + 4 * law._chain.margin + 1e-14
+            proposed = _balls.proposed_weight(odds, counts, law._fast.total)
+            ratio = float(proposed()) / math.exp(-epsilon / 2 * reference.score(data, ranks, o))
+            if law._fast.chain.certain:
+                assert 1 - 1e-14 < ratio < 1 + 4 * law._fast.chain.margin + 1e-14
 
     @pytest.mark.parametrize("measure", ["integers", tuple(range(1, 10)), (1,) * 8 + (30,)])
     @pytest.mark.parametrize("stages", [1, 2])
@@ -147,7 +112,7 @@ class TestLaw:
         x, qs = [-0.5, -0.125, 0.0, 0.0, 0.375, 0.5, 0.5], (0.2, 0.5, 0.8)
         options = {"grid": GRID, "measure": measure, "stages": stages}
         law = dpf.Quantiles(qs, epsilon=1.0, **options).law(x)
-        outputs = np.array(vectors(0, GRID.size - 1, 3))
+        outputs = np.array(vectors(GRID.size - 1, 3))
         assert np.exp(law.logpmf(outputs)).sum() == pytest.approx(1, abs=1e-12)
         draws = Counter(map(tuple, law.sample(12_000, PCG64(2)).tolist()))
         counts = [draws[tuple(o)] for o in outputs.tolist()]
@@ -162,7 +127,7 @@ class TestLaw:
     def test_capped_and_pinned(self, data, reach, pins):
         """Where "anywhere" and the coin matter."""
         measure = Measure(6, 1, 0, [(3, 1, 2), (20, 1, 6)])
-        law, source = stage(data, [1, 2, 4], 1.0, reach, measure, pins), PCG64(7)
+        law, source = stage(data, [1, 2, 4], 6, 1.0, reach, pins, measure), PCG64(7)
         draws = Counter(tuple(law.draw(source).tolist()) for _ in range(8000))
         exact = definition(data, [1, 2, 4], weights_of(measure), 1.0, reach + 1, pins)
         assert not chi_square_rejects([draws[o] for o in exact], list(exact.values()))
@@ -171,7 +136,7 @@ class TestLaw:
     @settings(max_examples=30)
     def test_exact_arithmetic_gives_the_same_output(self, case, seed):
         data, ranks, epsilon, measure = case
-        law = stage(data, ranks, epsilon, min(3, len(data)), measure)
+        law = stage(data, ranks, measure.last, epsilon, min(3, len(data)), {}, measure)
         sources = [ScriptedBits(rest=PCG64(seed)) for _ in range(2)]
         fast, slow = (law.draw(source, exact=exact) for source, exact in zip(sources, (False, True), strict=True))
         assert_array_equal(fast, slow)
@@ -194,7 +159,7 @@ class TestLaw:
         for _ in range(3):
             o = law.sample(rng=source)
             assert np.all(np.diff(o) >= 0)
-        chain = law._first._chain
+        chain = law._first._fast.chain
         assert chain.total > 0
 
 

@@ -16,7 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
 from dpfast.laws import NestedIntervals, score_cap
-from dpfast.mechanisms.quantiles import _Stage, _Stages, _Windows
+from dpfast.mechanisms.quantiles import _Stages
+from tests.joint import stage, vectors
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -31,21 +32,6 @@ def rank_qs(ranks, n):
 
 def mechanism(ranks, n, last, epsilon, stages=1):
     return dpf.Quantiles(rank_qs(ranks, n), grid=dpf.Grid(0, last, step=1), epsilon=epsilon, stages=stages)
-
-
-def vectors(last, m):
-    return list(itertools.combinations_with_replacement(range(last + 1), m))
-
-
-def stage(data, ranks, last, epsilon, reach, pins=None):
-    """One stage with a cap of our choice."""
-    codes = np.sort(np.asarray(data))
-
-    def read(firsts, lasts):
-        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
-
-    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, last, step=1), read)
-    return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {})
 
 
 @st.composite
@@ -103,13 +89,14 @@ class TestLaw:
         reach = min(reach, len(data))
         o = sorted(rng.randint(0, last) for _ in ranks)
         pins = {j: o[j] for j in range(len(ranks)) if rng.random() < 0.5}
-        chain = stage(data, ranks, last, epsilon, reach, pins)._chain
+        law = stage(data, ranks, last, epsilon, reach, pins)
         total = sum(
             math.exp(-epsilon / 2 * reference.score(data, ranks, o))
             for o in vectors(last, len(ranks))
             if all(o[j] == code for j, code in pins.items()) and _largest_error(data, ranks, o) <= reach
         )
-        assert_allclose(math.ldexp(chain.total, chain.exponent), total, rtol=1e-13, atol=1e-200)
+        for chain in (law._fast.chain, law._wide.chain):
+            assert_allclose(math.ldexp(chain.total, chain.exponent), total, rtol=1e-13, atol=1e-200)
 
     @given(cases(targets=1))
     def test_one_quantile_is_inverse_sensitivity(self, case):
@@ -160,7 +147,7 @@ class TestLaw:
         law = dpf.Quantiles(rank_qs(range(1, 71), 70), grid=dpf.Grid(0, last, step=1), epsilon=0.01, stages=1).law(data)
         o = law.sample(rng=np.random.default_rng(4))
         assert np.all(np.diff(o) >= 0)
-        assert law._first._chain.certain
+        assert law._first._fast.chain.certain
 
 
 def _largest_error(data, ranks, output):
@@ -261,13 +248,13 @@ class TestDraws:
         law = stage(data, ranks, last, epsilon, min(reach, len(data)))
         source = np.random.PCG64(1)
         for _ in range(3):
-            o = law._chain.draw(source)
-            odds, runs = law._chain.odds()
+            o = law._fast.chain.draw(source)
+            odds, runs = law._fast.chain.odds()
             counts = [math.comb(width + length - 1, length) for _, width, length in runs]
-            proposed = _balls.proposed_weight(odds, counts, law._proposed)
+            proposed = _balls.proposed_weight(odds, counts, law._fast.total)
             score = reference.score(data, ranks, o)
-            ratio = float(proposed) / math.exp(-epsilon / 2 * score)
-            assert 1 - 1e-14 < ratio < 1 + 4 * law._chain.margin + 1e-14
+            ratio = float(proposed()) / math.exp(-epsilon / 2 * score)
+            assert 1 - 1e-14 < ratio < 1 + 4 * law._fast.chain.margin + 1e-14
 
     def test_choice_is_exact(self):
         """The smallest weights count exactly; a cumulative sum of doubles would lose them."""
@@ -278,10 +265,19 @@ class TestDraws:
         assert _balls.choose_weight(half - 1, iter([0]).__next__, weights) == 0
         assert _balls.choose_weight(half, iter([2**63]).__next__, weights) == 2
 
+    def test_sum_of_choices(self):
+        rng = np.random.default_rng(1)
+        weights = np.ldexp(rng.random(500) + 0.5, rng.integers(-1019, 1000, 500)) * (rng.random(500) < 0.9)
+        exact = sum(Fraction(weight) for weight in weights.tolist())
+        proposed = _balls.proposed_weight([(weights.max(), weights)], [3, 2**3000], Fraction(1, 7))
+        with _balls.working_bits(3000):
+            assert proposed().overlaps(_balls.arb(_balls.rational(Fraction(weights.max()) / exact / 21)) / 2**3000)
+            assert proposed().rel_accuracy_bits() > 2900
+
     def test_coin(self):
         q = math.exp(-0.5)
         words = np.random.default_rng(1).integers(0, 2**64, 2000, dtype=np.uint64).tolist()
-        kept = [_balls.keeps(word, lambda: 0, 1.0, 1, 3, Fraction(7, 10)) for word in words]
+        kept = [_balls.keeps(word, lambda: 0, 1.0, 1, 3, lambda: _balls.arb(7) / 10) for word in words]
         expected = [word * 2.0**-64 < (q - q**3) / 0.7 for word in words]
         assert kept == expected
         anywhere = [_balls.goes_anywhere(word, lambda: 0, 1.0, 4, 3, Fraction(1)) for word in words]
@@ -522,7 +518,7 @@ class TestRange:
             if low + inside <= m:
                 o = np.repeat([0, 1, last], [low, inside, m - low - inside])
                 logs.append(math.log(math.comb(w + inside - 1, inside)) - epsilon / 2 * law.score(o))
-        assert_allclose(law._log_chain, np.logaddexp.reduce(logs), rtol=0, atol=1e-9)
+        assert_allclose(law._fast.log_total, np.logaddexp.reduce(logs), rtol=0, atol=1e-9)
 
     def test_pins_that_no_walk_reaches_in_doubles(self):
         """The total falls with epsilon, to the floors and no further."""
@@ -532,5 +528,5 @@ class TestRange:
                 np.linspace(0.5, 0.55, 64), grid=dpf.Grid(0, last, step=1), epsilon=epsilon, stages=2, measure="uniform"
             )
             law = mechanism.law(np.full(2000, float(last)))
-            totals.append(law._second(np.arange(64)[list(law._stages.coarse)] + 5)._log_chain)
+            totals.append(law._second(np.arange(64)[list(law._stages.coarse)] + 5)._fast.log_total)
         assert np.all(np.abs(np.diff(totals)) < 15)

@@ -43,7 +43,7 @@ void check_add_rows(void)
     for (int l = 0; l < DPFAST_PLANES; l++)
         before |= (int)(planes[l][0] >> bit & 1) << l;
     requires(before <= DPFAST_MOST_ROWS - 8);
-    dpfast_add_rows(rows, 1, 1, planes);
+    dpfast_add_rows(rows, 1, 1, 0, planes);
     for (int l = 0; l < DPFAST_PLANES; l++)
         after |= (int)(planes[l][0] >> bit & 1) << l;
     for (int i = 0; i < 8; i++)
@@ -51,38 +51,49 @@ void check_add_rows(void)
     holds(after == before + ones);
 }
 
-/* Columns of rows that are `stride` words apart: a strip, and rows beyond a multiple of eight. */
+/* Columns of rows that are `stride` words apart: a strip, and rows beyond a multiple of eight; ones of each row. */
 void check_count_columns(void)
 {
     uint64_t rows[2 * SIZE];
-    int64_t counts[64] = {0};
-    dpfast_count_columns(rows, SIZE, 2, 1, counts);
+    int64_t counts[64] = {0}, in_rows[SIZE] = {0};
+    dpfast_count_columns(rows, SIZE, 2, 1, counts, in_rows);
     int ones = 0;
     for (int i = 0; i < SIZE; i++)
         ones += (int)(rows[2 * i] >> 63);
     holds(counts[63] == ones);
+    const ptrdiff_t row = any_between(0, SIZE - 1);
+    holds(in_rows[row] == __builtin_popcountll(rows[2 * row]));
 }
 
-/* All codes of doubles are at most 2^48, whatever x: the conversion is a mask of bits. */
-void check_spread(void)
+/* Counters of 8 bits added to sums of 16: sums below 2^16 - 255 do not wrap, and the counters are zero. */
+void check_add_planes(void)
 {
-    int64_t counts[64] = {0};
-    const uint64_t word = any_uint64();
-    const int b = (int)any_between(0, 63);
-    dpfast_spread(word, counts);
-    holds(counts[b] == (int64_t)(word >> b & 1));
+    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], sums[DPFAST_SUM_PLANES][DPFAST_STRIP];
+    const int bit = (int)any_between(0, 63);
+    int before = 0, after = 0, added = 0, left = 0;
+    for (int l = 0; l < DPFAST_PLANES; l++)
+        added |= (int)(planes[l][0] >> bit & 1) << l;
+    for (int l = 0; l < DPFAST_SUM_PLANES; l++)
+        before |= (int)(sums[l][0] >> bit & 1) << l;
+    requires(before + added < 1 << DPFAST_SUM_PLANES);
+    dpfast_add_planes(planes, 1, sums);
+    for (int l = 0; l < DPFAST_SUM_PLANES; l++)
+        after |= (int)(sums[l][0] >> bit & 1) << l;
+    for (int l = 0; l < DPFAST_PLANES; l++)
+        left |= (int)(planes[l][0] >> bit & 1);
+    holds(after == before + added && left == 0);
 }
 
-/* Eight planes: the number of each column, digit by digit. */
+/* Eight planes: the number of each column, digit by digit, times a power of two. */
 void check_spread_planes(void)
 {
     int64_t counts[64] = {0}, number = 0;
     uint64_t planes[DPFAST_PLANES];
-    const int b = (int)any_between(0, 63);
+    const int b = (int)any_between(0, 63), shift = (int)any_between(0, 8);
     for (int l = 0; l < DPFAST_PLANES; l++) {
         planes[l] = any_uint64();
         number |= (int64_t)(planes[l] >> b & 1) << l;
     }
-    dpfast_spread_planes(planes, 1, counts);
-    holds(counts[b] == number);
+    dpfast_spread_planes(planes, 1, shift, counts);
+    holds(counts[b] == number << shift);
 }

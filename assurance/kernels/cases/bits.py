@@ -36,18 +36,19 @@ CASES.add(
 )
 CASES.add(
     "count_columns",
-    "dpfast_count_columns dpfast_spread dpfast_spread_planes",
+    "dpfast_count_columns dpfast_add_words dpfast_add_strip dpfast_count_ones dpfast_count_each "
+    "dpfast_popcount dpfast_add_planes dpfast_spread_planes",
     "9 rows of a word",
     66,
-    ("bits.h", "for (ptrdiff_t row = i; row < stop; row++)", "for (ptrdiff_t row = i; row <= stop; row++)"),
+    ("bits.h", "for (ptrdiff_t row = i; row < end; row++)", "for (ptrdiff_t row = i; row <= end; row++)"),
     size=9,
 )
 CASES.add(
-    "spread",
-    "dpfast_spread",
-    "all words",
-    65,
-    ("bits.h", "counts[b] += (int64_t)(word >> b & 1);", "counts[b] += (int64_t)(word << b & 1);"),
+    "add_planes",
+    "dpfast_add_planes",
+    "a word of counters, any sums that do not wrap",
+    18,
+    ("bits.h", "carry &= sum;", "carry = sum;"),
 )
 CASES.add(
     "spread_planes",

@@ -19,3 +19,12 @@ CASES.add(
     2,
     ("stream.h", "return (uint64_t)(mark - 2) << level->bits", "return (uint64_t)(mark - 1) << level->bits"),
 )
+CASES.add(
+    "stream_values",
+    "stream_values",
+    "3 records of any bits, of which 2 may differ",
+    5,
+    ("stream.h", "if (found == STREAM_FEW || rare > 1)", "if (found > STREAM_FEW || rare > 1)"),
+    size=3,
+    shrunk=(("stream.h", "#define STREAM_FEW 16", "#define STREAM_FEW 2"),),
+)

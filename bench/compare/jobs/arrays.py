@@ -11,6 +11,7 @@ import dpfast as dpf
 from bench import data
 from bench.compare.clock import Floor, Job, power, race
 from bench.peers import installed
+from dpfast.groups.sorting import sorted_by_label
 
 SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 
@@ -165,9 +166,23 @@ def groups(size) -> Iterator[Job]:
         if limit == 0.3:
             floors = tuple(Floor(name, run, 0.17) for name, run in pandas.items())
             yield Job(f"{name}, workers=2", partial(run, workers=2), (*floors, Floor("workers=1", run)))
+            yield from _sorts(labels, y, count)
     private = data.median_mechanism(neighbors="add-remove")
     run = partial(dpf.by_group, private, y, labels=labels, num_groups=count)
+    name = f"medians, {power(count)} groups of 10, random labels"
     yield Job(f"{name}, n private", run, tuple(Floor(name, run, 0.5) for name, run in pandas.items()))
+
+
+def _sorts(labels, x, groups) -> Iterator[Job]:
+    """Records in the order of their labels, in one thread and in two."""
+    name, run = (
+        f"records sorted by {power(groups)} labels, n = {power(x.size)}",
+        partial(sorted_by_label, labels, x, 0.0),
+    )
+    whole = Floor("x[np.argsort(labels)]", lambda: x[np.argsort(labels)])
+    read = Floor("plain read of labels and records", lambda: (labels.max(), plain_read(x)))
+    yield Job(name, partial(run, groups, 1), (whole, read))
+    yield Job(f"{name}, workers=2", partial(run, groups, 2), (Floor("workers=1", partial(run, groups, 1)),))
 
 
 def series(size) -> Iterator[Job]:

@@ -57,28 +57,39 @@ def frames(size) -> Iterator[Job]:
 
 
 def streams(size) -> Iterator[Job]:
-    """Generated chunks, and chunks of files in the page cache, against the sum of each chunk."""
+    """Generated chunks, and chunks of files in the page cache, against the sum of each chunk and a plain read of it."""
     n = size(records_that_fit())
+    mechanisms = {"median": data.median_mechanism(), "9 quantiles": data.deciles_mechanism()}
     with tempfile.TemporaryDirectory() as folder:
-        streams = data.streams(n, folder)
-        for name, chunks in streams.items():
-            floor = Floor("sum of the chunks", partial(_summed, chunks), 2.2 if name == "memmap" else None)
-            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
-                floors = [floor if what == "median" else Floor(floor.name, floor.run)]
-                if "two" in name:
-                    random = partial(mechanism, streams["memmap"])
-                    floors.append(Floor("random values", random, 1.3 if what == "median" else None))
+        for name, chunks in data.streams(n, folder).items():
+            for what, mechanism in mechanisms.items():
+                limit = 2.2 if (name, what) == ("memmap", "median") else None
+                floors = [Floor("sum of the chunks", partial(_summed, chunks), limit)]
+                if name == "memmap":
+                    floors.append(Floor("two plain reads", partial(_read_twice, chunks)))
                 yield Job(f"{what}, {name}, in chunks, n = {power(n)}", partial(mechanism, chunks), tuple(floors))
+    with tempfile.TemporaryDirectory() as folder:
+        n = size(10**8)
+        chunks = data.two_values(n, folder)
+        for what, mechanism in mechanisms.items():
+            limit = 1.3 if what == "median" else None
+            floor = Floor("random values", partial(mechanism, chunks["random"]), limit)
+            run = partial(mechanism, chunks["two values"])
+            yield Job(f"{what}, memmap of two values, n = {power(n)}", run, (floor,))
 
 
 def _summed(chunks):
     return sum(chunk.sum() for chunk in chunks)
 
 
+def _read_twice(chunks):
+    return [max(chunk.view(np.int64).max() for chunk in chunks) for _ in range(2)]
+
+
 def records_that_fit():
-    """1e9, if two files of so many records fit into free memory as they must to be read at its speed, else 1e8."""
+    """1e9, if a file of so many records fits into free memory as it must to be read at its speed, else 1e8."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 10**9 if free > 2 * 8e9 * 1.2 else 10**8
+    return 10**9 if free > 8e9 * 1.2 else 10**8
 
 
 def dask(size) -> Iterator[Job]:

@@ -11,6 +11,7 @@ from bench import data
 from bench.asv.bench_descent import numpy_descent
 from bench.compare.clock import Floor, Job, power
 from dpfast import local
+from dpfast._kernels import _randomize
 
 
 def local_vectors(size) -> Iterator[Job]:
@@ -51,24 +52,36 @@ def many_categories(size) -> Iterator[Job]:
         survey = local.Categorical(k, data.EPSILON, method)
         some = survey.randomize(rng.integers(0, k, min(n, size(10**7))))
         reports = np.tile(some, n // len(some)) if n > len(some) else some
-        words = reports.view(np.uint8).reshape(-1).view(np.int64)
-        limit = None if method == "olh" else 2.0
-        floors = [Floor("plain read", words.max, limit)]
+        floors = [Floor("plain read", partial(_read_all, [reports]), None if method == "olh" else 2.0)]
         if method == "olh":
-            steps = Floor("n k steps of 0.1 ns", n * k * 1e-10, 2.0)
-            floors.append(steps)
-        yield Job(f"{method}, {power(n)} reports, k = {power(k)}", partial(survey.aggregate, reports), tuple(floors))
-    survey = local.Categorical(k, data.EPSILON, "hadamard")
-    parts = [survey.aggregate(survey.randomize(rng.integers(0, k, 1000)))] * 16
-    read = partial(_read_all, [part.sums for part in parts])
-    yield Job(
-        "16 aggregates merged", partial(sum, parts[1:], parts[0]), (Floor("plain read of their sums", read, None),)
-    )
+            floors.append(Floor("n k steps of 0.1 ns", n * k * 1e-10, 2.0))
+        if method == "hadamard":
+            near = reports & (2**13 - 1)
+            floors.append(Floor("as many counts in 32 KB", partial(_counted, near, np.zeros(2**13, np.uint32))))
+        run = partial(survey.aggregate, reports)
+        yield Job(f"{method}, {power(n)} reports, k = {power(k)}", run, tuple(floors))
+        if method == "hadamard":
+            parts = np.split(reports, 10)
+            floors = [Floor("plain read", partial(_read_all, [reports]), 2.0), Floor("one aggregate of all", run)]
+            run = partial(_merged, survey, parts)
+            yield Job(f"{method}, {power(n)} reports in 10 parts, merged, k = {power(k)}", run, tuple(floors))
+            aggregates = [survey.aggregate(part[:1000]) for part in parts]
+            floor = Floor("plain read of their sums", partial(_read_all, [part.sums for part in aggregates]))
+            yield Job(f"10 aggregates merged, k = {power(k)}", partial(sum, aggregates[1:], aggregates[0]), (floor,))
+
+
+def _counted(symbols, counts):
+    return _randomize.count_symbols(symbols, counts)
+
+
+def _merged(survey, parts):
+    first, *others = map(survey.aggregate, parts)
+    return sum(others, first)
 
 
 def _read_all(arrays):
     for array in arrays:
-        array.max()
+        array.reshape(-1).view(np.int64).max()
 
 
 def descents(size) -> Iterator[Job]:

@@ -1,0 +1,59 @@
+"""The counts of reports: symbols, lines, columns of bits, and the transform of Hadamard."""
+
+import numpy as np
+import pytest
+
+from dpfast._kernels import _bits, _randomize
+from dpfast.local.responses import PRIME
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.mark.parametrize("counter", [np.uint32, np.int64])
+@pytest.mark.parametrize(("dtype", "size"), [(np.uint8, 100), (np.uint16, 100), (np.uint32, 100), (np.uint32, 100_000)])
+@pytest.mark.parametrize("n", [0, 1, 31, 33, 5000])
+def test_symbols_are_counted(dtype, size, counter, n):
+    """In counters that a cache holds, and in more; refused symbols far beyond them."""
+    reports = np.random.default_rng(1).integers(0, size + size // 5, n).astype(dtype)
+    reports[::7] = np.iinfo(dtype).max
+    counts = np.full(size, 3, counter)
+    assert _randomize.count_symbols(reports, counts) == (reports < size).sum()
+    np.testing.assert_array_equal(counts, 3 + np.bincount(reports[reports < size], minlength=size))
+
+
+def test_pairs_that_are_no_lines_are_not_counted():
+    rng = np.random.default_rng(2)
+    lines = rng.integers(0, PRIME, (1000, 2)).astype(np.uint32)
+    lines[::3, 0], lines[::4, 1] = PRIME, 2**32 - 1
+    counts, kept = np.zeros((2, 9), np.int64)
+    good = (lines < PRIME).all(axis=1)
+    assert _randomize.count_lines(lines, 2**31, counts) == good.sum()
+    assert _randomize.count_lines(lines[good], 2**31, kept) == good.sum()
+    np.testing.assert_array_equal(counts, kept)
+
+
+@pytest.mark.parametrize(("n", "words"), [(0, 2), (1, 1), (7, 300), (8, 3), (249, 270), (600, 2), (66_000, 1)])
+def test_columns_and_rows_of_bits_are_counted(n, words):
+    """Fewer rows than eight, more than the counters of a strip hold, more than their sums hold; one strip and two."""
+    rows = np.random.default_rng(3).integers(0, 2**64, (n, words), np.uint64)
+    rows[n // 3 :: 2] = 2**64 - 1
+    bits = np.unpackbits(rows.astype("<u8").view(np.uint8).reshape(n, 8 * words), axis=1, bitorder="little")
+    counts, ones, alone = np.full(64 * words, 5, np.int64), np.full(n, 7, np.int64), np.zeros(64 * words, np.int64)
+    _bits.count_columns(rows, counts, ones)
+    _bits.count_columns(rows, alone)
+    np.testing.assert_array_equal(alone, bits.sum(axis=0, dtype=np.int64))
+    np.testing.assert_array_equal(counts, 5 + alone)
+    np.testing.assert_array_equal(ones, 7 + bits.sum(axis=1, dtype=np.int64))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 4096, 2**14])
+def test_transform_is_that_of_hadamard(n):
+    """Against the definition at a few places; its square is n times the identity."""
+    x = np.random.default_rng(1).integers(-(2**40), 2**40, n)
+    y = x.copy()
+    _randomize.transform(y)
+    for v in {0, 1 % n, n // 3, n - 1}:
+        signs = [(-1) ** (j & v).bit_count() for j in range(n)]
+        assert y[v] == sum(sign * int(entry) for sign, entry in zip(signs, x, strict=True))
+    _randomize.transform(y)
+    np.testing.assert_array_equal(y, n * x)
