@@ -2,29 +2,21 @@
 
 Law, kernel side: theta in 0..last has weight w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
 psi(theta - x) over the codes x of the records, M the least |S(theta)|. psi is an integer table, nondecreasing, linear
-between integer knots; w is 1, or 1 / (width**2 + (theta - center)**2). The loops are in ``scores.h``.
-docs/proofs/score-laws.md
+between integer knots; w is 1, or 1 / (width**2 + (theta - center)**2). The loops are in ``score_cells.h`` and
+``scores.h``. docs/proofs/score-laws.md
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.stdlib cimport free
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
-from select cimport (
-    describe,
-    select_bracket,
-    select_keys,
-    select_load_filled,
-    select_plan,
-    select_sample,
-    select_set_grid,
-)
+from select cimport describe, select_keys, select_sample, select_set_grid
 
 from fractions import Fraction
-from math import isqrt
+from functools import reduce
 
 import numpy as np
 
@@ -44,11 +36,6 @@ cdef extern from "scores.h" nogil:
         const int64_t *slopes
         Py_ssize_t count
         const int32_t *guide
-
-    ctypedef struct scores_tally:
-        wide at_left
-        wide next
-        Py_ssize_t bends
 
     ctypedef struct scores_piece:
         int64_t near
@@ -93,20 +80,58 @@ cdef extern from "scores.h" nogil:
         SCORES_WHETHER
 
     void scores_fill_guide(const scores_psi *psi, int32_t *guide)
-    wide scores_sum(const scores_psi *psi, const int64_t *codes, Py_ssize_t n, int64_t theta)
-    wide scores_total(const select_keys *keys, const dpfast_grid *grid, const scores_psi *psi, Py_ssize_t start,
-                      Py_ssize_t stop, int64_t theta)
-    scores_tally scores_scan(const select_keys *keys, const dpfast_grid *grid, const scores_psi *psi, Py_ssize_t start,
-                             Py_ssize_t stop, int64_t left, int64_t right, int64_t *bends)
     int scores_sweep(const scores_line *line, wide reach, scores_cut *cut)
     void scores_cumulative(const scores_cut *cut, double *cumulative)
     int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw, int stage,
                        bint exact)
 
 
+cdef extern from "score_cells.h" nogil:
+    ctypedef struct scores_tally:
+        pass
+
+    ctypedef struct scores_cell:
+        pass
+
+    ctypedef struct scores_crossing:
+        int64_t low
+        int64_t high
+        wide at_low
+        wide at_high
+
+    ctypedef struct scores_layout:
+        int64_t center
+        Py_ssize_t side
+
+    scores_layout scores_lay_out(int64_t center, int bits, int fine)
+    int64_t scores_at_once(const scores_layout *layout)
+    void scores_fill(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t start, Py_ssize_t stop,
+                     const scores_layout *layout, uint16_t *found, scores_tally *table)
+    void scores_add_table(scores_tally *table, Py_ssize_t size, uint64_t *totals)
+    Py_ssize_t scores_cells(const uint64_t *totals, const scores_layout *layout, scores_cell *cells)
+    void scores_singles(const int64_t *codes, Py_ssize_t n, scores_cell *cells)
+    wide scores_doubt(const scores_psi *psi, const scores_cell *cells, Py_ssize_t n, int64_t shift)
+    scores_crossing scores_cross(const scores_psi *psi, const scores_cell *cells, Py_ssize_t n, int64_t center,
+                                 int64_t last, wide target, wide close)
+    Py_ssize_t scores_mark(const scores_psi *psi, const scores_cell *cells, Py_ssize_t n, int64_t center, int64_t left,
+                           int64_t right, uint8_t *marked, wide *sums)
+    Py_ssize_t scores_collect(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t start, Py_ssize_t stop,
+                              const uint16_t *found, const uint8_t *marked, int64_t *codes, Py_ssize_t capacity)
+    Py_ssize_t scores_scan(const scores_psi *psi, int64_t *codes, Py_ssize_t n, int64_t left, int64_t right, wide *sums)
+
+
 cdef enum:
-    FEW = 4096                  # up to this size the sample is all records
+    SAMPLED = 1024              # records that give the center of the cells
+    FINEST = 7                  # log2 of the most cells for each doubling of the distance from the center
+    RECORDS_A_CELL = 8          # of the smallest table with as many cells, if there are fewer than that many records
     RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
+
+
+def _add_totals(first, second):
+    """The sums of the totals of two tables, with the carry of the sums of two words."""
+    total = first + second
+    total[:, 2] += total[:, 1] < first[:, 1]
+    return total
 
 
 cdef object _integer(wide value):
@@ -127,9 +152,9 @@ cdef class Pieces:
     **Law** exact, that of the module. **Assumes**, checked by the caller: knots strictly ascending, at least two,
     inside -last..last; values ascend by slopes times gaps, slopes >= 0, magnitudes below 2**61; reach > 0 and records
     times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
-    ascending; a valid grid. **Cost** one pass and O(n^(11/16)) for a narrow interval around the root, and a sort of
-    the records with knots there; of all records if the interval is wide (epsilon n small).
-    **Reference** ``scores.h``.
+    ascending; a valid grid; at least one record. **Cost** one pass, two bytes per record and at most 2^14 cells for a
+    narrow interval around the root, and a sort of the records with knots there; of all records if the interval is wide
+    (epsilon n small). **Reference** ``score_cells.h``, ``scores.h``.
 
     Parameters
     ----------
@@ -156,12 +181,15 @@ cdef class Pieces:
     cdef scores_psi _psi
     cdef const int64_t[::1] _knots, _levels, _slopes, _edges
     cdef int32_t[::1] _guide
-    cdef int64_t[::1] _room
     cdef scores_cut _cut
     cdef double[::1] _cumulative
     cdef Py_ssize_t _workers
     cdef int64_t _last
     cdef object _rate
+    cdef scores_layout _layout
+    cdef uint16_t[::1] _found  # the cell of each record
+    cdef uint8_t[::1] _cells   # those with records,
+    cdef Py_ssize_t _count     # so many
 
     def __cinit__(self):
         self._cut.pieces = NULL
@@ -193,98 +221,110 @@ cdef class Pieces:
         with nogil:
             scores_cumulative(&self._cut, &self._cumulative[0])
 
-    cdef object _sample(self):
-        """The codes of all records if there are few, else of one record per stratum."""
-        cdef Py_ssize_t n = self._keys.n
-        cdef select_bracket plan
-        cdef double[::1] keys
-        cdef int64_t[::1] codes
-        cdef uint64_t secret = 0
-        if n > FEW:
-            plan = select_plan(n, 1, n)
-            n, secret = plan.strata, secret_word()
-        keys, codes = np.empty(n), np.empty(n, np.int64)
+    cdef int64_t _center(self) except -1:
+        """A grid point near the root: that of one record per stratum."""
+        cdef Py_ssize_t n = min(self._keys.n, SAMPLED)
+        cdef double[::1] keys = np.empty(n)
+        cdef int64_t[::1] codes = np.empty(n, np.int64)
+        cdef uint8_t[::1] cells = np.empty(n * sizeof(scores_cell), np.uint8)
+        cdef uint64_t secret = secret_word()
+        cdef scores_crossing crossing
         with nogil:
-            if self._keys.n > FEW:
-                select_sample(&self._keys, plan.width, secret, 0, n, &keys[0])
-            else:
-                select_load_filled(&self._keys, 0, n, &keys[0])
+            select_sample(&self._keys, self._keys.n // n, secret, 0, n, &keys[0])
             dpfast_encode_array(&self._grid, &keys[0], &codes[0], n)
-        return codes
+            scores_singles(&codes[0], n, <scores_cell *> &cells[0])
+            crossing = scores_cross(&self._psi, <scores_cell *> &cells[0], n, 0, self._last, 0, 0)
+        return min(crossing.high, self._last)
 
-    cdef object _least(self, const int64_t[::1] codes, target):
-        """The least theta in 0..last with S(theta) >= target on these codes, or last + 1."""
-        cdef int64_t low = 0, high = self._last + 1, middle
-        cdef wide bound = _wide(target)
+    cdef int _fill_cells(self) except -1:
+        """Put all records into cells around the center; fewer cells for few records."""
+        cdef int bits = int(self._last).bit_length()
+        cdef int fine = max(0, min((self._keys.n // (2 * bits * RECORDS_A_CELL)).bit_length(), FINEST))
+        cdef uint64_t[:, ::1] counts
+        self._layout = scores_lay_out(self._center(), bits, fine)
+        self._found = np.empty(self._keys.n, np.uint16)
+        counts = totals = reduce(_add_totals, self._each(self.fill_cells))
+        self._cells = np.empty(np.count_nonzero(totals[:, 0]) * sizeof(scores_cell), np.uint8)
         with nogil:
-            while low < high:
-                middle = low + (high - low) // 2
-                if scores_sum(&self._psi, &codes[0], codes.shape[0], middle) >= bound:
-                    high = middle
-                else:
-                    low = middle + 1
-        return low
+            self._count = scores_cells(&counts[0, 0], &self._layout, self._known())
 
-    cdef object _sum(self, const int64_t[::1] codes, int64_t theta):
-        cdef wide total
+    cdef scores_cell *_known(self) noexcept nogil:
+        return <scores_cell *> &self._cells[0]
+
+    def fill_cells(self, Py_ssize_t worker):
+        """The totals of the cells of one worker's records."""
+        cdef Py_ssize_t start, stop, size = 2 * self._layout.side, most = scores_at_once(&self._layout)
+        cdef uint64_t[:, ::1] table = np.zeros((size, 2), np.uint64), totals = np.zeros((size, 3), np.uint64)
+        start, stop = self._share(worker)
         with nogil:
-            total = scores_sum(&self._psi, &codes[0], codes.shape[0], theta)
-        return _integer(total)
+            while start < stop:
+                scores_fill(&self._keys, &self._grid, start, min(start + most, stop), &self._layout, &self._found[0],
+                            <scores_tally *> &table[0, 0])
+                scores_add_table(<scores_tally *> &table[0, 0], size, &totals[0, 0])
+                start += most
+        return np.asarray(totals)
+
+    cdef object _crossing(self, target, close):
+        """Grid points between which S crosses `target`, and S there; neighbours, or with sums that differ by at most
+        `close`, as the cells tell."""
+        cdef wide level = _wide(target), difference = _wide(close)
+        cdef scores_crossing found
+        with nogil:
+            found = scores_cross(&self._psi, self._known(), self._count, self._layout.center, self._last, level,
+                                 difference)
+        return found.low, found.high, _integer(found.at_low), _integer(found.at_high)
+
+    cdef object _doubt(self, int64_t theta):
+        """About the error of these sums."""
+        cdef wide doubt
+        with nogil:
+            doubt = scores_doubt(&self._psi, self._known(), self._count, theta - self._layout.center)
+        return _integer(doubt)
 
     cdef int _build(self, reach) except -1:
-        """Guess from the sample where |S| < M + reach; if the scan shows that the guess was too narrow, widen it.
-
-        The guess is corrected at one theta, where S is summed over all records: its remaining error is proportional to
-        the variation of psi between that point and the root. Sums of the sample, `slack`, `limit` and `offset` are in
-        units of the sample, S size / n.
-        """
-        n, last = self._keys.n, int(self._last)
-        codes = self._sample()
-        size = len(codes)
-        spread = int(self._levels[self._levels.shape[0] - 1]) - int(self._levels[0])
-        slack, offset, left, right = 0, 0, 0, last
-        if size < n:
-            slack = 2 * spread * (isqrt(size) + 1)  # four standard errors, at most half of the spread each
-            left, right = self._around(codes, -slack, slack)
-            offset = sum(self._each(self.total, left)) * size // n - self._sum(codes, left)
-            rise = self._sum(codes, right) - self._sum(codes, left)
-            slack = 4 * isqrt(rise * min(spread, int(max(self._slopes)) * (right - left))) + 1
-        root = self._least(codes, -offset)
-        least = min(abs(self._sum(codes, theta) + offset) for theta in (root - 1, root) if 0 <= theta <= last)
-        limit = reach * size // n + 1 + least
+        """Guess from the cells where |S| < M + reach; if the scan shows that the guess was too narrow, widen it."""
+        self._fill_cells()
+        root = self._crossing(0, reach // 4)
+        least, slack = min(abs(root[2]), abs(root[3])), self._doubt(root[1])
         while True:
-            left, right = self._around(codes, -limit - slack - offset, limit + slack - offset)
+            limit = reach + least + slack
+            left = min(max(self._crossing(-limit, limit // 8)[0], 0), self._last - 1)
+            right = max(min(self._crossing(limit, limit // 8)[1], self._last), left + 1)
             if self._cut_up(left, right, _wide(reach)):
                 return 0
             slack = 8 * slack + limit
 
-    cdef object _around(self, const int64_t[::1] codes, low, high):
-        """The narrowest left < right in 0..last, S(left) <= low and S(right) >= high on these codes if possible."""
-        left = min(max(self._least(codes, low + 1) - 1, 0), self._last - 1)
-        return left, max(min(self._least(codes, high), self._last), left + 1)
+    def scan(self, int64_t left, int64_t right):
+        """S(left), S(left + 1), and the codes with knots strictly between the ends."""
+        cdef wide sums[2]
+        cdef uint8_t[::1] marked = np.zeros(2 * self._layout.side, np.uint8)
+        cdef int64_t[::1] codes
+        cdef Py_ssize_t records, bends = 0
+        sums[0] = sums[1] = 0
+        with nogil:
+            records = scores_mark(&self._psi, self._known(), self._count, self._layout.center, left, right, &marked[0],
+                                  sums)
+        if records:
+            codes = np.concatenate(self._each(self.collect, marked, records))
+            with nogil:
+                bends = scores_scan(&self._psi, &codes[0], codes.shape[0], left, right, sums)
+        kept = np.asarray(codes)[:bends] if records else np.empty(0, np.int64)
+        return _integer(sums[0]), _integer(sums[1]), kept
+
+    def collect(self, Py_ssize_t worker, const uint8_t[::1] marked, Py_ssize_t capacity):
+        """The codes of those of one worker's records whose cells are marked."""
+        cdef Py_ssize_t start, stop, collected
+        cdef int64_t[::1] codes = np.empty(capacity, np.int64)
+        start, stop = self._share(worker)
+        with nogil:
+            collected = scores_collect(&self._keys, &self._grid, start, stop, &self._found[0], &marked[0], &codes[0],
+                                       capacity)
+        return np.asarray(codes)[:collected]
 
     cdef object _share(self, Py_ssize_t worker):
         """The first and the last but one of a worker's records."""
         cdef Py_ssize_t n = self._keys.n, w = self._workers
         return n // w * worker + min(worker, n % w), n // w * (worker + 1) + min(worker + 1, n % w)
-
-    def total(self, Py_ssize_t worker, int64_t theta):
-        """S(theta) of one worker's records."""
-        cdef Py_ssize_t start, stop
-        cdef wide total
-        start, stop = self._share(worker)
-        with nogil:
-            total = scores_total(&self._keys, &self._grid, &self._psi, start, stop, theta)
-        return _integer(total)
-
-    def scan(self, Py_ssize_t worker, int64_t left, int64_t right):
-        """S(left), S(left + 1) and the codes with knots between the ends, of one worker's records."""
-        cdef Py_ssize_t start, stop
-        cdef scores_tally tally
-        start, stop = self._share(worker)
-        with nogil:
-            tally = scores_scan(&self._keys, &self._grid, &self._psi, start, stop, left, right, &self._room[start])
-        return _integer(tally.at_left), _integer(tally.next), self._room[start:start + tally.bends]
 
     def _each(self, task, *arguments):
         """The results of a task for all workers."""
@@ -298,20 +338,17 @@ cdef class Pieces:
         inside = np.flatnonzero(starts < stops)
         positions = [codes[starts[j]:stops[j]] + knots[j] for j in inside]
         positions = np.concatenate([np.empty(0, np.int64), *positions])
-        order = np.argsort(positions, kind="stable")
+        order = np.argsort(positions)
         return positions[order], np.repeat(steps[inside], stops[inside] - starts[inside])[order]
 
     cdef bint _cut_up(self, int64_t left, int64_t right, wide reach) except -1:
         """The pieces, from a scan for left < right; False if they miss a point of an excess below `reach`."""
-        cdef int64_t[::1] positions, bends, codes
+        cdef int64_t[::1] positions, bends
         cdef scores_line line
         cdef Py_ssize_t i, count
         cdef int done
-        self._room = np.empty(self._keys.n, np.int64)
-        at_left, following, parts = zip(*self._each(self.scan, left, right), strict=True)
-        codes = np.sort(np.concatenate(parts))
-        self._room = None
-        positions, bends = self._bends(codes, left, right)
+        at_left, following, codes = self.scan(left, right)
+        positions, bends = self._bends(np.sort(codes), left, right)
         count = positions.shape[0] + 1
         wides = np.empty((2, count, 2), np.int64)
         places = np.empty(count, np.int64)
@@ -322,8 +359,8 @@ cdef class Pieces:
         line.positions, line.count = &positions[0], count
         line.values, line.slopes = <wide *> &memory[0, 0, 0], <wide *> &memory[1, 0, 0]
         line.left, line.right, line.last = left, right, self._last
-        line.values[0] = _wide(sum(at_left))
-        line.slopes[0] = _wide(sum(following) - sum(at_left))
+        line.values[0] = _wide(at_left)
+        line.slopes[0] = _wide(following - at_left)
         self._cut.count = 0
         with nogil:
             for i in range(1, count):

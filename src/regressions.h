@@ -28,11 +28,11 @@
 /* eta = X beta over one tile. */
 FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
 {
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 8 * FITS_LANES) {
-        fits_lanes sums[8] = {0};
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 32) {
+        fits_eight sums[4] = {0};
         for (ptrdiff_t j = 0; j < padded; j++)
-            for (int k = 0; k < 8; k++)
-                sums[k] += beta[j] * *(const fits_lanes *)(tile + j * FITS_ROWS + i + k * FITS_LANES);
+            for (int k = 0; k < 4; k++)
+                sums[k] += beta[j] * *(const fits_eight *)(tile + j * FITS_ROWS + i + 8 * k);
         memcpy(eta + i, sums, sizeof sums);
     }
 }
@@ -78,6 +78,67 @@ FITS_INLINE void fits_add_products(const double *u, const int rows, const double
     }
 }
 
+#if DPFAST_AVX512
+#include <immintrin.h>
+
+#define FITS_PAIRS 6 /* pairs of columns at once: 12 sums stay in registers */
+
+/* The same for two columns u and `pairs` pairs of columns x, whose lanes share a vector. */
+__attribute__((target("avx512f"), always_inline))
+static inline void fits_add_pairs(const double *u, const double *x, const int pairs, fits_lanes *out, ptrdiff_t stride)
+{
+    __m512d first[FITS_PAIRS], second[FITS_PAIRS];
+    for (int k = 0; k < pairs; k++) {
+        first[k] = _mm512_loadu_pd(out + 2 * k);
+        second[k] = _mm512_loadu_pd(out + stride + 2 * k);
+    }
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+        const __m512d u0 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + i));
+        const __m512d u1 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + FITS_ROWS + i));
+        for (int k = 0; k < pairs; k++) {
+            const double *left = x + 2 * k * FITS_ROWS + i;
+            const __m512d both = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(left)),
+                                                    _mm256_loadu_pd(left + FITS_ROWS), 1);
+            first[k] = _mm512_add_pd(first[k], _mm512_mul_pd(u0, both));
+            second[k] = _mm512_add_pd(second[k], _mm512_mul_pd(u1, both));
+        }
+    }
+    for (int k = 0; k < pairs; k++) {
+        _mm512_storeu_pd(out + 2 * k, first[k]);
+        _mm512_storeu_pd(out + stride + 2 * k, second[k]);
+    }
+}
+
+__attribute__((target("avx512f")))
+static void fits_add_pair_products(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
+{
+    for (ptrdiff_t pairs = columns / 2; pairs > 0;) {
+        const ptrdiff_t some = pairs < FITS_PAIRS ? pairs : FITS_PAIRS;
+        switch (some) {
+        case 1: fits_add_pairs(u, x, 1, out, stride); break;
+        case 2: fits_add_pairs(u, x, 2, out, stride); break;
+        case 3: fits_add_pairs(u, x, 3, out, stride); break;
+        case 4: fits_add_pairs(u, x, 4, out, stride); break;
+        case 5: fits_add_pairs(u, x, 5, out, stride); break;
+        default: fits_add_pairs(u, x, FITS_PAIRS, out, stride);
+        }
+        pairs -= some, x += 2 * some * FITS_ROWS, out += 2 * some;
+    }
+}
+#endif
+
+/* The products of a panel of two columns u with an even number of columns x. */
+FITS_INLINE void fits_add_panel(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
+{
+#if DPFAST_AVX512
+    if (dpfast_has_avx512()) {
+        fits_add_pair_products(u, x, columns, out, stride);
+        return;
+    }
+#endif
+    fits_add_products(u, FITS_PANEL, x, columns, out, stride);
+}
+
 /* sums += X'WX over one tile, the upper triangle, in lanes. */
 FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
 {
@@ -85,7 +146,7 @@ FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t
         const double *x = tile + j * FITS_ROWS;
         for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
             panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
-        fits_add_products(panel, FITS_PANEL, x, padded - j, sums + j * padded + j, padded);
+        fits_add_panel(panel, x, padded - j, sums + j * padded + j, padded);
     }
 }
 
@@ -253,17 +314,17 @@ static void fits_invert(struct fits_room *room)
 /* h = x . H^-1 x of the rows of a tile. */
 FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
 {
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES) {
-        fits_lanes squares[4] = {0};
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 16) {
+        fits_eight squares[2] = {0};
         for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
             const double *row = inverse + j * padded;
-            fits_lanes a[4] = {0}, b[4] = {0};
+            fits_eight a[2] = {0}, b[2] = {0};
             for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
-                for (int l = 0; l < 4; l++) {
-                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i + l * FITS_LANES);
+                for (int l = 0; l < 2; l++) {
+                    fits_eight x = *(const fits_eight *)(tile + k * FITS_ROWS + i + 8 * l);
                     a[l] += row[k] * x, b[l] += row[padded + k] * x;
                 }
-            for (int l = 0; l < 4; l++)
+            for (int l = 0; l < 2; l++)
                 squares[l] += a[l] * a[l] + b[l] * b[l];
         }
         memcpy(h + i, squares, sizeof squares);
@@ -376,16 +437,17 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
 }
 
 /* For a long block, first fit an eighth of it, or more if that has few records per parameter: this gives a start for the
- * whole block, and a Hessian for its first step, at an eighth of the cost. */
+ * whole block, and a Hessian for its first step, at an eighth of the cost. In pairs of tiles. */
 static int fits_maximum(struct fits_room *room, enum fits_model model)
 {
-    const ptrdiff_t count = room->count, least = (24 * room->parameters + FITS_ROWS - 1) / FITS_ROWS;
+    const ptrdiff_t whole = room->count, count = (whole + 1) / 2, pair = 2 * FITS_ROWS;
+    const ptrdiff_t least = (24 * room->parameters + pair - 1) / pair;
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     int warm = 0;
     if (part <= count / 3) {
-        room->count = part;
+        room->count = 2 * part;
         warm = fits_newton(room, model, 0, 1, 6);
-        room->count = count;
+        room->count = whole;
         for (ptrdiff_t j = 0; j < room->parameters; j++)
             room->unit[j] *= sqrt((double)part / (double)count);
     }

@@ -1,9 +1,9 @@
 /* Score laws of M-estimators: P(theta) proportional to w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
  * psi(theta - x) over the records, M its least magnitude on the grid. docs/proofs/score-laws.md
  *
- * psi is an integer table, linear between knots, so S is linear between the positions x + knot: `scores_scan` sums S at the
- * start of an interval around its root and copies the few records with knots inside, `scores_sweep` cuts the grid
- * into pieces on which the weight is nearly constant, `scores_attempt` draws a piece and a point of it.
+ * psi is an integer table, linear between knots, so S is linear between the positions x + knot. score_cells.h sums S in an
+ * interval around its root; `scores_sweep` cuts the grid into pieces on which the weight is nearly constant,
+ * `scores_attempt` draws a piece and a point of it.
  */
 #ifndef DPFAST_SCORES_H
 #define DPFAST_SCORES_H
@@ -24,8 +24,6 @@ typedef struct {
     ptrdiff_t count;
     const int32_t *guide; /* search index for a difference among many knots: `scores_bucket` */
 } scores_psi;
-
-#define SCORES_FEW 4 /* up to this many slopes a vectorised loop is faster than a search */
 
 /* The search for a difference begins at the guide's entry for its bucket: 0 is one bucket, then there are 32 per
  * doubling of the magnitude, so that each difference below 64 has its own. Ascending; magnitudes up to 2^53. */
@@ -69,112 +67,6 @@ static inline int64_t scores_value(const scores_psi *psi, int64_t d, ptrdiff_t i
     if (index == psi->count)
         return psi->values[index - 1];
     return psi->values[index - 1] + psi->slopes[index - 1] * (d - psi->knots[index - 1]);
-}
-
-/* The sum of clip(theta - x - knot, 0, gap): terms below 2^53 each, at most 2048 of them. */
-DPFAST_CLONES
-static uint64_t scores_ramp(const int64_t *codes, ptrdiff_t n, int64_t theta_less_knot, int64_t gap)
-{
-    uint64_t sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        int64_t d = theta_less_knot - codes[i];
-        d = d < 0 ? 0 : d;
-        sum += (uint64_t)(d > gap ? gap : d);
-    }
-    return sum;
-}
-
-/* The sum of psi(theta - x) over at most 2048 codes. */
-static scores_wide scores_block(const scores_psi *psi, const int64_t *codes, ptrdiff_t n, int64_t theta)
-{
-    scores_wide sum = 0;
-    if (psi->count - 1 <= SCORES_FEW) {
-        sum = (scores_wide)psi->values[0] * n;
-        for (ptrdiff_t j = 0; j + 1 < psi->count; j++)
-            if (psi->slopes[j])
-                sum += (scores_wide)psi->slopes[j] *
-                       scores_ramp(codes, n, theta - psi->knots[j], psi->knots[j + 1] - psi->knots[j]);
-        return sum;
-    }
-    for (ptrdiff_t i = 0; i < n; i++)
-        sum += scores_value(psi, theta - codes[i], scores_index(psi, theta - codes[i]));
-    return sum;
-}
-
-static scores_wide scores_sum(const scores_psi *psi, const int64_t *codes, ptrdiff_t n, int64_t theta)
-{
-    scores_wide sum = 0;
-    for (ptrdiff_t i = 0; i < n; i += SELECT_BLOCK)
-        sum += scores_block(psi, codes + i, n - i < SELECT_BLOCK ? n - i : SELECT_BLOCK, theta);
-    return sum;
-}
-
-/* ---- passes over the data ---- */
-
-typedef struct {
-    scores_wide at_left, next; /* S(left), S(left + 1) */
-    ptrdiff_t bends;           /* records with a knot strictly between left and right, copied out */
-} scores_tally;
-
-/* S(theta) of the records start..stop-1. */
-static scores_wide scores_total(const struct select_keys *keys, const dpfast_grid *grid, const scores_psi *psi,
-                                ptrdiff_t start, ptrdiff_t stop, int64_t theta)
-{
-    scores_wide sum = 0;
-    double block[SELECT_BLOCK];
-    int64_t codes[SELECT_BLOCK];
-    for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
-        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        select_load_filled(keys, i, count, block);
-        dpfast_encode_array(grid, block, codes, count);
-        sum += scores_block(psi, codes, count, theta);
-    }
-    return sum;
-}
-
-/* Flags the codes whose position x + knot lies strictly between left and right. */
-DPFAST_CLONES
-static void scores_flag(const int64_t *codes, ptrdiff_t n, int64_t knot, int64_t left, int64_t right, uint8_t *flags)
-{
-    const uint64_t inside = (uint64_t)(right - left - 1);
-    for (ptrdiff_t i = 0; i < n; i++)
-        flags[i] |= (uint64_t)(codes[i] + knot - left - 1) < inside;
-}
-
-/* S at the left end and one step further, and the records with knots between the ends, left < right; of the records
- * start..stop-1. `bends` must have room for all of them. */
-static scores_tally scores_scan(const struct select_keys *keys, const dpfast_grid *grid, const scores_psi *psi,
-                                ptrdiff_t start, ptrdiff_t stop, int64_t left, int64_t right, int64_t *bends)
-{
-    scores_tally tally = {0, 0, 0};
-    double block[SELECT_BLOCK];
-    int64_t codes[SELECT_BLOCK];
-    uint8_t flags[SELECT_BLOCK];
-    for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
-        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        select_load_filled(keys, i, count, block);
-        dpfast_encode_array(grid, block, codes, count);
-        memset(flags, 0, sizeof flags);
-        if (psi->count - 1 <= SCORES_FEW) {
-            tally.at_left += scores_block(psi, codes, count, left);
-            tally.next += scores_block(psi, codes, count, left + 1);
-            for (ptrdiff_t j = 0; j < psi->count; j++)
-                scores_flag(codes, count, psi->knots[j], left, right, flags);
-        } else {
-            for (ptrdiff_t k = 0; k < count; k++) {
-                const int64_t d = left - codes[k];
-                const ptrdiff_t index = scores_index(psi, d);
-                tally.at_left += scores_value(psi, d, index);
-                tally.next += scores_value(psi, d + 1, index); /* knots are integers: none between d and d + 1 */
-                flags[k] = index < psi->count && psi->knots[index] < right - codes[k];
-            }
-        }
-        for (ptrdiff_t k = 0; k < count; k++) {
-            bends[tally.bends] = codes[k];
-            tally.bends += flags[k];
-        }
-    }
-    return tally;
 }
 
 /* ---- pieces ---- */

@@ -14,13 +14,14 @@
 #include "fits.h"
 #include "select.h"
 
-#define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
+#define FITS_ROWS 64  /* of a tile, which then fits a first-level cache for up to 90 columns */
 #define FITS_PANEL 2  /* columns that are multiplied by others at once */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
 typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
 typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
+typedef double fits_eight __attribute__((vector_size(64), aligned(8), may_alias)); /* rows, each by itself */
 
 /* Four of the eight entries of two vectors, by their indices. */
 #ifdef __clang__

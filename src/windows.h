@@ -1,11 +1,11 @@
 /* Many windows of order statistics at once: one pass counts every key in one of 2^12 buckets of equal width and stores
- * its bucket in two bytes; the counts determine the buckets that intersect a window, whose keys are then copied. */
+ * its bucket in two bytes; the counts determine the buckets that intersect a window, whose keys are then copied. For many
+ * keys and few windows, brackets from a sample come first, and copy the keys around the windows (brackets.h). */
 #ifndef DPFAST_WINDOWS_H
 #define DPFAST_WINDOWS_H
 
 #include "select.h"
 
-#define WINDOWS_CHUNK 8         /* keys tested by one branch */
 #define WINDOWS_BUCKETS 4096    /* and one on each side, for keys beyond the ends; their counts fit a first-level cache */
 #define WINDOWS_POINTS 16384    /* buckets at most, if each is a point of a grid */
 #define WINDOWS_COUNTED ((ptrdiff_t)1 << 31) /* keys counted at once: half the range of 32-bit counts */
@@ -84,31 +84,33 @@ static void windows_count(const struct select_keys *keys, const struct windows_b
 }
 
 /* Copies the keys of marked buckets among records start..stop-1 to `room`, clamped. Returns how many: `capacity`, known
- * from the counts. */
+ * from the counts. No step branches on a key. */
 static ptrdiff_t windows_collect(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
                                  ptrdiff_t stop, const uint16_t *found, const unsigned char *marked, double *room,
                                  ptrdiff_t capacity)
 {
-    double chunk[WINDOWS_CHUNK];
+    double block[SELECT_BLOCK];
+    uint16_t places[SELECT_BLOCK];
     const double lower = b->lower, upper = b->upper, missing = keys->missing;
     ptrdiff_t collected = 0;
-    for (ptrdiff_t i = start; i < stop; i += WINDOWS_CHUNK) {
-        const ptrdiff_t count = stop - i < WINDOWS_CHUNK ? stop - i : WINDOWS_CHUNK;
-        unsigned char any = 0;
-        for (ptrdiff_t k = 0; k < count; k++)
-            any |= marked[found[i + k]];
-        if (!any)
-            continue;
+    for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
+        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
         const double *x = (const double *)keys->data + i;
-        if (!keys->in_place) {
-            select_load(keys, i, count, chunk);
-            x = chunk;
+        ptrdiff_t some = 0;
+        for (ptrdiff_t k = 0; k < count; k++) {
+            places[some] = (uint16_t)k;
+            some += marked[found[i + k]];
         }
-        for (ptrdiff_t k = 0; k < count && collected < capacity; k++) {
-            const double key = x[k];
-            room[collected] = select_clamp(key == key ? key : missing, lower, upper);
-            collected += marked[found[i + k]];
+        some = some < capacity - collected ? some : capacity - collected;
+        if (!keys->in_place && some) {
+            select_load(keys, i, count, block);
+            x = block;
         }
+        for (ptrdiff_t k = 0; k < some; k++) {
+            const double key = x[places[k]];
+            room[collected + k] = select_clamp(key == key ? key : missing, lower, upper);
+        }
+        collected += some;
     }
     return collected;
 }

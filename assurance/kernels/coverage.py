@@ -26,7 +26,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_keys_resize"
         ),
         "pages.h": "dpfast_large",
-        "scores.h": "scores_fill_guide scores_index scores_scan scores_sum scores_total",
+        "scores.h": "scores_fill_guide scores_index",
         "select.h": (
             "select_fill select_keys_of_doubles select_kind_of select_load select_load_filled select_scan "
             "select_scan_keys"
@@ -44,12 +44,18 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_least_side dpfast_polygon dpfast_polygon_count dpfast_polygon_point dpfast_strip_count"
         ),
         "randomize.h": "dpfast_line",
-        "scores.h": ("scores_add scores_at scores_block scores_end scores_inverse_prior scores_sweep scores_value"),
+        "scores.h": "scores_add scores_at scores_end scores_inverse_prior scores_sweep scores_value",
     },
     _NOT_YET: {
         "bits.h": "dpfast_count_eight",
         "blocks.h": "blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps",
+        "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "randomize.h": "dpfast_fetch",
+        "score_cells.h": (
+            "scores_add_table scores_at_once scores_cell_sum scores_cells scores_collect scores_cross "
+            "scores_doubt scores_estimate scores_fill scores_is_linear scores_lay_out scores_mark scores_place "
+            "scores_scan scores_singles"
+        ),
         "select.h": "select_sort",
         "stream.h": "stream_mark stream_repeats stream_walk_values",
     },
@@ -148,10 +154,11 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "moments_tile moments_width"
         ),
         "regressions.h": (
-            "fits_across fits_add_hessian fits_add_products fits_add_some fits_dot fits_exp fits_factor "
-            "fits_invert fits_is_near fits_leverages fits_logistic fits_maximum fits_newton fits_pass "
-            "fits_pass_last fits_predictor fits_regression fits_solve fits_tilt_residuals fits_weigh "
-            "fits_weigh_counts fits_weigh_labels fits_weigh_linear fits_weigh_start"
+            "fits_across fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel fits_add_products "
+            "fits_add_some fits_dot fits_exp fits_factor fits_invert fits_is_near fits_leverages fits_logistic "
+            "fits_maximum fits_newton fits_pass fits_pass_last fits_predictor fits_regression fits_solve "
+            "fits_tilt_residuals fits_weigh fits_weigh_counts fits_weigh_labels fits_weigh_linear "
+            "fits_weigh_start"
         ),
         "rows.h": (
             "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme "

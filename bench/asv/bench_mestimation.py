@@ -10,13 +10,14 @@ PSIS = {
     "pinball": dpf.psi.Pinball(0.5),
     "table": dpf.psi.Table([-40_000, -20_000, 20_000, 40_000], [-1, -0.75, 0.75, 1]),
     "logistic": dpf.psi.Logistic(20_000.0),
+    "user's": dpf.psi.Function(data.user_psi),
 }
 
 
 class MEstimate:
     """A built mechanism, uniform and Cauchy prior, bounded or not; a sort reads and orders the same memory."""
 
-    params = ([*PSIS, "np.sort"], ["uniform", "Cauchy", "Cauchy, no bounds"], [1000, 1_000_000])
+    params = ([*PSIS, "np.sort"], ["uniform", "Cauchy", "Cauchy, no bounds"], [1000, 1_000_000, 10_000_000])
     param_names = ("line", "prior", "n")
 
     def setup(self, line, prior, n):

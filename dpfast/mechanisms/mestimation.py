@@ -70,9 +70,10 @@ class MEstimator(Mechanism):
     and the capped points have less than e**-42 of the probability. (A cap on |S| itself would make the release uniform
     if equal records let S jump over 0.) There is no solver and no tolerance: the law is exact and no float decides it
     (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html).
-    Cost: two passes over the data, a sort of the few records at which S bends near its root, a few words of randomness;
-    a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee: it depends on the number
-    of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000, epsilon = 1e-300).
+    Cost: one pass over the data and two bytes per record, a sort of the few records at which S bends near its root, a
+    few words of randomness; a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee:
+    it depends on the number of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000,
+    epsilon = 1e-300).
     For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and more accurate if many
     records are equal.
 

@@ -460,3 +460,35 @@ class TestWindows:
         assert one[2] == two[2] == int(ordered[99 : 2_000_000 - 1].sum())
         assert_array_equal(one[0], two[0])
         assert_array_equal(two[1], ordered[2_000_000 - 1 : 2_000_009])
+
+
+class TestManyWindows:
+    """Three windows or more, by a sort, buckets or brackets around them."""
+
+    @pytest.mark.parametrize("count", [3, 15, 16])
+    @pytest.mark.parametrize(
+        "data",
+        {
+            "pay": lambda rng, n: rng.lognormal(10.5, 0.6, n),
+            "sorted": lambda rng, n: np.sort(rng.lognormal(10.5, 0.6, n)),
+            "ties": lambda rng, n: np.where(rng.random(n) < 0.3, 3e4, rng.lognormal(10.5, 0.6, n)),
+            "five values": lambda rng, n: rng.integers(0, 5, n) * 1e5,
+            "missing": lambda rng, n: np.where(rng.random(n) < 0.1, np.nan, rng.lognormal(10.5, 0.6, n)),
+            "infinite": lambda rng, n: rng.choice([-np.inf, 7.0, np.inf], n),
+            "beyond the ends": lambda rng, n: rng.normal(0, 2e6, n),
+            "float32": lambda rng, n: rng.lognormal(10.5, 0.6, n).astype(np.float32),
+        }.items(),
+        ids=lambda item: item[0],
+    )
+    def test_against_a_sort(self, data, count):
+        rng, grid = np.random.default_rng(1), Grid(0, 10**6, missing=123.0)
+        for n in (4_000, 20_000, 300_001):
+            x = data[1](rng, n)
+            middles = np.arange(1, count + 1) * n // (count + 1)
+            for reach in (2, n // (9 * count)):
+                firsts, lasts = middles - reach, middles + reach
+                ordered = np.clip(np.sort(np.where(np.isnan(x), 123.0, x)), 0, 10**6)
+                expected = np.concatenate([ordered[f - 1 : w] for f, w in zip(firsts, lasts, strict=True)])
+                for workers in (1, 2):
+                    found = _windows.windows(x, firsts, lasts, **grid.kernel, workers=workers)
+                    assert_array_equal(grid.encode(found), grid.encode(expected))

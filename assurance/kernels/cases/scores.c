@@ -1,25 +1,16 @@
 #include "prelude.h"
-#include "scores.h"
+#include "score_cells.h"
 
-/* Codes and knots below 2^52 in magnitude (score-laws.md), left < right: a flag is set where x + knot is inside. */
-void check_scores_flag(void)
+/* A magnitude below 2^53 lies in its cell, and the last bits of its double tell where. */
+void check_scores_cell(void)
 {
-    int64_t codes[1] = {(int64_t)(any_uint64() >> 12)};
-    const int64_t left = (int64_t)(any_uint64() >> 12), right = (int64_t)(any_uint64() >> 12);
-    const int64_t knot = any_int64() >> 11;
-    uint8_t flags[1] = {0};
-    requires(left < right);
-    scores_flag(codes, 1, knot, left, right, flags);
-    holds(flags[0] == (left < codes[0] + knot && codes[0] + knot < right));
-}
-
-/* One term of the sum over a block: clip(theta - x - knot, 0, gap), no overflow. */
-void check_scores_ramp(void)
-{
-    int64_t codes[SIZE], theta_less_knot = any_int64() >> 10, gap = (int64_t)(any_uint64() >> 11);
-    for (int i = 0; i < SIZE; i++)
-        requires(0 <= codes[i] && codes[i] < ((int64_t)1 << 52));
-    holds(scores_ramp(codes, SIZE, theta_less_knot, gap) <= SIZE * (uint64_t)gap);
+    const int fine = (int)(any_uint64() % 9);
+    const int64_t magnitude = (int64_t)(any_uint64() >> 11);
+    const uint64_t bits = dpfast_bits((double)magnitude);
+    const int64_t cell = scores_cell_of(bits, fine), least = scores_least(cell, fine);
+    holds(least <= magnitude && magnitude < scores_least(cell + 1, fine));
+    const int64_t exponent = cell ? (cell - 1) >> fine : 0;
+    holds(magnitude - least == (int64_t)((bits & ((UINT64_C(1) << (52 - fine)) - 1)) >> (52 - exponent)));
 }
 
 /* The number of edges up to a point, edges ascending. */

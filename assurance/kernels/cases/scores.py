@@ -1,27 +1,19 @@
-"""Score laws: src/scores.h."""
+"""Score laws: src/scores.h, src/score_cells.h."""
 
 from assurance.kernels.case import cases
 
 CASES = cases(__file__)
 
 CASES.add(
-    "scores_flag",
-    "scores_flag",
-    "all codes, knots and intervals",
+    "scores_cell",
+    "scores_cell_of scores_least",
+    "all magnitudes below 2^53, up to 256 cells a doubling",
     3,
     (
-        "scores.h",
-        "const uint64_t inside = (uint64_t)(right - left - 1);",
-        "const uint64_t inside = (uint64_t)(right - left);",
+        "score_cells.h",
+        "return exponent < fine ? ((leading << exponent) + one - 1) >> fine",
+        "return exponent < fine ? (leading << exponent) >> fine",
     ),
-)
-CASES.add(
-    "scores_ramp",
-    "scores_ramp",
-    "2 codes, all positions and gaps",
-    3,
-    ("scores.h", "d = d < 0 ? 0 : d;", ""),
-    size=2,
 )
 CASES.add(
     "edges_up_to",

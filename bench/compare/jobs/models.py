@@ -59,17 +59,17 @@ def linear_regressions(size) -> Iterator[Job]:
 
 def m_estimates(size) -> Iterator[Job]:
     """M-estimates by the exponential mechanism, against a sort."""
-    x, grid = data.pay(size(10**6)), dpf.Grid(*data.BOUNDS)
+    grid = dpf.Grid(*data.BOUNDS)
     psis = {
-        "Huber's": (dpf.psi.Huber(20_000.0), 1.5),
-        "logistic": (dpf.psi.Logistic(20_000.0), 1.0),
-        "user's": (dpf.psi.Function(data.user_psi), 1.0),
+        "Huber's": dpf.psi.Huber(20_000.0),
+        "logistic": dpf.psi.Logistic(20_000.0),
+        "user's": dpf.psi.Function(data.user_psi),
     }
-    for name, (psi, limit) in psis.items():
-        mechanism = dpf.MEstimator(psi, grid=grid, epsilon=data.EPSILON)
-        yield Job(
-            f"{name} psi, n = {power(x.size)}", partial(mechanism, x), (Floor("np.sort", lambda: np.sort(x), limit),)
-        )
+    for x in map(data.pay, map(size, (10**6, 10**7))):
+        floor = Floor("np.sort", partial(np.sort, x), 1.0)
+        for name, psi in psis.items():
+            mechanism = dpf.MEstimator(psi, grid=grid, epsilon=data.EPSILON)
+            yield Job(f"{name} psi, n = {power(x.size)}", partial(mechanism, x), (floor,))
 
 
 def block_fits(size) -> Iterator[Job]:
