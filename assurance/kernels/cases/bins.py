@@ -55,11 +55,11 @@ CASES.add(
 CASES.add(
     "windows_collect",
     "windows_collect",
-    "5 keys in chunks of 2, 2 buckets",
+    "5 keys in blocks of 2, 2 buckets",
     4,
-    ("windows.h", "k < count && collected < capacity;", "k < count;"),
+    ("windows.h", "collected += some;", "collected += count;"),
     size=5,
-    shrunk=(("windows.h", "#define WINDOWS_CHUNK 8 ", "#define WINDOWS_CHUNK 2 "),),
+    shrunk=(("filter.h", "#define FILTER_BLOCK 2048 ", "#define FILTER_BLOCK 2 "),),
     loops=("check_windows_collect.0:6", "windows_collect.2:4"),
 )
 CASES.add(
