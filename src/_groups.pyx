@@ -187,7 +187,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                    bint flips=False, bint exact=False):
     """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
 
-    **Law** of `_levels.draw_rank_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
+    **Law** of `_levels.RankDraw` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
     docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). The base measure for an empty group.
     The depth is 0 unless `deep`; permute-and-flip if `flips`. Returns the first group of more than `LARGEST_GROUP`

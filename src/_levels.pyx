@@ -9,18 +9,22 @@ score is not 0, score(g) the least t whose box contains g. docs/proofs/nested-in
 
 from fractions import Fraction
 
+cimport numpy as cnp
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
+from dpfast._kernels._select cimport select_records
 from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure, dpfast_set_uniform
 
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
+
+cnp.import_array()
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
@@ -125,78 +129,115 @@ cdef bint _accepts_exactly(object bit_generator, uint64_t word, double epsilon, 
     return below_exp_neg(word, lambda: next_word(bit_generator), Fraction(epsilon) / 2 * Fraction(step, width))
 
 
-def draw_rank_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
-                        double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
-                        Py_ssize_t records=1, int64_t corner=0, bint flips=False, bint interpolates=False,
-                        bint exact=False):
-    """One draw of the code of x_(L) + ... + x_(H) + corner (x_(L) + x_(H)), from the raw values x_(L-n+1) .. x_(H+n-1).
+cdef class RankDraw:
+    """Draws of the code of x_(L) + ... + x_(H) + corner (x_(L) + x_(H)), H = L + records - 1, by public parameters.
 
-    H = L + records - 1: for one record and no corner it is the order statistic x_(L).
+    For one record and no corner it is the order statistic x_(L).
 
     **Law** above, or that of `fill_flips` if `flips`, or that of `fill_interpolated` for n - 1 levels if
     `interpolates`, which takes one record, without radius, corner or measure; with lower[t] and upper[t] the same sum t
     ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
     upper[t] before the radius.
-    **Assumes** `window` sorted, free of NaN, of length 2n + records - 2, with -inf and inf for ranks outside 1..N; a
-    valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last. **Cost** O(n) times
-    the parts of the measure; one word for the level and one for the point, further ones with small probability; ball
-    arithmetic with probability below n * 2**-38. With `flips` that of `fill_flips`.
+    **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last.
+    **Cost** O(n) times the parts of the measure; one word for the level and one for the point, further ones with small
+    probability; ball arithmetic with probability below n * 2**-38. With `flips` that of `fill_flips`.
     **Reference** docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md, docs/proofs/permute-and-flip.md.
     """
-    cdef bitgen_t *source = unwrap(bit_generator)
-    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
-    cdef dpfast_measure uniform
-    cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t size = window.shape[0], n = (size - records) // 2 + 1, depth = 0, t, level = 0
-    cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n) * sizeof(int64_t))
-    cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
-    cdef int64_t *middle = codes + n - 1
-    cdef int64_t *left = codes + size + 1
-    cdef int64_t *right = left + n
-    cdef int64_t *low = right + n  # of `interpolates`: the codes up to the middle, from there on
-    cdef int64_t *sizes = codes  # of the n + 1 shells, once the codes are in the boxes
-    cdef uint64_t *words = <uint64_t *> cumulative
-    cdef int64_t code = 0, total = 0
-    cdef uint64_t word = 0
-    try:
-        if codes == NULL or cumulative == NULL:
+
+    cdef dpfast_grid _grid
+    cdef dpfast_measure _uniform
+    cdef const dpfast_measure *_base
+    cdef Measure _measure
+    cdef double _epsilon
+    cdef int64_t _radius, _last, _corner
+    cdef Py_ssize_t _records
+    cdef bint _flips, _interpolates
+
+    def __init__(self, double epsilon, int64_t radius, double lower, double upper, double step, double first,
+                 int64_t last, Measure measure=None, *, Py_ssize_t records=1, int64_t corner=0, bint flips=False,
+                 bint interpolates=False):
+        self._grid = dpfast_grid(lower, upper, step, lower, first, 0)
+        self._measure = measure  # kept alive: `_base` points into it
+        self._base = of_measure(measure, &self._uniform, last)
+        self._epsilon, self._radius, self._last = epsilon, radius, last
+        self._records, self._corner, self._flips, self._interpolates = records, corner, flips, interpolates
+
+    def draw(self, bit_generator, const double[::1] window not None, *, bint exact=False):
+        """One draw, from the raw values x_(L-n+1) .. x_(H+n-1).
+
+        **Assumes** `window` sorted, free of NaN, of length 2n + records - 2, with -inf and inf for ranks outside 1..N.
+        """
+        return self._draw(bit_generator, &window[0], window.shape[0], exact)
+
+    def release(self, bit_generator, cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, double missing,
+                Py_ssize_t workers):
+        """One draw from the records: `draw` from their `_select.window` of the ranks first..last."""
+        cdef Py_ssize_t size = last - first + 1
+        cdef const dpfast_grid *grid = &self._grid
+        cdef double *window = <double *> malloc(size * sizeof(double))
+        if window == NULL:
             raise MemoryError
-        with bit_generator.lock, nogil:
-            dpfast_encode_array(&grid, &window[0], codes, size)
-            for t in range(records):
-                total += middle[t]
-            dpfast_shifted_sums(middle, middle + records - 1, total, corner, left, right, n)
-            depth = dpfast_depth(left, right, n - interpolates)
-            if interpolates:
-                for t in range(n):
-                    low[t] = left[t]
-                _prepare_interpolated(low, middle, left, right, cumulative, n - 1, epsilon, last, depth)
-                code = _draw_interpolated(source, bit_generator, low, middle, left, right, cumulative, n - 1, epsilon,
-                                          last, depth, exact)
-            else:
-                for t in range(n):
-                    left[t] = max(left[t] - radius, 0)
-                    right[t] = right[t] + min(last - right[t], radius)
-                if flips:
-                    dpfast_shell_weights(base, left, right, sizes, n)
-                    level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
-                else:
-                    dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
-                    word = source.next_uint64(source.state)
-                    level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
-            if level >= 0 and not (exact or interpolates):
-                code = _draw_in(flips, source, base, left, right, n, level, last)
-        if (level < 0 or exact) and not interpolates:
-            if flips:
-                level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
-            else:
-                level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
+        try:
+            select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
+            return self._draw(bit_generator, window, size, False)
+        finally:
+            free(window)
+
+    cdef int64_t _draw(self, object bit_generator, const double *window, Py_ssize_t size, bint exact) except -1:
+        cdef bitgen_t *source = unwrap(bit_generator)
+        cdef const dpfast_measure *base = self._base
+        cdef Py_ssize_t n = (size - self._records) // 2 + 1, depth = 0, t, level = 0
+        cdef int64_t radius = self._radius, last = self._last, code = 0, total = 0
+        cdef double epsilon = self._epsilon
+        cdef bint flips = self._flips, interpolates = self._interpolates
+        cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n) * sizeof(int64_t))
+        cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
+        cdef int64_t *middle = codes + n - 1
+        cdef int64_t *left = codes + size + 1
+        cdef int64_t *right = left + n
+        cdef int64_t *low = right + n  # of `interpolates`: the codes up to the middle, from there on
+        cdef int64_t *sizes = codes  # of the n + 1 shells, once the codes are in the boxes
+        cdef uint64_t *words = <uint64_t *> cumulative
+        cdef uint64_t word = 0
+        try:
+            if codes == NULL or cumulative == NULL:
+                raise MemoryError
             with bit_generator.lock, nogil:
-                code = _draw_in(flips, source, base, left, right, n, level, last)
-        return code
-    finally:
-        free(codes)
-        free(cumulative)
+                dpfast_encode_array(&self._grid, window, codes, size)
+                for t in range(self._records):
+                    total += middle[t]
+                dpfast_shifted_sums(middle, middle + self._records - 1, total, self._corner, left, right, n)
+                depth = dpfast_depth(left, right, n - interpolates)
+                if interpolates:
+                    for t in range(n):
+                        low[t] = left[t]
+                    _prepare_interpolated(low, middle, left, right, cumulative, n - 1, epsilon, last, depth)
+                    code = _draw_interpolated(source, bit_generator, low, middle, left, right, cumulative, n - 1,
+                                              epsilon, last, depth, exact)
+                else:
+                    for t in range(n):
+                        left[t] = max(left[t] - radius, 0)
+                        right[t] = right[t] + min(last - right[t], radius)
+                    if flips:
+                        dpfast_shell_weights(base, left, right, sizes, n)
+                        level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
+                    else:
+                        dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
+                        word = source.next_uint64(source.state)
+                        level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+                if level >= 0 and not (exact or interpolates):
+                    code = _draw_in(flips, source, base, left, right, n, level, last)
+            if (level < 0 or exact) and not interpolates:
+                if flips:
+                    level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
+                else:
+                    level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
+                with bit_generator.lock, nogil:
+                    code = _draw_in(flips, source, base, left, right, n, level, last)
+            return code
+        finally:
+            free(codes)
+            free(cumulative)
 
 
 def fill(bit_generator, lower not None, upper not None, double epsilon, int64_t last, int64_t[::1] out not None,

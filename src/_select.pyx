@@ -427,17 +427,21 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     RuntimeError
         `values` was modified meanwhile and the counts are inconsistent; memory access is safe in any case.
     """
+    cdef cnp.ndarray result = _scratch(last - first + 1)
+    select_records(values, first, last, lower, upper, step, missing, _doubles(result), workers)
+    return result
+
+
+cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
+                        double missing, double *out, Py_ssize_t workers) except -1:
     cdef select_keys keys
-    cdef cnp.ndarray result
-    cdef double *out
     describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
-    result = _padded(first, last, keys.n)
-    out = _doubles(result)
+    _pad(out, first, last, keys.n)
     if max(first, 1) <= min(last, keys.n):
         _select(&keys, max(first, 1), min(last, keys.n), out + max(first, 1) - first,
                 max(1, min(workers, keys.n // RECORDS_A_WORKER)))
-    return result
+    return 0
 
 
 cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t first, Py_ssize_t last,

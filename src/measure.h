@@ -133,7 +133,7 @@ static inline int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t 
 }
 
 /* Doubles side by side, whose operations are those of each by itself. */
-#define DPFAST_LANES 8
+#define DPFAST_LANES 4
 typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
 
 /* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at most

@@ -1,4 +1,5 @@
 from fractions import Fraction
+from typing import Any
 
 from numpy import float64, int64
 from numpy.random import BitGenerator
@@ -6,24 +7,28 @@ from numpy.typing import NDArray
 
 from dpfast._kernels._measures import Measure
 
-def draw_rank_statistic(
-    bit_generator: BitGenerator,
-    window: NDArray[float64],
-    epsilon: float,
-    radius: int,
-    lower: float,
-    upper: float,
-    step: float,
-    first: float,
-    last: int,
-    measure: Measure | None = None,
-    *,
-    records: int = 1,
-    corner: int = 0,
-    flips: bool = False,
-    interpolates: bool = False,
-    exact: bool = False,
-) -> int: ...
+class RankDraw:
+    def __init__(
+        self,
+        epsilon: float,
+        radius: int,
+        lower: float,
+        upper: float,
+        step: float,
+        first: float,
+        last: int,
+        measure: Measure | None = None,
+        *,
+        records: int = 1,
+        corner: int = 0,
+        flips: bool = False,
+        interpolates: bool = False,
+    ) -> None: ...
+    def draw(self, bit_generator: BitGenerator, window: NDArray[float64], *, exact: bool = False) -> int: ...
+    def release(
+        self, bit_generator: BitGenerator, values: NDArray[Any], first: int, last: int, missing: float, workers: int
+    ) -> int: ...
+
 def fill(
     bit_generator: BitGenerator,
     lower: NDArray[int64],

@@ -1,6 +1,12 @@
 # Order statistics; the contract is in docs/guides/c-api.md.
 
+cimport numpy as cnp
+
 # out[0..last-first] = x_(first), ..., x_(last) of n contiguous doubles, ranks from 1; -inf below rank 1, inf above n; a
 # NaN counts as `missing`. Needs the GIL, which it releases during long passes; x is not modified.
 cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, double missing,
                        double *out) except -1
+
+# The same for records of any supported dtype, as `_select.window`; for other kernels of dpfast.
+cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
+                        double missing, double *out, Py_ssize_t workers) except -1

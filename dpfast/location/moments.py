@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_MEAN, _SUM, _VARIANCE = Mean(), Sum(), Variance()
+
+
 def mean(
     x: Records | Chunks,
     *,
@@ -122,7 +125,7 @@ def mean(
     (3,)
     """
     return moment_of(
-        Mean(),
+        _MEAN,
         x,
         bounds,
         grid,
@@ -185,7 +188,7 @@ def sum(
     True
     """
     return moment_of(
-        Sum(),
+        _SUM,
         x,
         bounds,
         grid,
@@ -309,7 +312,7 @@ def variance(
     True
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing
-    return float(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_VARIANCE, x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def std(
@@ -347,4 +350,4 @@ def std(
     True
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing
-    return math.sqrt(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))
+    return math.sqrt(release_of(_VARIANCE, x, *public, rng=rng, workers=workers, explain=explain))

@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_MEDIAN, _RANGE = Median(), InterquartileRange()
+
+
 def median(
     x: Records | Chunks,
     *,
@@ -138,7 +141,7 @@ def median(
     True
     """
     public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
-    return float(release_of(Median(), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_MEDIAN, x, *public, rng=rng, workers=workers, explain=explain))
 
 
 @overload
@@ -373,7 +376,7 @@ def iqr(
     public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
     if bounds is None and not isinstance(grid, Grid) and method in ("auto", "inverse-sensitivity"):
         return range_of(release_of((0.25, 0.75), x, *public, rng=rng, workers=workers, explain=explain))
-    return float(release_of(InterquartileRange(), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_RANGE, x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def huber(

@@ -271,13 +271,14 @@ class InverseSensitivity(StatisticMechanism):
                 return self._draw_thinned(values, threads, source)
             return self.draw_from(self._summary(values, threads), source)
         plan, grid = self._direct_plan(n := _checks.records(len(values))), self.grid
-        if not plan.is_direct:
+        if plan.draw is None:
             draw = self._draw_thinned if plan.thins else self._draw_summarised
             return draw(values, threads, source)
-        window = _select.window(values, plan.first, plan.last, workers=threads, **plan.grid)
         if isinstance(grid, FloatGrid):
-            _, window = grid.evenly(window)
-        return self.statistic.value(grid, n, _levels.draw_rank_statistic(source, window, *plan.law, **plan.options))
+            _, window = grid.evenly(_select.window(values, plan.first, plan.last, workers=threads, **grid.kernel))
+            return grid.value(plan.draw.draw(source, window))
+        code = plan.draw.release(source, values, plan.first, plan.last, plan.missing, threads)
+        return self.statistic.value(grid, n, code)
 
     def _draw_summarised(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
         return self.draw_from(self.reading().of(values, threads), source)
@@ -297,12 +298,12 @@ class InverseSensitivity(StatisticMechanism):
             corner = statistic.corner(n)
         even, _ = self.grid.evenly(np.empty(0))
         ends = even.lower, even.upper, even.step, even.first, statistic.last(self.grid, n)
-        law = self.epsilon, self._radius_codes(n), *ends, self.base_measure
-        records = last - first + 1
+        law, records = (self.epsilon, self._radius_codes(n), *ends, self.base_measure), last - first + 1
         options = {"records": records, "corner": corner, "flips": self._flips, "interpolates": self.interpolate}
         thins = isinstance(statistic, OrderStatistic) and self._thins(n)
-        is_direct = records <= 2 * levels and not thins  # the windows around both ranks are one
-        return _DirectPlan(first - reach, last + reach, self.grid.kernel, law, options, is_direct, thins)
+        joined = records <= 2 * levels  # the windows around both ranks are one
+        draw = _levels.RankDraw(*law, **options) if joined and not thins else None  # type: ignore[arg-type]
+        return _DirectPlan(first - reach, last + reach, self.grid.nan_value, draw, thins)
 
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
@@ -517,14 +518,12 @@ class InverseSensitivity(StatisticMechanism):
 
 
 class _DirectPlan(NamedTuple):
-    """The ranks of a window around those of a statistic, and the arguments of `_select.window` and `_levels` for it."""
+    """The ranks of a window around those of a statistic, what NaN counts as, and the kernel; None if it has no such."""
 
     first: int
     last: int
-    grid: dict[str, float]
-    law: tuple[Any, ...]
-    options: dict[str, Any]
-    is_direct: bool
+    missing: float
+    draw: _levels.RankDraw | None
     thins: bool
 
 

@@ -218,8 +218,15 @@ def release_of(
     explain: Explain,
 ) -> Any:
     """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
+    mechanism = _repeated(
+        statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    )  # fmt: skip
+    if explain is False and distribution is None:
+        if mechanism.traps:
+            warn(mechanism.traps)
+        plain = rng is None and type(workers) is int and workers == 1  # the default, without keywords
+        return mechanism(x) if plain else mechanism(x, rng=rng, workers=workers)
     public = neighbors, missing, measure, distribution
-    mechanism = _repeated(statistic, x, bounds, grid, epsilon, delta, method, *public)
     if distribution is not None and method == "auto" and compared(statistic, bounds, grid, *public):
         whole = natural_step(x) is not None
         warn(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
@@ -238,9 +245,6 @@ def release_of(
     return release
 
 
-_PLAIN = frozenset({float, int, str, type(None)})
-
-
 def _repeated(
     statistic: Statistic | tuple[float, ...],
     x: Any,
@@ -249,19 +253,26 @@ def _repeated(
     epsilon: Exact,
     delta: Exact,
     method: str,
-    *public: Any,
+    neighbors: str,
+    missing: float | str | None,
+    measure: str | Sequence[int],
+    distribution: Any,
 ) -> Mechanism:
-    """`mechanism_for`, from a cache where all parameters are numbers, texts or None. It never keeps an error."""
-    if grid is None and type(bounds) is tuple and len(bounds) == 2:
-        lower, upper = bounds
-        if _PLAIN.issuperset(map(type, (lower, upper, epsilon, delta, method, *public))) and not isinstance(x, Chunks):
-            counts = _comparable(type(statistic), False) and compared(statistic, bounds, grid, *public)
-            rest = sums_epsilons(), lower, upper, epsilon, delta, method, *public
-            if counts:
-                _kept(statistic, False, None, *rest)  # errors of parameters come before the records are touched
-            n = _rounded_down(_records_of(x)) if counts else None
-            return _kept(statistic, declares_integers(x), n, *rest)
-    return mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
+    """`mechanism_for`, from a cache where only `statistic` and the bounds are tuples. It never keeps an error."""
+    plain = type(bounds) is tuple and len(bounds) == 2 and type(measure) is str
+    if plain and grid is None and distribution is None and not isinstance(x, Chunks):
+        names = _comparable(type(statistic), False)
+        rest = sums_epsilons(), *bounds, epsilon, delta, method, neighbors, missing, measure
+        try:
+            if not (names and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)):
+                return _kept(statistic, declares_integers(x), None, *rest)
+            _kept(statistic, False, None, *rest)  # errors of parameters come before the records are touched
+            return _kept(statistic, declares_integers(x), _rounded_down(_records_of(x)), *rest)
+        except TypeError:  # a parameter that has no hash, or is wrong
+            pass
+    return mechanism_for(
+        statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -174,13 +174,13 @@ class TestT6:
             for seed in range(100):
                 source = ScriptedBits(rest=PCG64(seed))
                 arguments = (grid.lower, grid.upper, grid.step, grid.first, grid.size - 1)
-                _levels.draw_rank_statistic(source, window, 1.0, 0, *arguments)
+                _levels.RankDraw(1.0, 0, *arguments).draw(source, window)
                 used.add(source.used)
         assert used == {2}
 
     def test_documented(self):
         assert "timing" in noise.laplace.__doc__
-        assert "further ones with" in " ".join(_levels.draw_rank_statistic.__doc__.split())
+        assert "further ones with" in " ".join(_levels.RankDraw.__doc__.split())
 
     def test_control(self):
         """A discrete sampler that counts up uses more words the larger the noise is."""
@@ -361,7 +361,7 @@ def traced(mechanism, x, seed=1):
     window = window_of(mechanism, np.asarray(x, dtype=float))
     steps = mechanism._radius_codes(len(x))
     arguments = (mechanism.epsilon, steps, grid.lower, grid.upper, grid.step, grid.first, grid.size - 1)
-    value = _levels.draw_rank_statistic(source, window, *arguments)
+    value = _levels.RankDraw(*arguments).draw(source, window)
     law = mechanism.law(x)
     shapes = (window.shape, window.dtype, law.lower.shape, law.upper.shape, law.lower.dtype, law.support, law.epsilon)
     return {"arguments": arguments, "shapes": shapes, "words": source.used, "type": type(value)}

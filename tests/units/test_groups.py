@@ -136,7 +136,7 @@ class TestQuantiles:
         out, words = np.empty(1, np.int64), ScriptedBits([word], PCG64(1))
         _groups.draw_quantiles(words, x, np.array([0, 3]), 0, out, **plan, **bounds)
         single = ScriptedBits([word], PCG64(1))
-        assert out[0] == _levels.draw_rank_statistic(single, x, 0.7, 0, 0.0, 4.0, 1.0, 0.0, 4)
+        assert out[0] == _levels.RankDraw(0.7, 0, 0.0, 4.0, 1.0, 0.0, 4).draw(single, x)
         assert words.used == single.used
 
     def test_groups_follow_their_laws(self):

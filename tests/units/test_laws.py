@@ -131,7 +131,7 @@ def draw_one(source, lower, upper, epsilon, last, depth=0, *, exact):
 
 
 def fused(source, window, epsilon, radius, last, *, exact):
-    return _levels.draw_rank_statistic(source, window, epsilon, radius, 0.0, float(last), 1.0, 0.0, last, exact=exact)
+    return _levels.RankDraw(epsilon, radius, 0.0, float(last), 1.0, 0.0, last).draw(source, window, exact=exact)
 
 
 def boxes(window, radius, last):

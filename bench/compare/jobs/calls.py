@@ -21,7 +21,11 @@ def built(x):
     count = dpf.GlobalSensitivity(statistics.Count(), neighbors="add-remove", **public)
     return {
         "median": (dpf.InverseSensitivity(median, **public), partial(dpf.median, x, **bounded), 0.4),
-        "trimmed mean": (dpf.InverseSensitivity(trimmed, **public), partial(dpf.trimmed_mean, x, 0.1, **bounded), 0.9),
+        "trimmed mean": (
+            dpf.InverseSensitivity(trimmed, **public),
+            partial(dpf.trimmed_mean, x, 0.1, method="inverse-sensitivity", **bounded),  # "auto" takes the other
+            0.9,
+        ),
         "smooth median": (
             dpf.SmoothSensitivity(median, **public), partial(dpf.median, x, method="smooth-sensitivity", **bounded), 1.3
         ),
