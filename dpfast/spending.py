@@ -123,7 +123,11 @@ class Carrier:
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
         ticket = claim(self) or (Ticket() if blocks and active.get() is None else None)
-        return state if ticket is None else {**(state or {}), "_ticket": ticket}
+        if ticket is None:
+            return state
+        own, *slots = state if isinstance(state, tuple) else (state,)  # a pair in subclasses with slots
+        own = {**(own or {}), "_ticket": ticket}
+        return (own, *slots) if slots else own
 
 
 def _here() -> Budget | _Paid | None:

@@ -80,7 +80,7 @@ def joint(proof):
     run.variables.update(m=m, size=size, rate=rate)
     margin = run.value(Parser(tokens(text), text).expression())
     has = expand(margin, (m, size, rate))
-    beta, second = proof.claims["exp_neg"], 1 + Fraction(1, 2**10)
+    beta, second = 2 * proof.claims["exp_neg"], 1 + Fraction(1, 2**10)  # twice: dpfast_wide_exp_neg
     needed = {
         (1, 1, 0): 9 * U * second,
         (1, 0, 0): 48 * U * second,

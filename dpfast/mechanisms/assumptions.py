@@ -141,7 +141,11 @@ class Affine(Assumed):
         self._base, self._shift, self._scale = base, shift, scale
 
     def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._shift + self._scale * self._base.points(u)
+        return self._moved(self._base.points(u))
+
+    def _moved(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):  # infinite beyond the range of doubles, and cut at the bounds like the rest
+            return self._shift + self._scale * values
 
     def moment(self, name: str) -> float:
         moment = self._base.moment(name)
@@ -150,7 +154,7 @@ class Affine(Assumed):
     @cached_property
     def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         values, masses = self._base.nodes
-        return self._shift + self._scale * values, masses
+        return self._moved(values), masses
 
 
 class Uniform:

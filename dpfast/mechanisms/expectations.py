@@ -184,10 +184,17 @@ def _clipped(
     """The quantiles at which a mean is cut, and the values and masses of the nodes within the bounds."""
     values, mass = assumed.nodes
     values = np.clip(values, *_ends(grid))
-    low, high = np.interp([trim, 1 - trim], np.cumsum(mass), values).tolist()
+    unit = _unit(values)
+    low, high = (np.interp([trim, 1 - trim], np.cumsum(mass), values / unit) * unit).tolist()
     return low, high, values, mass
 
 
 def _deviation(values: NDArray[np.float64], mass: NDArray[np.float64]) -> float:
-    mean = float(np.sum(mass * values))
-    return math.sqrt(max(float(np.sum(mass * (values - mean) ** 2)), 0.0))
+    unit = _unit(values)
+    away = values / unit - float(np.sum(mass * (values / unit)))
+    return unit * math.sqrt(float(np.sum(mass * away**2)))
+
+
+def _unit(values: NDArray[np.float64]) -> float:
+    """A power of two near the largest magnitude: in these units, squares and slopes are doubles."""
+    return 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 1)

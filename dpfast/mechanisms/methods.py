@@ -49,6 +49,11 @@ _LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be c
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
+def _interpolated(statistic: OrderStatistic, **options: Any) -> Mechanism:
+    """A function with a name, so that mechanisms that hold it are equal to their pickled copies."""
+    return InverseSensitivity(statistic, interpolate=True, **options)
+
+
 @cache
 def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
     """The mechanisms that can release a kind of statistic, or several quantiles, by name of the method, default first.
@@ -63,7 +68,7 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
     if issubclass(statistic, RankStatistic):
         methods["inverse-sensitivity"] = InverseSensitivity
     if issubclass(statistic, OrderStatistic):
-        methods["interpolated"] = partial(InverseSensitivity, interpolate=True)
+        methods["interpolated"] = _interpolated
     if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
         methods["smooth-sensitivity"] = SmoothSensitivity
     if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from bisect import bisect_right
 from fractions import Fraction
 
@@ -221,6 +222,17 @@ class TestPrivateBounds:
                 mechanism.law(PAY)
         smooth = mechanism_for(Median(), PAY, "private", None, 1.0, 1e-6, "smooth-sensitivity")
         assert smooth.privacy == Privacy(1.0, 1e-6)
+
+    @pytest.mark.parametrize(
+        ("statistic", "method"),
+        [(Mean(), "global-sensitivity"), (Median(), "interpolated"), (Median(), "smooth-sensitivity")],
+    )
+    def test_pickled_copies_are_equal(self, statistic, method):
+        mechanism = mechanism_for(statistic, PAY, "private", None, 1.0, 0.0, method)
+        made = pickle.loads(pickle.dumps(mechanism))
+        assert made == mechanism
+        assert hash(made) == hash(mechanism)
+        assert made(PAY, rng=PCG64(1)) == mechanism(PAY, rng=PCG64(1))
 
 
 WIDE = {"bounds": (0, 3e8), "epsilon": 1.0, "method": "private-bounds"}

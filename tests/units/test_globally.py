@@ -222,6 +222,17 @@ class TestMechanism:
             assert "_recent_plan" in vars(mechanism)
             assert "_recent_plan" not in vars(made)
 
+    def test_copies_of_a_subclass_with_slots_carry_their_ledger(self):
+        mechanism, ledger = Slotted(Mean(), grid=Grid(0, 1), epsilon=1), dpf.Ledger(2.0)
+        object.__setattr__(mechanism, "beside", 3)
+        with ledger:
+            copies = [copy.copy(mechanism), copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))]
+        for made in copies:
+            assert made == mechanism
+            assert made.beside == 3
+        copies[-1]([0.5])
+        assert ledger.spent.epsilon == 1
+
     @EVERY
     @pytest.mark.parametrize("noise", NOISES)
     @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])

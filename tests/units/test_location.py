@@ -89,6 +89,14 @@ def test_a_cached_mechanism_lets_no_boolean_in():
         dpfast.median([1.0], bounds=(False, True), epsilon=1)
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.errors.UtilityWarning")
+@pytest.mark.parametrize("bounds", [(0.1, 1e300), (-1e300, 1e300), (0.0, 1.7e308)])
+@pytest.mark.parametrize("trim", [0.0, 0.1, 0.4])
+def test_automatic_methods_for_bounds_whose_squares_are_no_doubles(bounds, trim):
+    for function in (dpfast.winsorized_mean, dpfast.trimmed_mean):
+        assert np.isfinite(function(np.arange(100.0), trim, bounds=bounds, epsilon=1.0))
+
+
 def test_accuracy():
     x = np.random.default_rng(0).lognormal(10, 0.6, 100_000)
     for q in (0.1, 0.5, 0.9):

@@ -153,6 +153,33 @@ class TestRange:
         logs = at_one_point(law._first, code, m)
         assert_allclose(law._first._wide.log_total, np.logaddexp.reduce(list(logs.values())), rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        ("data", "epsilon", "total", "exponent", "codes"),
+        [
+            (
+                np.arange(300) * 2.0**43,
+                9.0,
+                "0x1.ca69a5c0664f9p-1",
+                764,
+                [1173598629189216, 1350451752727999, 1450903664424597],
+            ),
+            (
+                np.full(300, 2.0**51),
+                0.01,
+                "0x1.b24dc5e7d51e3p-1",
+                977,
+                [301835068887220, 2165459489521193, 4387968462001500],
+            ),
+        ],
+    )
+    def test_the_same_bits_on_every_machine(self, data, epsilon, total, exponent, codes):
+        grid = dpf.Grid(0, LAST, step=1)
+        qs = np.linspace(0.45, 0.55, 20)
+        law = dpf.Quantiles(qs, grid=grid, epsilon=epsilon, stages=1, measure="uniform").law(data)
+        chain = law._first._wide.chain
+        assert (chain.total.hex(), chain.exponent) == (total, exponent)
+        assert chain.draw(PCG64(1))[[0, 10, 19]].tolist() == codes
+
     def test_messages_without_exponents_of_their_own_are_rejected(self):
         """The control: the fast chain, whose floors have more outputs than all others."""
         law = dpf.Quantiles(
