@@ -339,7 +339,8 @@ static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdi
 {
     const ptrdiff_t most = 264 * DPFAST_MOST_ROWS;
     const int far = stride > DPFAST_STRIP;
-    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], sums[DPFAST_SUM_PLANES][DPFAST_STRIP], last[8 * DPFAST_STRIP];
+    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP] __attribute__((aligned(64)));
+    uint64_t sums[DPFAST_SUM_PLANES][DPFAST_STRIP] __attribute__((aligned(64))), last[8 * DPFAST_STRIP];
     for (ptrdiff_t first = 0; first < words; first += DPFAST_STRIP) {
         ptrdiff_t width = words - first < DPFAST_STRIP ? words - first : DPFAST_STRIP;
         for (int l = 0; l < DPFAST_PLANES; l++)

@@ -87,7 +87,7 @@ static void dpfast_group_cumulative(const dpfast_group_plan *plan, const int64_t
     for (ptrdiff_t t = 0; t < levels; t++)
         cumulative[t] *= plan->powers[t + depth] * plan->loss;
     if (levels)
-        cumulative[0] = at_first * dpfast_one_minus_exp_neg((double)(depth + 1) * plan->rate);
+        cumulative[0] = at_first * (depth ? dpfast_one_minus_exp_neg((double)(depth + 1) * plan->rate) : plan->loss);
     cumulative[levels] = plan->powers[levels + depth] * (double)plan->measure->total;
     dpfast_level_sums(cumulative, levels);
 }
