@@ -11,14 +11,10 @@ _SYSTEM = "state of the process (forks, wiping of memory), or one line around a 
 NOT_COVERED: dict[str, dict[str, str]] = {
     _LATER: {
         "bins.h": "bins_count bins_locate",
-        "bits.h": "dpfast_have_ones dpfast_rows_have_ones",
         "blocks.h": (
             "blocks_log_each blocks_make_terms blocks_scan blocks_scan_values blocks_spread blocks_sum blocks_totals"
         ),
-        "bounding.h": (
-            "dpfast_bound_pairs dpfast_bound_units dpfast_grow dpfast_kept dpfast_request dpfast_reservoirs_free "
-            "dpfast_reservoirs_reserve dpfast_take_slot"
-        ),
+        "bounding.h": "dpfast_bound_pairs dpfast_grow dpfast_reservoirs_free dpfast_reservoirs_reserve",
         "csv.h": "csv_rest csv_row csv_rows",
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
         "keys.h": (
@@ -38,7 +34,6 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "windows.h": "windows_count",
     },
     _PRODUCTS: {
-        "blocks.h": "blocks_at blocks_next blocks_of blocks_start",
         "depth.h": (
             "dpfast_chain_of dpfast_depth_2 dpfast_depth_3 dpfast_floor_sum dpfast_height dpfast_height_sum "
             "dpfast_least_side dpfast_polygon dpfast_polygon_count dpfast_polygon_point dpfast_strip_count"

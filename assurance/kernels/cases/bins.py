@@ -31,7 +31,7 @@ CASES.add(
 CASES.add(
     "bins_draw_points",
     "bins_draw_points bins_point bins_uniform",
-    "2 bins of up to 7 codes, 1 rejection",
+    "2 bins of 3 and 5 points, 1 rejection",
     4,
     ("bins.h", "(double)(first + edges[b] + (int64_t)", "(double)(first + edges[b + 1] + (int64_t)"),
 )

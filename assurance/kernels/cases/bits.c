@@ -102,7 +102,7 @@ void check_spread_planes(void)
  * again once. `words` has a word more than a row (hypercube.md). */
 void check_flip_minority(void)
 {
-    const ptrdiff_t d = any_between(1, SIZE), length = dpfast_words_of(d);
+    const ptrdiff_t d = SIZE, length = dpfast_words_of(d);
     uint64_t *words = room(uint64_t, length + 1), *out = room(uint64_t, length), before = out[length - 1];
     bitgen_t source = source_of((int)length + 1);
     dpfast_flip_minority(&source, words, d, any_uint64(), out);
@@ -135,4 +135,21 @@ void check_ones(void)
 void check_up_code(void)
 {
     holds(dpfast_up_code(any_double(), any_double()) <= (uint64_t)1 << 48);
+}
+
+/* A row of one, two and three words; one with a bit beyond d is never right. */
+static void have_ones_of(ptrdiff_t d)
+{
+    const ptrdiff_t words = dpfast_words_of(d);
+    uint64_t *row = room(uint64_t, words);
+    uint8_t *right = room(uint8_t, 1);
+    dpfast_have_ones(row, 1, d, (int)any_between(0, d), right);
+    holds(!*right || (row[words - 1] & ~dpfast_inside(d, words - 1)) == 0);
+}
+
+void check_have_ones(void)
+{
+    have_ones_of(64);
+    have_ones_of(65);
+    have_ones_of(130);
 }

@@ -60,10 +60,10 @@ CASES.add(
 CASES.add(
     "flip_minority",
     "dpfast_flip_minority dpfast_popcount",
-    "rows of up to 5 bits, 1 tie",
+    "rows of 66 bits, 1 tie",
     4,
     ("bits.h", "words[length - 1] &= dpfast_inside(d, length - 1);", ""),
-    size=5,
+    size=66,
 )
 CASES.add(
     "flip_weight",
@@ -87,4 +87,11 @@ CASES.add(
     "all doubles",
     2,
     ("bits.h", "size = size < 1.0 ? size : 1.0;", "size = size < 2.0 ? size : 2.0;"),
+)
+CASES.add(
+    "have_ones",
+    "dpfast_have_ones dpfast_rows_have_ones",
+    "a row of 64, 65 and 130 bits",
+    5,
+    ("bits.h", "uint64_t beyond = ~dpfast_inside(d, words - 1);", "uint64_t beyond = ~dpfast_inside(d, words);"),
 )

@@ -42,3 +42,23 @@ void check_add_cells(void)
     blocks_add_cells(cells, other, 2);
     holds(blocks_cell(cells + 2) == one + two);
 }
+
+/* n records in k blocks: the first record of block j is the least of it, and a cursor that moves on agrees. */
+static void block_starts_of(int64_t n, int64_t k)
+{
+    const struct blocks_plan plan = {.n = n, .blocks = k};
+    struct blocks_cursor at = blocks_at(&plan, 0);
+    for (int64_t j = 0; j < k; j++) {
+        const int64_t start = blocks_start(&plan, j);
+        holds(at.block == j && at.end == blocks_start(&plan, j + 1) && blocks_of(&plan, start) == j);
+        holds(start == 0 || blocks_of(&plan, start - 1) == j - 1);
+        blocks_next(&at, n / k, n % k, k);
+    }
+}
+
+void check_block_starts(void)
+{
+    for (int64_t n = 1; n <= SIZE; n++)
+        for (int64_t k = 1; k <= n; k++)
+            block_starts_of(n, k);
+}

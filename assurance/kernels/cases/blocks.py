@@ -44,3 +44,11 @@ CASES.add(
         "blocks_add(cells + 2 * i, (__int128)blocks_cell(other + i));",
     ),
 )
+CASES.add(
+    "block_starts",
+    "blocks_start blocks_of blocks_at blocks_next",
+    "up to 7 records in all numbers of blocks",
+    9,
+    ("blocks.h", "cursor->end += quotient + (cursor->rest >= k);", "cursor->end += quotient + (cursor->rest > k);"),
+    size=7,
+)

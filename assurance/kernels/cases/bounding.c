@@ -68,3 +68,30 @@ void check_thin_sorted(void)
         kept += codes[i] == 1 && keep[i];
     holds(kept == (marked < limit ? marked : limit));
 }
+
+/* Records of two units, of which `limit` are kept: each kept record is one of its unit, and no slot of another is used. */
+static void bound_units_of(const int64_t *unit, int64_t limit)
+{
+    int64_t slots[4];
+    uint8_t entered[SIZE] = {0};
+    dpfast_reservoir groups[2] = {{0, 0}, {0, 0}};
+    dpfast_reservoirs units = {limit, groups, 2, 2, slots, 0, 4};
+    bitgen_t source = source_of(SIZE);
+    holds(dpfast_bound_units(&source, &units, unit, SIZE, 0, entered) == 0);
+    for (int g = 0; g < 2; g++) {
+        const int64_t kept = dpfast_kept(&units, g);
+        for (int64_t k = 0; k < kept; k++) {
+            const int64_t record = slots[groups[g].start + k];
+            holds(0 <= record && record < SIZE && unit[record] == g && entered[record]);
+        }
+    }
+}
+
+void check_bound_units(void)
+{
+    for (int pattern = 0; pattern < 8; pattern++) {
+        const int64_t unit[SIZE] = {pattern & 1, pattern >> 1 & 1, (pattern >> 2 & 1) - 1};
+        bound_units_of(unit, 1);
+        bound_units_of(unit, 2);
+    }
+}

@@ -36,3 +36,11 @@ CASES.add(
     ("bounding.h", "        if (i == sorted->end)\n", "        if (i > sorted->end)\n"),
     size=3,
 )
+CASES.add(
+    "bound_units",
+    "dpfast_bound_units dpfast_take_slot dpfast_kept dpfast_request",
+    "3 records of 2 units, at most 1 or 2 of each",
+    9,
+    ("bounding.h", "return place < all->limit ? reservoir->start + place : -1;", "return reservoir->start + place;"),
+    size=3,
+)

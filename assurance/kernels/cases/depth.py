@@ -14,14 +14,14 @@ CASES.add(
 CASES.add(
     "gcd",
     "dpfast_gcd dpfast_magnitude",
-    "all integers below 16 in magnitude",
+    "all integers below 8 in magnitude",
     9,
     ("depth.h", "        a = b, b = rest;\n", "        a = rest, b = rest;\n"),
 )
 CASES.add(
     "floor_ratio",
     "dpfast_floor_ratio",
-    "all integers of 4 bits and divisors up to 3",
+    "all integers of 4 bits, by 3",
     2,
     ("depth.h", "return q - (a % b != 0 && a < 0);", "return q - (a < 0);"),
 )

@@ -71,8 +71,8 @@ CASES.add(
 CASES.add(
     "span_code",
     "dpfast_span_code dpfast_append",
-    "2 strings of up to 1 byte in a table of 4 slots",
+    "2 strings of up to 2 bytes in a table of 4 slots",
     5,
     ("keys.h", "if (table->numbers[code] - start == length\n", "if (table->numbers[code] - start >= length\n"),
-    size=1,
+    size=2,
 )

@@ -66,8 +66,8 @@ void check_stream_pick(void)
 void check_stream_walk(void)
 {
     const struct stream_door door = {0.0, 15.0, 0.0, 1.0, 0x1p52, stream_bits(0x1p52), 0};
-    const ptrdiff_t n = any_between(0, SIZE), capacity = any_between(0, SIZE);
-    const int depth = (int)any_between(1, 2);
+    const ptrdiff_t n = SIZE, capacity = any_between(0, SIZE);
+    const int depth = 2;
     double hits[SIZE];
     int32_t marks[2], next[4];
     uint32_t counts[2] = {0, 0};
