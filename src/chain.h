@@ -548,11 +548,12 @@ static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap,
 {
     const dpfast_target *s = t - 1;
     ptrdiff_t level;
-    const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value);
+    const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value), from = *source;
+    const ptrdiff_t excluded = *only_value ? i : -1;    /* the index whose gap does not count */
     const double into_gap = is_gap ? a * a : 1.0;
-    for (ptrdiff_t j = *source; j < *source + n; j++) {
-        const double mass = s->value[j - s->first] + (*only_value && j == i ? 0.0 : s->gap[j - s->first]);
-        weights[j - *source] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
+    for (ptrdiff_t j = from; j < from + n; j++) {
+        const double mass = s->value[j - s->first] + (j == excluded ? 0.0 : s->gap[j - s->first]);
+        weights[j - from] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
     }
     return n;
 }
