@@ -29,3 +29,20 @@ class Stream:
 
     def peakmem_stream(self, line, chunks, n):
         self.run()
+
+
+class TwoValues:
+    """A median of a memmap whose records have two values, and of one of random records."""
+
+    params = (["random", "two values"], [10_000_000])
+    param_names = ("records", "n")
+
+    def setup(self, records, n):
+        self.folder = tempfile.TemporaryDirectory()
+        self.source, self.mechanism = data.two_values(n, self.folder.name)[records], data.median_mechanism()
+
+    def teardown(self, records, n):
+        self.folder.cleanup()
+
+    def time_stream(self, records, n):
+        self.mechanism(self.source)
