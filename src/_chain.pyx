@@ -182,7 +182,7 @@ cdef class Chain:
         self._set_powers(rate, size + 2)
         pinned, between = np.empty(self._doubles * kept), np.empty(self._doubles * most)
         self._messages = pinned, between
-        self._scratch = np.empty(self._doubles * (3 * size + m + 1))
+        self._scratch = np.empty(self._doubles * (3 * size + 2 * m + 1))
         self._weights = np.empty(size + m + 2)
         self._cumulative = np.empty(size + m + 2)
         self._begins = np.ones(m + 1, np.int64)

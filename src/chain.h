@@ -27,6 +27,8 @@
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
 #define DPFAST_MOST_FREE 128    /* targets between pins, with a base measure */
 #define DPFAST_MOST_LENGTHS 65536   /* of runs, beyond which none is left out */
+#define DPFAST_PLAIN 1.0     /* marks of states whose longer runs count: in doubles, */
+#define DPFAST_SCALED 2.0    /* or in doubles with exponents of their own */
 #define DPFAST_MOST_FALL (-40)  /* of the exponent from target to target: floors stay above the least normal double */
 
 static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
@@ -273,18 +275,20 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, const double *
  * less than 2^-70 of the term of the runs of one target if their arrival is at most `share` times its own, and less than
  * 2^-960 of the target's largest message if it is at most `least`. */
 typedef struct {
-    double factor;      /* a to the difference of ranks, in units of the message */
+    double factor;      /* a to the difference of ranks, in units of the message; 0 if terms are not multiplied in doubles */
     double share, least;
 } dpfast_length;
 
-/* The lengths 2, 3, ... of the runs that end with t, up to the last that may count, and their number; -1 if bounds of
- * their terms are out of range. widest: the widest gap; largest: at most the largest message of t. */
+/* The lengths 2, 3, ... of the runs that end with t, up to the last that may count, and their number; -1 if they are too
+ * many. Doubles hold the terms of the first *plain of them, but for those of factor 0. widest: the widest gap; largest: at
+ * most the largest message of t. */
 static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, double widest, double largest,
-                                dpfast_length *lengths)
+                                dpfast_length *lengths, ptrdiff_t *plain)
 {
     double places = 1.0;    /* times 2^exponent: at least the number of sorted places of the run over w */
     int64_t exponent = 0;
     ptrdiff_t count = 0;
+    *plain = 0;
     for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
         int shift;
         int64_t scale;
@@ -296,28 +300,29 @@ static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, dou
             break;
         if (count == DPFAST_MOST_LENGTHS)
             return -1;
-        const double factor = ldexp(falls, dpfast_shift(scale));
-        if (factor >= 0x1p-960 && scale <= 900 && exponent <= 900) {
-            const double most = ldexp(places, (int)exponent) * factor;
-            lengths[count++] = (dpfast_length){factor, 0x1p-70 / most, 0x1p-960 * largest / (most * widest)};
-        } else {    /* not multiplied in doubles: all terms are too small, or the caller computes them */
-            if (!(ldexp(places * widest * falls, dpfast_shift(exponent + scale)) <= 0x1p-960 * largest))
-                return -1;
-            lengths[count++] = (dpfast_length){0.0, INFINITY, INFINITY};
-        }
+        const double factor = ldexp(falls, dpfast_shift(scale)), most = places * falls;    /* times 2^(exponent + scale) */
+        const int unit = dpfast_shift(-exponent - scale);
+        const int inside = exponent <= 900;     /* the exponents do not fall */
+        lengths[count++] = (dpfast_length){inside && scale <= 900 && factor >= 0x1p-960 ? factor : 0.0,
+                                           ldexp(0x1p-71 / most, unit),     /* a half of it, for the least doubles */
+                                           ldexp(0x1p-961 * largest / (most * widest), unit)};
+        *plain += inside;
     }
     while (count > 0 && lengths[count - 1].least >= 1.0)    /* no arrival of a target is above 1 in its own units */
         count--;
+    *plain = *plain < count ? *plain : count;
     return count;
 }
 
 /* Marks the states whose runs of some length count: n arrivals of theirs, and of the first targets of those runs. */
-DPFAST_CLONES static void dpfast_mark(const double *arrival, const double *other, double share, double least, ptrdiff_t n,
+DPFAST_CLONES static void dpfast_mark(const double *arrival, const double *other, dpfast_length length, ptrdiff_t n,
                                       double *marks)
 {
+    const double mark = length.factor > 0.0 ? DPFAST_PLAIN : DPFAST_SCALED;
     for (ptrdiff_t j = 0; j < n; j++) {
-        const double bound = share * arrival[j], most = bound > least ? bound : least;
-        marks[j] = other[j] > most ? 1.0 : marks[j];
+        const double bound = length.share * arrival[j], most = bound > length.least ? bound : length.least;
+        const double marked = marks[j] > mark ? marks[j] : mark;
+        marks[j] = other[j] > most ? marked : marks[j];
     }
 }
 
@@ -342,39 +347,41 @@ DPFAST_CLONES static void dpfast_add_longer_runs(dpfast_target *t, ptrdiff_t i, 
 }
 
 /* Adds the runs of two targets or more to the messages of t, which have the term of the runs of one. Returns the largest
- * message. gaps: their weights; marks: a double for each state; scratch: 3 for each target. */
+ * message. gaps: their weights; marks: a double for each state; scratch: 4 for each target. */
 static double dpfast_add_runs(dpfast_target *t, const double *power, const double *gaps, double widest, double largest,
                               double *marks, double *scratch)
 {
     const ptrdiff_t end = (t->last < t[-1].last ? t->last : t[-1].last) - t->first + 1;
     dpfast_length *lengths = (dpfast_length *)scratch;
-    const ptrdiff_t count = dpfast_lengths(t, power, widest, largest, lengths);
+    double *terms = (double *)(lengths + t->free);
+    ptrdiff_t plain;
+    const ptrdiff_t count = dpfast_lengths(t, power, widest, largest, lengths, &plain);
     for (ptrdiff_t j = 0; j < end; j++)
-        marks[j] = 0.0;
+        marks[j] = count < 0 ? DPFAST_SCALED : 0.0;
     for (ptrdiff_t r = 1; r <= count; r++) {
         const ptrdiff_t n = (t->last < t[-r].last ? t->last : t[-r].last) - t->first + 1;
-        const double *other = t[-r].arrival + (t->first - t[-r].first);
-        dpfast_mark(t->arrival, other, lengths[r - 1].share, lengths[r - 1].least, n, marks);
+        dpfast_mark(t->arrival, t[-r].arrival + (t->first - t[-r].first), lengths[r - 1], n, marks);
     }
     for (ptrdiff_t start = 0; start < end; start += DPFAST_LANES) {
         const ptrdiff_t n = end - start < DPFAST_LANES ? end - start : DPFAST_LANES, i = t->first + start;
         dpfast_gaps side_by_side;
-        double marked = count < 0 ? 1.0 : 0.0;
-        for (ptrdiff_t j = start; j < start + n; j++)
-            marked += marks[j];
-        if (marked == 0.0)
-            continue;
-        dpfast_read_gaps(t, i, n, gaps + start, count < 0 ? dpfast_most_runs(t, i) : count + 1, &side_by_side);
-        if (count >= 0)
-            dpfast_add_longer_runs(t, i, n, &side_by_side, lengths, count);
+        double mark = 0.0, ones[DPFAST_LANES], *gap = t->gap + start;
         for (ptrdiff_t l = 0; l < n; l++) {
-            double *gap = t->gap + (start + l);
-            if (count < 0 && side_by_side.places[l] > 0.0) {    /* bounds of terms are out of range */
-                const ptrdiff_t runs = dpfast_runs_in(t, i + l, &side_by_side, l, power, t[-1].exponent, scratch);
+            mark = dpfast_larger(mark, marks[start + l]);
+            ones[l] = gap[l];
+        }
+        if (mark == 0.0)
+            continue;
+        dpfast_read_gaps(t, i, n, gaps + start, mark == DPFAST_PLAIN ? plain + 1 : dpfast_most_runs(t, i), &side_by_side);
+        dpfast_add_longer_runs(t, i, n, &side_by_side, lengths, plain);
+        for (ptrdiff_t l = 0; l < n; l++) {
+            if (marks[start + l] == DPFAST_SCALED && side_by_side.places[l] > 0.0) {
+                const ptrdiff_t runs = dpfast_runs_in(t, i + l, &side_by_side, l, power, t[-1].exponent, terms);
+                gap[l] = ones[l];
                 for (ptrdiff_t r = 1; r < runs; r++)
-                    *gap += scratch[r];
+                    gap[l] += terms[r];
             }
-            largest = dpfast_larger(largest, *gap);
+            largest = dpfast_larger(largest, gap[l]);
         }
     }
     return largest;
