@@ -163,15 +163,15 @@ class PerturbedHistogram(_OnCells):
                 f"epsilon={self.epsilon!r} requires noise of more than 2**56 records: use a larger epsilon"
             )
 
-    @cached_property
+    @property
     def _chosen(self) -> CountNoise:
         return count_noise(
             len(self.cells), epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors, noise=self.noise
         )
 
-    @cached_property
+    @property
     def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, 0.0 if self._chosen.sigma is None else self.delta, self.neighbors)
+        return _privacy(self.epsilon, 0.0 if self._chosen.sigma is None else self.delta, self.neighbors)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -537,4 +537,5 @@ def _perturbed(
     return PerturbedHistogram(bins, grid=grids, epsilon=epsilon, **options)
 
 
+_privacy = lru_cache(maxsize=256)(Privacy)
 _kept = lru_cache(maxsize=256)(_perturbed)  # for calls that repeat their parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -299,7 +299,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
-        if isinstance(x, Chunks) or not self._is_direct:
+        if isinstance(x, Chunks) or self.resolves:
             return float(self.draw_from(self._summary(x, workers), source))
         threads, values, grid = _checks.threads(workers), _containers.vector("x", x), self.grid
         plan = self._direct_plan(n := _checks.records(len(values)))
@@ -314,15 +314,12 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         law = self._law(n, center, bound)
         return float(law.value(law.sample(rng=source)))
 
-    @cached_property
-    def _is_direct(self) -> bool:
-        """Whether a call can go from an array to its law without a summary."""
-        return isinstance(self.statistic, OrderStatistic | TrimmedSum) and not self.resolves
-
     @for_last_n
     def _direct_plan(self, n: int | None) -> _DirectPlan | None:
-        """Where a call finds the order statistics for n records; None if those around both ranks are apart."""
+        """Where a call finds the order statistics for n records; None if it takes a summary, as if ranks are apart."""
         assert n is not None
+        if not isinstance(self.statistic, OrderStatistic | TrimmedSum):
+            return None
         reach, ranks = self._levels(n) - 1, self.statistic.ranks(n)
         first, last = ranks[0], ranks[-1]
         if last - first > 2 * reach + 1:
