@@ -1,7 +1,8 @@
 """The lock of secure generators under ThreadSanitizer: `python -m assurance.platforms.lock`. Needs clang; 20 s.
 
-Threads add to one number under the lock of src/secure.h. Then each memory order that the lock needs is dropped, and the
-mark of a thread that waits: a data race must be reported, or the threads must wait for ever.
+Threads add to one number under the lock of src/secure.h, as builds of Python without the lock of the interpreter have
+it. Then each memory order that the lock needs is dropped, and the mark of a thread that waits: a data race must be
+reported, or the threads must wait for ever.
 """
 
 import os
@@ -17,10 +18,7 @@ CONTROLS = {
     "acquire without waiting": ("0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)", "0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)"),
     "acquire after waiting": ("SECURE_AWAITED, __ATOMIC_ACQUIRE)", "SECURE_AWAITED, __ATOMIC_RELAXED)"),
     "release": ("SECURE_FREE, __ATOMIC_RELEASE)", "SECURE_FREE, __ATOMIC_RELAXED)"),
-    "mark of a thread that waits": (
-        "__atomic_exchange_n(lock, SECURE_AWAITED,",
-        "__atomic_exchange_n(lock, SECURE_HELD,",
-    ),
+    "mark of a thread that waits": ("secure_exchange(lock, SECURE_AWAITED,", "secure_exchange(lock, SECURE_HELD,"),
 }
 
 
