@@ -114,7 +114,15 @@ class Ticket:
         return self._budget
 
 
-class Carrier:
+class Bearer:
+    """Base class of all objects that may have a ticket."""
+
+    @property
+    def _ticket(self) -> Ticket | None:
+        return None
+
+
+class Carrier(Bearer):
     """Base class of all objects that release: a copy or pickle made under a budget carries its `Ticket`."""
 
     _ticket: Ticket | None = None
@@ -161,7 +169,7 @@ def payer(of: object = None) -> Budget | None:
         If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
     if active.get() is None:
-        ticket = of._ticket if isinstance(of, Carrier) else None  # `of` may be private data
+        ticket = of._ticket if isinstance(of, Bearer) else None  # `of` may be private data
         if ticket is not None:
             return ticket.budget()
         if blocks:
@@ -276,7 +284,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            may_pay = blocks or active.get() is not None or (args and isinstance(args[0], Carrier))
+            may_pay = blocks or active.get() is not None or (args and isinstance(args[0], Bearer))
             if may_pay and payer(args[0] if args else None) is not None:
                 raise BudgetError(reason)
             return function(*args, **options)

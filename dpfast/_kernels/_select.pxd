@@ -7,6 +7,6 @@ cimport numpy as cnp
 cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, double missing,
                        double *out) except -1
 
-# The same for records of any supported dtype, as `_select.window`; for other kernels of dpfast.
+# The same for an array of any supported dtype and stride; the grid is for 64-bit integers, as in `_select.window`.
 cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
                         double missing, double *out, Py_ssize_t workers) except -1

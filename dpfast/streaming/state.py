@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from dpfast import _checks
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, LAW, Ticket, refused, spending
+from dpfast.spending import EXACT, LAW, Bearer, Ticket, refused, spending
 
 if TYPE_CHECKING:
     from dpfast.laws import Law
@@ -47,7 +47,7 @@ class Streamed(Protocol):
     ) -> Any: ...
 
 
-class State:
+class State(Bearer):
     """The state of a mechanism that reads a stream: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
 
     A state reads chunks in one or more passes, each over the same records. Merge states that read different chunks in
