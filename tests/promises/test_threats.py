@@ -462,7 +462,11 @@ class TestT25:
 
     def test_threads_differ(self):
         mechanism, drawn = median(1e-9), []
-        threads = [threading.Thread(target=lambda: drawn.append(mechanism([0.5]))) for _ in range(8)]
+
+        def draw():  # several times, because two draws are equal, at a round number, once in a thousand
+            drawn.append(tuple(mechanism([0.5]) for _ in range(8)))
+
+        threads = [threading.Thread(target=draw) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
