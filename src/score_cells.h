@@ -256,24 +256,11 @@ static ptrdiff_t scores_mark(const scores_psi *psi, const scores_cell *cells, pt
 static ptrdiff_t scores_collect(const struct select_keys *keys, const dpfast_grid *grid, ptrdiff_t start, ptrdiff_t stop,
                                 const uint16_t *found, const uint8_t *marked, int64_t *codes, ptrdiff_t capacity)
 {
-    double block[SELECT_BLOCK], kept[SELECT_BLOCK];
-    uint16_t places[SELECT_BLOCK + 1];
+    double kept[SELECT_BLOCK];
     ptrdiff_t collected = 0;
     for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
         const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        const double *x = (const double *)keys->data + i;
-        ptrdiff_t some = 0;
-        for (ptrdiff_t k = 0; k < count; k++) {
-            places[some] = (uint16_t)k;
-            some += marked[found[i + k]];
-        }
-        some = some < capacity - collected ? some : capacity - collected;
-        if (!keys->in_place && some) {
-            select_load(keys, i, count, block);
-            x = block;
-        }
-        for (ptrdiff_t k = 0; k < some; k++)
-            kept[k] = x[places[k]];
+        const ptrdiff_t some = select_marked(keys, i, count, found + i, marked, kept, capacity - collected);
         dpfast_encode_array(grid, kept, codes + collected, some);
         collected += some;
     }

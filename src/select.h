@@ -399,6 +399,31 @@ static struct select_tally select_scan(const struct select_keys *keys, ptrdiff_t
     return tally;
 }
 
+/* ---- marked keys ---- */
+
+/* Copies those of `count` <= SELECT_BLOCK keys, NaN still NaN, whose cells are marked: `found` has the cell of each.
+ * Returns how many, at most `room`. No step branches on a key. */
+static ptrdiff_t select_marked(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, const uint16_t *found,
+                               const uint8_t *marked, double *restrict out, ptrdiff_t room)
+{
+    double block[SELECT_BLOCK];
+    uint16_t places[SELECT_BLOCK];
+    const double *x = (const double *)keys->data + start;
+    ptrdiff_t some = 0;
+    for (ptrdiff_t k = 0; k < count; k++) {
+        places[some] = (uint16_t)k;
+        some += marked[found[k]];
+    }
+    some = some < room ? some : room;
+    if (!keys->in_place && some) {
+        select_load(keys, start, count, block);
+        x = block;
+    }
+    for (ptrdiff_t k = 0; k < some; k++)
+        out[k] = x[places[k]];
+    return some;
+}
+
 /* ---- the exact bracket, for samples that missed the window ---- */
 
 #define SELECT_DIGITS 65536

@@ -84,32 +84,19 @@ static void windows_count(const struct select_keys *keys, const struct windows_b
 }
 
 /* Copies the keys of marked buckets among records start..stop-1 to `room`, clamped. Returns how many: `capacity`, known
- * from the counts. No step branches on a key. */
+ * from the counts. */
 static ptrdiff_t windows_collect(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
                                  ptrdiff_t stop, const uint16_t *found, const unsigned char *marked, double *room,
                                  ptrdiff_t capacity)
 {
-    double block[SELECT_BLOCK];
-    uint16_t places[SELECT_BLOCK];
     const double lower = b->lower, upper = b->upper, missing = keys->missing;
+    double kept[SELECT_BLOCK];
     ptrdiff_t collected = 0;
     for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
         const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        const double *x = (const double *)keys->data + i;
-        ptrdiff_t some = 0;
-        for (ptrdiff_t k = 0; k < count; k++) {
-            places[some] = (uint16_t)k;
-            some += marked[found[i + k]];
-        }
-        some = some < capacity - collected ? some : capacity - collected;
-        if (!keys->in_place && some) {
-            select_load(keys, i, count, block);
-            x = block;
-        }
-        for (ptrdiff_t k = 0; k < some; k++) {
-            const double key = x[places[k]];
-            room[collected + k] = select_clamp(key == key ? key : missing, lower, upper);
-        }
+        const ptrdiff_t some = select_marked(keys, i, count, found + i, marked, kept, capacity - collected);
+        for (ptrdiff_t k = 0; k < some; k++)
+            room[collected + k] = select_clamp(kept[k] == kept[k] ? kept[k] : missing, lower, upper);
         collected += some;
     }
     return collected;
