@@ -137,7 +137,7 @@ def median(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> 36_000 < dpf.median(pay, epsilon=1.0) < 37_000
     True
-    >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
+    >>> 25_000 < dpf.median(pay[:400], bounds=(0, 200_000), epsilon=2.0) < 55_000
     True
     """
     public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
