@@ -5,7 +5,7 @@ docs/proofs/groups.md
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
@@ -42,8 +42,18 @@ cdef extern from "groups.h":
     double dpfast_exp_neg(double y) noexcept nogil
     Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
                                    int64_t *upper, Py_ssize_t *depth) noexcept nogil
-    void dpfast_group_cumulative(const dpfast_group_plan *plan, const int64_t *lower, const int64_t *upper,
-                                 double *cumulative, Py_ssize_t levels, Py_ssize_t depth) noexcept nogil
+    void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumulative, Py_ssize_t levels,
+                                 Py_ssize_t depth) noexcept nogil
+    void dpfast_sort_few(const int64_t *codes, Py_ssize_t n, int64_t *out) noexcept nogil
+    void dpfast_interval_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                 double *weights, Py_ssize_t n) noexcept nogil
+    Py_ssize_t FEW "DPFAST_FEW"
+    ctypedef struct dpfast_few_counts:
+        pass
+    void dpfast_few_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper, Py_ssize_t n,
+                            dpfast_few_counts *counts, double *weights) noexcept nogil
+    int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_few_counts *counts,
+                             int64_t first, int64_t last, Py_ssize_t t) noexcept nogil
     void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                               int64_t *sizes, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, Py_ssize_t n, Py_ssize_t depth,
@@ -53,6 +63,8 @@ cdef extern from "groups.h":
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 LARGEST_GROUP = 4096
+cdef enum:
+    AT_ONCE = 1024  # records encoded at a time, for groups of few
 
 
 def by_label(const int64_t[:] labels not None, const double[:] values not None, double missing,
@@ -200,7 +212,11 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
     cdef Py_ssize_t level = -1, depth = 0
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
-    cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
+    cdef int64_t *codes = <int64_t *> calloc(3 * (largest + 1) + AT_ONCE, sizeof(int64_t))
+    cdef dpfast_few_counts counts
+    cdef Py_ssize_t begin = 0, end = 0  # the records whose codes are in `encoded`
+    cdef bint few = False
+    cdef int64_t *encoded
     cdef const double *ordered
     cdef double *cumulative
     cdef int64_t *left
@@ -225,6 +241,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
         if scratch == NULL or codes == NULL:
             raise MemoryError
         cumulative, left, right = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
+        encoded = right + largest + 1
         sizes, words = codes, <uint64_t *> cumulative  # the codes are in the boxes by then
         while g < groups:
             level = 0
@@ -233,7 +250,13 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                     n = offsets[g + 1] - offsets[g]
                     if n > largest:
                         break
-                    if n:
+                    few = n < FEW and plan.measure.table == NULL
+                    if n and few:
+                        if offsets[g + 1] > end:
+                            begin, end = offsets[g], min(offsets[g] + AT_ONCE, offsets[groups])
+                            dpfast_encode_array(&plan.grid, &values[begin], encoded, end - begin)
+                        dpfast_sort_few(encoded + (offsets[g] - begin), n, codes)
+                    elif n:
                         memcpy(scratch, &values[offsets[g]], n * sizeof(double))
                         ordered = select_sort(scratch, n, scratch + room)
                         dpfast_encode_array(&plan.grid, ordered, codes, n)
@@ -242,13 +265,21 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                         dpfast_shell_weights(plan.measure, left, right, sizes, levels)
                         level = dpfast_flip(source, sizes, words, levels, depth, plan.rate)
                     else:
-                        dpfast_group_cumulative(&plan, left, right, cumulative, levels, depth)
+                        if few:  # the last level is anywhere
+                            left[levels], right[levels] = 0, plan.last
+                            dpfast_few_weights(plan.measure, left, right, levels + 1, &counts, cumulative)
+                        else:
+                            dpfast_interval_weights(plan.measure, left, right, cumulative, levels)
+                        dpfast_group_cumulative(&plan, cumulative, levels, depth)
                         word = source.next_uint64(source.state)
                         level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
                     if level < 0 or exact:
                         level = -1
                         break
-                    out[g] = _draw_in(flips, source, &plan, left, right, levels, level)
+                    if few and not flips:
+                        out[g] = dpfast_few_point(plan.measure, source, &counts, left[level], right[level], level)
+                    else:
+                        out[g] = _draw_in(flips, source, &plan, left, right, levels, level)
                     g += 1
             if level >= 0:
                 break

@@ -52,6 +52,28 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
     }
 }
 
+/* n <= 16 codes below 2^52 in order: the rank of each is the number of smaller ones, in one pass for each. A code and its
+ * place make a number, so that no two are equal. */
+DPFAST_CLONES static void dpfast_sort_few(const int64_t *codes, ptrdiff_t n, int64_t *out)
+{
+    int64_t keys[DPFAST_FEW], ranks[DPFAST_FEW];
+    dpfast_eight_codes left, right, below_left = {0}, below_right = {0};
+    for (ptrdiff_t i = 0; i < DPFAST_FEW; i++)
+        keys[i] = i < n ? codes[i] << 4 | i : INT64_MAX;
+    memcpy(&left, keys, sizeof left);
+    memcpy(&right, keys + 8, sizeof right);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const int64_t k = keys[i];
+        const dpfast_eight_codes key = {k, k, k, k, k, k, k, k};
+        below_left -= key < left;
+        below_right -= key < right;
+    }
+    memcpy(ranks, &below_left, sizeof left);
+    memcpy(ranks + 8, &below_right, sizeof right);
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[ranks[i]] = codes[i];
+}
+
 /* Boxes of the levels of n sorted codes, n >= 0. Returns the number of levels before "anywhere".
  *
  * If both ranks are outside 1..n, the level is "anywhere", and so are all later levels, which are merged into one, unless
@@ -78,11 +100,9 @@ static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_
     return levels;
 }
 
-/* The running weights of the levels 0..levels, from `plan->powers`. */
-static void dpfast_group_cumulative(const dpfast_group_plan *plan, const int64_t *lower, const int64_t *upper,
-                                    double *cumulative, ptrdiff_t levels, ptrdiff_t depth)
+/* The running weights of the levels 0..levels, from `plan->powers` and the weights of the boxes. */
+static void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumulative, ptrdiff_t levels, ptrdiff_t depth)
 {
-    dpfast_interval_weights(plan->measure, lower, upper, cumulative, levels);
     const double at_first = levels ? cumulative[0] : 0.0;
     for (ptrdiff_t t = 0; t < levels; t++)
         cumulative[t] *= plan->powers[t + depth] * plan->loss;

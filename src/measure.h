@@ -90,6 +90,13 @@ DPFAST_CLONES static void dpfast_interval_weights(const dpfast_measure *measure,
     }
 }
 
+/* The code of multiple i of a part: ceil(i spacing - 1/2). */
+static inline int64_t dpfast_multiple(const dpfast_measure *measure, const dpfast_part *part, int64_t i)
+{
+    const int64_t twice = 2 * part->numerator;
+    return (2 * i * part->denominator - part->numerator + twice - 1) / twice - measure->offset;
+}
+
 /* Law: the code k of first..last with probability weight(k) / (the weight of first..last), given that `place` is uniform
  * below that weight. */
 static int64_t dpfast_point_at(const dpfast_measure *measure, int64_t first, int64_t last, int64_t place)
@@ -115,11 +122,8 @@ static int64_t dpfast_point_at(const dpfast_measure *measure, int64_t first, int
         below = dpfast_count(part, below);
         up_to = dpfast_count(part, up_to);
         int64_t weight = part->weight * (int64_t)(up_to - below);
-        if (place < weight) {   /* the code of multiple i: ceil(i spacing - 1/2) */
-            int64_t i = (int64_t)below + 1 + place / part->weight;
-            int64_t twice = 2 * part->numerator;
-            return (2 * i * part->denominator - part->numerator + twice - 1) / twice - measure->offset;
-        }
+        if (place < weight)
+            return dpfast_multiple(measure, part, (int64_t)below + 1 + place / part->weight);
         place -= weight;
     }
 }
@@ -130,6 +134,70 @@ static inline int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t 
     uint64_t word = source->next_uint64(source->state);
     uint64_t weight = (uint64_t)dpfast_interval_weight(measure, first, last);
     return dpfast_point_at(measure, first, last, (int64_t)dpfast_below(source, word, weight));
+}
+
+/* ---- few intervals at once ---- */
+
+#define DPFAST_FEW 16
+typedef double dpfast_eight __attribute__((vector_size(64)));
+typedef int64_t dpfast_eight_codes __attribute__((vector_size(64)));
+
+/* How many multiples of each part lie below each of few intervals, and in it. */
+typedef struct { double below[DPFAST_PARTS][DPFAST_FEW], within[DPFAST_PARTS][DPFAST_FEW]; } dpfast_few_counts;
+
+/* Codes below 2^52 as doubles. */
+static inline dpfast_eight dpfast_eight_doubles(const int64_t *codes)
+{
+    dpfast_eight_codes bits;
+    dpfast_eight doubles;
+    memcpy(&bits, codes, sizeof bits);
+    bits |= 0x4330000000000000;
+    memcpy(&doubles, &bits, sizeof bits);
+    return doubles - 0x1p52;
+}
+
+/* The doubles of dpfast_interval_weights for at most DPFAST_FEW intervals of codes below 2^52, and the counts that
+ * dpfast_few_point needs. Arrays have DPFAST_FEW entries, of which those from n on may be any codes. */
+DPFAST_CLONES static void dpfast_few_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                             ptrdiff_t n, dpfast_few_counts *counts, double *weights)
+{
+    const double unit = (double)measure->unit, offset = (double)measure->offset;
+    for (ptrdiff_t start = 0; start < n; start += 8) {
+        const dpfast_eight first = dpfast_eight_doubles(lower + start), last = dpfast_eight_doubles(upper + start);
+        dpfast_eight below = first + (offset - 1.0), up_to = last + offset, sum = unit * (last - first + 1.0);
+        for (ptrdiff_t j = 0; j < measure->parts; j++) {
+            const dpfast_part *part = measure->part + j;
+            below = (below * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
+            up_to = (up_to * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
+            const dpfast_eight within = up_to - below;
+            memcpy(counts->below[j] + start, &below, sizeof below);
+            memcpy(counts->within[j] + start, &within, sizeof within);
+            sum += within * (double)part->weight;
+        }
+        memcpy(weights + start, &sum, sizeof sum);
+    }
+}
+
+/* dpfast_draw_point for the interval of entry t. */
+static int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_few_counts *counts,
+                                int64_t first, int64_t last, ptrdiff_t t)
+{
+    const uint64_t word = source->next_uint64(source->state);
+    const int64_t evenly = measure->unit * (last - first + 1);
+    int64_t weight = evenly;
+    for (ptrdiff_t j = 0; j < measure->parts; j++)
+        weight += measure->part[j].weight * (int64_t)counts->within[j][t];
+    int64_t place = (int64_t)dpfast_below(source, word, (uint64_t)weight);
+    if (place < evenly)
+        return first + place / measure->unit;
+    place -= evenly;
+    for (ptrdiff_t j = 0;; j++) {
+        const dpfast_part *part = measure->part + j;
+        weight = part->weight * (int64_t)counts->within[j][t];
+        if (place < weight)
+            return dpfast_multiple(measure, part, (int64_t)counts->below[j][t] + 1 + place / part->weight);
+        place -= weight;
+    }
 }
 
 /* Doubles side by side, whose operations are those of each by itself. */

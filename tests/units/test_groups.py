@@ -81,6 +81,24 @@ class TestQuantiles:
         np.testing.assert_array_equal(found, sliced)
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
+    @pytest.mark.parametrize("measure", ["uniform", "auto", "decimal", tuple(range(1, 152))])
+    @pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+    def test_groups_of_each_small_size(self, q, measure, selection, neighbors):
+        """Fewer than 16 records take a kernel of their own; the last groups are at the end of what is encoded at once."""
+        grid = Grid(-50, 100, step=1) if isinstance(measure, tuple) else Grid(-50, 100, step=2.0**-10)
+        mechanism = InverseSensitivity(
+            Quantile(q), grid=grid, epsilon=0.4, measure=measure, selection=selection, neighbors=neighbors
+        )
+        sizes = np.concatenate([np.arange(40), np.random.default_rng(6).integers(0, 18, 200)])
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        x = np.random.default_rng(7).normal(20, 30, len(labels))
+        x[::3] = np.rint(x[::3])
+        x[::17], x[::19] = np.inf, np.nan
+        found = by_group(mechanism, x, labels=labels, num_groups=len(sizes), rng=PCG64(8))
+        np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, len(sizes), PCG64(8)))
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     @pytest.mark.parametrize("radius", [1.5, 1e308])
     @pytest.mark.parametrize("grid", [GRID, Grid(-50, 100, step=1), Grid(-1.7e308, 1.7e308)])
     def test_large_groups_go_through_the_mechanism(self, neighbors, radius, grid):

@@ -12,6 +12,24 @@ void check_shares(void)
     holds(0 <= down && 0 <= up);
 }
 
+/* In order, and as often as before. */
+void check_sort_few(void)
+{
+    int64_t codes[SIZE], out[SIZE], sought = any_int64();
+    const ptrdiff_t n = any_between(0, SIZE);
+    int before = 0, after = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        requires(0 <= codes[i] && codes[i] < ((int64_t)1 << 52));
+        before += codes[i] == sought;
+    }
+    dpfast_sort_few(codes, n, out);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        holds(i == 0 || out[i - 1] <= out[i]);
+        after += out[i] == sought;
+    }
+    holds(before == after);
+}
+
 /* Boxes of the levels of n sorted codes: ranks as `dpfast_level_ranks` gives them, room for max(n, 1) levels. */
 void check_group_levels(void)
 {

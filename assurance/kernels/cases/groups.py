@@ -17,6 +17,14 @@ CASES.add(
     checks=("unsigned-overflow",),
 )
 CASES.add(
+    "sort_few",
+    "dpfast_sort_few",
+    "3 codes",
+    17,
+    ("groups.h", "below_left -= key < left;", "below_left -= key <= left;"),
+    size=3,
+)
+CASES.add(
     "group_levels",
     "dpfast_group_levels dpfast_level_ranks",
     "3 records, any ranks",
