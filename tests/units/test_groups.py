@@ -85,7 +85,7 @@ class TestQuantiles:
     @pytest.mark.parametrize("measure", ["uniform", "auto", "decimal", tuple(range(1, 152))])
     @pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
     def test_groups_of_each_small_size(self, q, measure, selection, neighbors):
-        """Fewer than 16 records take a kernel of their own; the last groups are at the end of what is encoded at once."""
+        """Fewer than 16 records take a kernel of their own, which encodes many groups at once."""
         grid = Grid(-50, 100, step=1) if isinstance(measure, tuple) else Grid(-50, 100, step=2.0**-10)
         mechanism = InverseSensitivity(
             Quantile(q), grid=grid, epsilon=0.4, measure=measure, selection=selection, neighbors=neighbors
