@@ -16,7 +16,7 @@ from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._traps import of_noise, warn
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
-from dpfast.spending import refused
+from dpfast.spending import refuse
 
 _MOST_NOISE = 2**62
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
@@ -42,7 +42,6 @@ def laplace(
 ) -> NDArray[np.int64]: ...
 
 
-@refused(_USE)
 def laplace(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -88,6 +87,7 @@ def laplace(
     >>> dpf.noise.laplace(10.0, (2, 3)).shape
     (2, 3)
     """
+    refuse(_USE)
     steps = _checks.scale(scale)
     if size is None:
         _checks.threads(workers)
@@ -115,7 +115,6 @@ def discrete_laplace(
 ) -> NDArray[np.int64]: ...
 
 
-@refused(_USE)
 def discrete_laplace(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -133,6 +132,7 @@ def discrete_laplace(
     ----------
     Ghosh, Roughgarden and Sundararajan 2009.
     """
+    refuse(_USE)
     return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
 
 
@@ -158,7 +158,6 @@ def staircase(
 ) -> NDArray[np.int64]: ...
 
 
-@refused(_USE)
 def staircase(
     scale: float | Fraction,
     sensitivity: SupportsIndex,
@@ -206,6 +205,7 @@ def staircase(
     >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
     (2, 3)
     """
+    refuse(_USE)
     s, checked = _checks.period(sensitivity), _checks.scale(scale)
     r = _balls.staircase_r(checked, s)
 
@@ -235,7 +235,6 @@ def geometric(
 ) -> NDArray[np.int64]: ...
 
 
-@refused(_USE)
 def geometric(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -249,10 +248,10 @@ def geometric(
 
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
+    refuse(_USE)
     return _fill(_samplers.fill_geometric, _checks.scale(scale), size, rng, workers)
 
 
-@refused(_USE)
 def add_laplace(
     values: ArrayLike, *, scale: float | Fraction, grid: Grid, rng: RandomSource = None, workers: int = 1
 ) -> NDArray[np.float64]:
@@ -287,6 +286,7 @@ def add_laplace(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
+    refuse(_USE)
     return _add(_samplers.fill_rounded_laplace, "scale", scale, values, grid, rng, workers)
 
 
@@ -310,7 +310,6 @@ def gaussian(
 ) -> NDArray[np.int64]: ...
 
 
-@refused(_USE)
 def gaussian(
     sigma: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -353,10 +352,10 @@ def gaussian(
     >>> dpf.noise.gaussian(10.0, (2, 3)).shape
     (2, 3)
     """
+    refuse(_USE)
     return _fill(_samplers.fill_rounded_gaussian, _checks.scale(sigma, name="sigma"), size, rng, workers)
 
 
-@refused(_USE)
 def add_gaussian(
     values: ArrayLike, *, sigma: float | Fraction, grid: Grid, rng: RandomSource = None, workers: int = 1
 ) -> NDArray[np.float64]:
@@ -391,10 +390,10 @@ def add_gaussian(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
+    refuse(_USE)
     return _add(_samplers.fill_rounded_gaussian, "sigma", sigma, values, grid, rng, workers)
 
 
-@refused(_USE)
 def box(
     scales: Sequence[float | Fraction] | NDArray[np.float64],
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -439,10 +438,10 @@ def box(
     >>> dpf.noise.box([10.0, 10.0, 2.5], 4).shape
     (4, 3)
     """
+    refuse(_USE)
     return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
 
 
-@refused(_USE)
 def ball(
     scales: Sequence[float | Fraction] | NDArray[np.float64],
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -475,6 +474,7 @@ def ball(
     >>> dpf.noise.ball([10.0, 10.0, 10.0], 4).shape
     (4, 3)
     """
+    refuse(_USE)
     return _fill_rows(_knorm.fill_ball, _checks.scales(scales), size, rng, workers)
 
 

@@ -274,8 +274,14 @@ def charged(method: _Method) -> _Method:
     return cast(_Method, release)
 
 
+def refuse(reason: str) -> None:
+    """Raise a BudgetError while a budget is active: the first step of noise with unknown use."""
+    if (blocks or active.get() is not None) and payer() is not None:
+        raise BudgetError(reason)
+
+
 def refused(reason: str) -> Callable[[_Method], _Method]:
-    """Decorate an exact function of private data, or noise with unknown use: it is refused while a budget is active.
+    """Decorate an exact function of private data: it is refused while a budget is active.
 
     Every function whose docstring says private in capitals is refused, except those of states, which are data on the
     way to a release.

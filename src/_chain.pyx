@@ -10,72 +10,43 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
+from chain cimport (
+    ARRIVAL_FLOOR,
+    CHOICE_FLOOR,
+    DPFAST_MOST_FREE,
+    MOST_RATE,
+    STATE_FLOOR,
+    WIDE_ZERO,
+    dpfast_choose_weight,
+    dpfast_exp_neg,
+    dpfast_gap,
+    dpfast_most_runs,
+    dpfast_narrow,
+    dpfast_runs,
+    dpfast_score,
+    dpfast_sources,
+    dpfast_step,
+    dpfast_target,
+    dpfast_uniform,
+    dpfast_weight,
+    dpfast_wide,
+    dpfast_wide_ends,
+    dpfast_wide_exp_neg,
+    dpfast_wide_of,
+    dpfast_wide_runs,
+    dpfast_wide_scaled,
+    dpfast_wide_sources,
+    dpfast_wide_state,
+    dpfast_wide_step,
+    dpfast_wide_times,
+)
 from dpfast._kernels._measures cimport Measure
 from dpfast._kernels._samplers cimport unwrap
-from measure cimport dpfast_draw_point, dpfast_measure
+from measure cimport dpfast_draw_point
 
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
-
-
-cdef extern from "wide.h" nogil:
-    ctypedef struct dpfast_wide:
-        double mantissa
-        int64_t exponent
-    dpfast_wide WIDE_ZERO "DPFAST_WIDE_ZERO"
-    dpfast_wide dpfast_wide_of(double x)
-    dpfast_wide dpfast_wide_times(dpfast_wide x, dpfast_wide y)
-    dpfast_wide dpfast_wide_exp_neg(double y)
-    void dpfast_wide_scaled(const dpfast_wide *numbers, Py_ssize_t n, double least, double *doubles)
-
-
-cdef extern from "chain.h" nogil:
-    double STATE_FLOOR "DPFAST_STATE_FLOOR"
-    double ARRIVAL_FLOOR "DPFAST_ARRIVAL_FLOOR"
-    double CHOICE_FLOOR "DPFAST_CHOICE_FLOOR"
-    enum: DPFAST_MOST_FREE
-    ctypedef struct dpfast_wide_state:
-        dpfast_wide value
-        dpfast_wide gap
-        dpfast_wide arrival
-    ctypedef struct dpfast_target:
-        Py_ssize_t rank
-        Py_ssize_t first
-        Py_ssize_t last
-        int64_t lower
-        int64_t upper
-        const int64_t *x
-        double *value
-        double *gap
-        double *arrival
-        int64_t exponent
-        dpfast_wide_state *wide
-        const dpfast_measure *measure
-        Py_ssize_t free
-    double dpfast_exp_neg(double y)
-    int64_t dpfast_gap(const dpfast_target *t, Py_ssize_t i, int64_t *start)
-    void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
-    double dpfast_weight(double mass, double power)
-    Py_ssize_t dpfast_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, double a, const double *power,
-                              double *weights, Py_ssize_t *source, bint *only_value)
-    Py_ssize_t dpfast_most_runs(const dpfast_target *t, Py_ssize_t i)
-    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, const double *power, int64_t unit, double *terms)
-    void dpfast_narrow(dpfast_target *t)
-    int64_t dpfast_score(const dpfast_target *t, Py_ssize_t m, const int64_t *o, int64_t most)
-    Py_ssize_t dpfast_choose_weight(uint64_t word, const double *weights, Py_ssize_t n, double *cumulative)
-    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
-
-
-cdef extern from "wide_chain.h" nogil:
-    double MOST_RATE "DPFAST_MOST_RATE"
-    void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_wide *scratch)
-    dpfast_wide dpfast_wide_ends(const dpfast_target *t, const dpfast_wide *power, dpfast_wide *weights)
-    void dpfast_wide_runs(const dpfast_target *t, Py_ssize_t i, const dpfast_wide *power, Py_ssize_t runs,
-                          dpfast_wide *terms)
-    Py_ssize_t dpfast_wide_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, const dpfast_wide *power,
-                                   dpfast_wide *weights, Py_ssize_t *source, bint *only_value)
-
 
 MOST_FREE = DPFAST_MOST_FREE  # targets between pins, with a base measure
 
@@ -117,23 +88,6 @@ cdef class Chain:
 
     **Reference** Gillenwater, Joseph and Kulesza 2021 for the chain of quantiles.
     """
-
-    cdef readonly double total
-    cdef readonly int64_t exponent
-    cdef readonly double margin
-    cdef readonly bint certain
-    cdef object _codes, _messages
-    cdef Measure _measure
-    cdef dpfast_target *_targets
-    cdef Py_ssize_t _m, _reach
-    cdef double _a
-    cdef double[::1] _power, _weights, _cumulative, _scratch
-    cdef int64_t[::1] _begins  # the first target of the block that ends with a target: after a pin, up to the next one
-    cdef Py_ssize_t _held      # the first target of the block whose messages are in memory
-    cdef Py_ssize_t _doubles   # for the message of a state
-    cdef object _bits
-    cdef bint _exact
-    cdef list _path, _odds, _places
 
     def __cinit__(self):
         self._targets = NULL
@@ -276,29 +230,48 @@ cdef class Chain:
     cdef bint _arrival_is_raised(self, const dpfast_target *t, Py_ssize_t i) noexcept:
         return t.arrival[i - t.first] <= 2 * ARRIVAL_FLOOR
 
-    cdef Py_ssize_t _choose(self, Py_ssize_t n) except -2:
-        """Choose one of the n weights, or -1 if all are zero; a replay repeats the choices and keeps their odds."""
-        cdef Py_ssize_t chosen = -1, j
-        cdef uint64_t word
+    cdef Py_ssize_t _choose(self, Py_ssize_t n, Py_ssize_t first, Py_ssize_t j, Py_ssize_t away) except -2:
+        """Choose one of the n weights, whose numbers begin with `first`, or -1 if no choice is made.
+
+        The weights are parts of messages of target j, for a state `away` from its rank. A replay repeats the choices
+        and keeps their odds.
+        """
+        cdef Py_ssize_t chosen, k
         cdef double largest = 0.0
-        cdef bitgen_t *source
-        for j in range(n):
-            largest = max(largest, self._weights[j])
+        for k in range(n):
+            largest = max(largest, self._weights[k])
         if largest == 0.0:
             return -1
-        if self._odds is not None:
-            chosen = <Py_ssize_t> self._path[<Py_ssize_t> len(self._odds)]
-            self._odds.append((self._weights[chosen], np.array(self._weights[:n])))
-            return chosen
-        source = unwrap(self._bits)
-        with self._bits.lock, nogil:
-            word = source.next_uint64(source.state)
-            chosen = dpfast_choose_weight(word, &self._weights[0], n, &self._cumulative[0])
+        if self._next < <Py_ssize_t> len(self._path):
+            chosen = <Py_ssize_t> self._path[self._next] - first
+            if self._odds is not None:
+                self._odds.append((self._weights[chosen], np.array(self._weights[:n])))
+        else:
+            chosen = self._decide(n, j, away)
+            if chosen < 0:
+                return -1
+            self._path.append(first + chosen)
+        self.certain &= self._weights[chosen] > CHOICE_FLOOR
+        self._next += 1
+        return first + chosen
+
+    cdef int _draw_word(self) except -1:
+        """Draw the word of the next choice, unless it was drawn before."""
+        cdef bitgen_t *source = unwrap(self._bits)
+        if not self._waits:
+            with self._bits.lock, nogil:
+                self._word = source.next_uint64(source.state)
+        self._waits = False
+        return 0
+
+    cdef Py_ssize_t _decide(self, Py_ssize_t n, Py_ssize_t j, Py_ssize_t away) except -2:
+        """The choice of a word among the n weights."""
+        cdef Py_ssize_t chosen
+        self._draw_word()
+        chosen = dpfast_choose_weight(self._word, &self._weights[0], n, &self._cumulative[0])
         if self._exact or chosen < 0:
             from dpfast._kernels._balls import choose_weight
-            chosen = choose_weight(word, lambda: next_word(self._bits), np.asarray(self._weights[:n]))
-        self.certain &= self._weights[chosen] > CHOICE_FLOOR
-        self._path.append(chosen)
+            chosen = choose_weight(self._word, lambda: next_word(self._bits), np.asarray(self._weights[:n]))
         return chosen
 
     cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
@@ -315,44 +288,51 @@ cdef class Chain:
             np.asarray(out)[:] = run
 
     cdef bint _walk(self, int64_t[::1] out) except -1:
-        """Walk back from the last target to the start, one choice at a time; False at a dead end."""
-        cdef Py_ssize_t j = self._m, i, r, n, first = 0
+        """Walk back from the last target to the start, one choice at a time; False where no choice is made."""
+        cdef Py_ssize_t j = self._m, i, r, n, kind, away, source, first = 0
         cdef bint only_value = False, is_gap
         cdef int64_t width, start
         cdef dpfast_target *t = self._targets + j
+        self._next = 0
         self._recall(j)
         self._weigh_ends()
-        i = self._choose(t.last - t.first + 1)
+        i = self._choose(t.last - t.first + 1, t.first, j, 0)
         if i < 0:
             return False
-        i += t.first
         while j > 0:
             t = self._targets + j
             with nogil:
                 self._recall(j)
+            away = abs(i - t.rank)
             self._weigh_kinds(t, i, only_value)
-            is_gap = self._choose(2) == 1
+            kind = self._choose(2, 0, j, away)
+            if kind < 0:
+                return False
+            is_gap = kind == 1
             self.certain &= not self._is_raised(t, i, is_gap)
             r = 1
             if is_gap:
                 width = dpfast_gap(t, i, &start)
-                r = self._choose(self._weigh_runs(t, i)) + 1
-                if self._odds is None:
-                    self._fill_run(start, width, out[j - r:j])
-                else:
+                r = self._choose(self._weigh_runs(t, i), 1, j, away)
+                if r < 0:
+                    return False
+                if self._odds is not None:
                     self._places.append((start, width, r))
+                elif self._next > self._filled:
+                    self._fill_run(start, width, out[j - r:j])
                 t -= r - 1
                 self.certain &= not self._arrival_is_raised(t, i)
             else:
                 out[j - 1] = t.x[i - t.first + 1]
                 if self._odds is not None and self._measure is not None:
                     self._places.append((out[j - 1], 1, 1))
-            n = self._choose(self._weigh_sources(t, i, is_gap, &first, &only_value))
-            if n < 0:
-                return False
-            only_value = only_value and first + n == i
-            i = first + n
             j -= r
+            n = self._weigh_sources(t, i, is_gap, &first, &only_value)
+            source = self._choose(n, first, j, abs(i - t.rank))
+            if source < 0:
+                return False
+            only_value = only_value and source == i
+            i = source
         return True
 
     def score(self, const int64_t[::1] o not None):
@@ -369,8 +349,17 @@ cdef class Chain:
         **Law** that of the class. **Cost** O(states); two or three words for each target, one for each output in a gap.
         """
         out = np.empty(self._m, np.int64)
-        self._bits, self._exact, self.certain, self._path = bit_generator, exact, True, []
+        self._begin(bit_generator, exact, [])
         return out if self._walk(out) else None
+
+    cdef void _begin(self, bit_generator, bint exact, list path) noexcept:
+        """Before a draw of which some choices are made."""
+        self._bits, self._exact, self._path, self._filled = bit_generator, exact, path, len(path)
+        self.certain, self._waits = True, False
+
+    def whole(self):
+        """The chain whose total and odds the exact decisions take: this one."""
+        return self
 
     def odds(self):
         """The choices of the last output, (weight chosen, all weights), and (start, width, length) of each run.

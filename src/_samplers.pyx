@@ -12,6 +12,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._secure cimport secure_word
+
 from fractions import Fraction
 from math import isqrt
 
@@ -127,8 +129,11 @@ def _words(bit_generator, Py_ssize_t n):
 
 def next_word(bit_generator):
     """One more word, for a decision that 64 bits of a uniform number do not settle."""
-    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef bitgen_t *source
     cdef uint64_t word
+    if type(bit_generator) is SecureBitGenerator:
+        return secure_word(bit_generator)
+    source = unwrap(bit_generator)
     with bit_generator.lock:
         word = source.next_uint64(source.state)
     return word
@@ -472,18 +477,21 @@ cdef object _beyond(object bit_generator, object scale, int64_t most, int64_t dr
 def one_rounded_laplace(bit_generator, scale):
     """One draw of `fill_rounded_laplace`, from the same word, without arrays.
 
-    **Law**, **Assumes**: as there. **Cost** 0.15 us.
+    **Law**, **Assumes**: as there. **Cost** 0.1 us.
     """
-    cdef bitgen_t *source = unwrap(bit_generator)
-    cdef uint64_t word
+    cdef bitgen_t *source
+    if type(bit_generator) is SecureBitGenerator:
+        return _rounded_laplace_of(secure_word(bit_generator), bit_generator, scale)
+    source = unwrap(bit_generator)
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
+        return _rounded_laplace_of(source.next_uint64(source.state), bit_generator, scale)
+
+
+cdef int64_t _rounded_laplace_of(uint64_t word, object bit_generator, object scale) except? -0x7FFFFFFFFFFFFFFF:
+    """The draw of a word, with further ones where it leaves a doubt."""
     cdef int64_t out
-    cdef double rounded = float(scale)
-    with bit_generator.lock:
-        word = source.next_uint64(source.state)
-        dpfast_rounded_laplace(&word, &out, 1, rounded)
-        if out == UNDECIDED:
-            out = _completed(bit_generator, word, scale, True)
-    return out
+    dpfast_rounded_laplace(&word, &out, 1, float(scale))
+    return _completed(bit_generator, word, scale, True) if out == UNDECIDED else out
 
 
 def one_rounded_student3(bit_generator, scale):

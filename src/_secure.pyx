@@ -335,6 +335,20 @@ cdef void refill(void *keystream) noexcept with gil:
     (<Keystream>keystream).refill()
 
 
+cdef uint64_t secure_word(object bit_generator) except? 1:
+    """The next word.
+
+    **Law** that of the generator; raises `EntropyError` as leaving the lock does. **Assumes** a `SecureBitGenerator`
+    itself, not checked. **Cost** 20 ns.
+    """
+    cdef Keystream keystream = (<SecureBitGenerator> bit_generator).keystream
+    cdef uint64_t word
+    keystream.enter(-1)
+    word = secure_uint64(&keystream.stream)
+    keystream.leave()
+    return word
+
+
 cdef class SecureBitGenerator(BitGenerator):
     """SecureBitGenerator()
     --
@@ -446,8 +460,7 @@ cdef class SecureBitGenerator(BitGenerator):
             Randomness was unavailable.
         """
         if size is None:
-            with self.keystream:
-                word = secure_uint64(&self.keystream.stream)
+            word = secure_word(self)
             return word if output else None
         words = np.empty(size, np.uint64)
         self.fill(words.reshape(-1))

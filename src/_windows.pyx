@@ -83,14 +83,15 @@ cdef class _Records:
         self.workers = max(1, min(workers, self.keys.n // RECORDS_A_WORKER))
         select_set_grid(&self.keys, lower, upper, step, missing)
 
-    cdef object ordered(self, ranks):
-        """The order statistics of these ranks, by a sort of all keys."""
+    cdef object ordered(self, firsts, lasts):
+        """Order statistics firsts[0]..lasts[0] and so on, by a sort of all keys."""
         keys = np.empty(self.keys.n)
         cdef double[::1] view = keys
         with nogil:
             select_load_filled(&self.keys, 0, self.keys.n, &view[0])
         keys.sort()
-        return np.clip(keys[ranks - 1], self.lower, self.upper)
+        found = np.concatenate([keys[first - 1:last] for first, last in zip(firsts, lasts, strict=True)])
+        return np.clip(found, self.lower, self.upper, out=found)
 
     cdef object sample(self, Py_ssize_t width):
         """Sorted keys, one from each stratum of so many records."""
@@ -223,7 +224,7 @@ cdef class _Records:
                 found = self.by_brackets(firsts, lasts, ranks)
             if found is None:
                 found = self.by_buckets(firsts, lasts, ranks)
-        return self.ordered(ranks) if found is None else found
+        return self.ordered(firsts, lasts) if found is None else found
 
 
 def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, double lower, double upper, double step,

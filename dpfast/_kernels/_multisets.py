@@ -24,6 +24,13 @@ def weight_of_all(measure: Measure | None, first: int, last: int, length: int) -
     return _sums(measure.kinds(first, last), length)[1][-1]
 
 
+def weights_of_all(measure: Measure | None, first: int, last: int, length: int) -> list[int]:
+    """The same for the lengths 0, 1, ..., `length`."""
+    if measure is None:
+        return [comb(last - first + r, r) for r in range(length + 1)]
+    return _sums(measure.kinds(first, last), length)[1]
+
+
 def _sums(kinds: Kinds, length: int) -> tuple[list[int], list[int]]:
     """The power sums p_1, ..., p_length, and h_0, ..., h_length: r h_r = p_1 h_(r-1) + ... + p_r h_0."""
     powers = [0] * length

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -18,7 +18,8 @@ from dpfast import _checks, _containers, _measures
 from dpfast._kernels._chain import MOST_FREE, Chain, WideChain, fill_multiset
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._multisets import draw as draw_multiset
-from dpfast._kernels._multisets import weight_of_all
+from dpfast._kernels._multisets import weight_of_all, weights_of_all
+from dpfast._kernels._narrow import NarrowChain
 from dpfast._kernels._samplers import next_word
 from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Points, check_points
@@ -34,6 +35,7 @@ from dpfast.streaming import Ordered, Ranks
 _DRAWS = 16  # per imagined sample, to predict an error
 _TWO_STAGES = 16  # the least number of targets for two stages by default
 _FAST_ROUNDS = 8  # in vain, before those of the wide chain
+_ROOM = 60  # in logarithms of weights, for narrow windows: walks away from the ranks, and doubts of 2**-30
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +73,8 @@ class Quantiles(StatisticMechanism):
     (https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html). The law is exact: no float decides it. The
     release is monotone: a larger q never has a smaller quantile.
     Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows: 4 m (log C + 42) / epsilon
-    for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n.
+    for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n. Where few records
+    are equal, the second stage weighs those next to the ranks only, with the same releases.
     Memory: two bytes per record and 24 per order statistic, for many of them only those between two targets of the
     first stage. For some data, such as many equal records on a grid of 2**40 points, a draw needs numbers that doubles
     do not hold: about ten times as slow, with 48 further bytes. Timing is outside the guarantee.
@@ -306,7 +309,7 @@ class _Proposals:
     @cached_property
     def total(self) -> Fraction:
         """The total weight, raised so that no output is proposed with less than its own."""
-        chain = self.chain
+        chain = self.chain.whole()
         return Fraction(chain.total) * Fraction(2) ** chain.exponent * (1 + Fraction(chain.margin))
 
 
@@ -342,20 +345,65 @@ class _Stage:
         self._lowers, self._uppers = lowers, uppers
         firsts, lasts = np.maximum(ranks - reach, 0), np.minimum(ranks + reach, layout.n)
         self._windows = windows.codes, layout.bases[index], ranks, firsts, lasts, lowers, uppers
+        self._arguments = *self._windows, epsilon / 4, reach, measure
         self._log_vectors = math.log(self._vectors) if pins else _public_log_weight(measure, layout.last, index.size)
         self._log_anywhere = self._log_vectors - epsilon / 2 * (reach + 1)
 
     @cached_property
+    def _quick(self) -> _Proposals:
+        """Those of the fast chain, which narrow windows spare where bounds show that they decide the same."""
+        return self._fast if self._narrow is None else self._propose(self._narrow)
+
+    @cached_property
     def _fast(self) -> _Proposals:
-        return self._propose(Chain)
+        return self._propose(Chain(*self._arguments) if self._narrow is None else self._narrow.whole())
 
     @cached_property
     def _wide(self) -> _Proposals:
-        return self._propose(WideChain)
+        return self._propose(WideChain(*self._arguments))
 
-    def _propose(self, kind: type[Chain]) -> _Proposals:
-        chain = kind(*self._windows, self._epsilon / 4, self._reach, self._measure)
+    @cached_property
+    def _narrow(self) -> NarrowChain | None:
+        """The fast chain in narrow windows, if they spare half of the states and their bounds hold at all pins."""
+        if not self._pins:
+            return None
+        vectors, half = self._log_prefixes(), self._epsilon / 2
+        room = float(vectors.max()) + _ROOM
+        if room > self._reach * half or 2 * self._states(near := math.ceil(room / half)) > self._states(self._reach):
+            return None
+        if not self._holds_pins(near):
+            return None
+        chain = NarrowChain(partial(Chain, *self._arguments), near, vectors, *self._arguments)
+        return chain if chain.is_bounded else None
+
+    def _states(self, reach: int) -> int:
+        """The number of indices within reach of the ranks, and between the ranks of the pins."""
+        ranks = self._windows[2]
+        pins = np.concatenate([[0], ranks[sorted(self._pins)], [self._n]])
+        after = np.searchsorted(pins, ranks)
+        return int(np.sum(np.minimum(ranks + reach, pins[after]) - np.maximum(ranks - reach, pins[after - 1])))
+
+    def _holds_pins(self, near: int) -> bool:
+        """Whether all indices that a pin can have are less than `near` from its rank."""
+        codes, bases, ranks = self._windows[:3]
+        index = np.array(sorted(self._pins))
+        first, last = np.maximum(ranks[index] - near + 1, 0), np.minimum(ranks[index] + near, self._n + 1)
+        pins = self._lowers[index]
+        return bool(np.all((codes[bases[index] + first] < pins) & (pins < codes[bases[index] + last])))
+
+    def _propose(self, chain: Chain) -> _Proposals:
         return _Proposals(chain, self._log_anywhere, self._log_vectors)
+
+    def _log_prefixes(self) -> NDArray[np.float64]:
+        """The logarithm of the weight of all sorted vectors from the target after the last pin to each target."""
+        logs = np.zeros(len(self._lowers) + 1)  # before the first target none
+        for j, length in self._blocks():
+            weights = weights_of_all(self._measure, int(self._lowers[j]), int(self._uppers[j]), length)
+            logs[j + 1 : j + length + 1] = [math.log(weight) for weight in weights[1:]]
+        for j, code in self._pins.items():
+            logs[j + 1] = math.log(weight_of_all(self._measure, code, code, 1))
+            logs[j + 1] += 0.0 if j - 1 in self._pins else logs[j]
+        return logs[1:]
 
     @cached_property
     def _vectors(self) -> int:
@@ -393,12 +441,12 @@ class _Stage:
     def draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
         """Draw once. `exact` decides every choice in exact arithmetic, with the same output for the same words."""
         for void in itertools.count():
-            proposals = self._fast if void < _FAST_ROUNDS else self._wide
+            proposals = self._quick if void < _FAST_ROUNDS else self._wide
             if self._goes_anywhere(source, proposals, exact):
                 break
             with self._drawing:
                 o = proposals.chain.draw(source, exact=exact)
-                if o is not None and self._keeps(source, proposals, self.score(o), exact):
+                if o is not None and self._keeps(source, proposals, proposals.chain.score(o), exact):
                     return o
         return self._anywhere(source)
 
