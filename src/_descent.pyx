@@ -1,6 +1,6 @@
 """Sequential private gradient loops; serves dpfast/local/descent.py and search.py. The loops are in ``descent.h``."""
 
-from libc.stdint cimport uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
@@ -18,6 +18,9 @@ cdef extern from "descent.h" nogil:
                         double *total)
     void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, Py_ssize_t n, uint16_t top,
                              double lean, double lower, double upper, double missing, double *theta, double *total)
+    void dpfast_test(const double *x, const uint64_t *words, Py_ssize_t n, uint64_t threshold, double theta,
+                     double lower, double upper, double missing, const double *evidence, double enough,
+                     int64_t *counts)
     void dpfast_pushes(uint64_t first, double scale, double decay, double *out, Py_ssize_t n)
 
 
@@ -67,3 +70,22 @@ def descend(bit_generator, uint64_t threshold, const double[::1] x not None, con
         else:
             dpfast_descend(&x[0], &push[0], &lanes[0], n, runs, top, lean, lower, upper, missing, &theta[0],
                            &total[0])
+
+
+def ask(const uint64_t[::1] words not None, uint64_t threshold, const double[::1] x not None, double theta,
+        double lower, double upper, double missing, const double[:, ::1] evidence not None, double enough,
+        int64_t ones, int64_t zeros):
+    """Ask people, in order, until their reports decide a sequential test; return the numbers of ones and zeros.
+
+    **Law** a report is 1 if theta >= x_i, x_i clipped to [lower, upper] and `missing` for NaN, else 0, and the opposite
+    unless words[i] < threshold. The test has had `ones` and `zeros` before; it is decided when one of the sums
+    evidence[j, 0] ones + evidence[j, 1] zeros, j = 0, 1, has reached `enough` and the other has not. **Assumes** as
+    many words as records, a 2 x 2 `evidence`. **Cost** about 2 ns for each person asked.
+    """
+    cdef int64_t counts[2]
+    counts[0], counts[1] = ones, zeros
+    if x.shape[0]:
+        with nogil:
+            dpfast_test(&x[0], &words[0], x.shape[0], threshold, theta, lower, upper, missing, &evidence[0, 0], enough,
+                        counts)
+    return counts[0], counts[1]

@@ -155,9 +155,11 @@ def categories(cnp.ndarray x not None, uint32_t k, cnp.ndarray out not None):
 
 cdef void _fill_windows(bitgen_t *source, const uint64_t *words, const column *starts, uint32_t width, uint32_t size,
                         uint64_t threshold, const column *out, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef column records = starts[0], symbols = out[0]  # copies, which a report that is put cannot change
     cdef Py_ssize_t i
-    for i in range(count):
-        put(out, first + i, dpfast_window(source, words + 2 * i, code_at(starts, first + i), width, size, threshold))
+    for i in range(first, first + count):
+        put(&symbols, i, dpfast_window(source, words, code_at(&records, i), width, size, threshold))
+        words += 2
 
 
 def fill_windows(

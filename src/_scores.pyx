@@ -13,7 +13,7 @@ from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
-from select cimport describe, select_keys, select_sample, select_set_grid
+from select cimport describe, select_keys, select_load_filled, select_sample, select_set_grid
 
 from fractions import Fraction
 from functools import reduce
@@ -121,6 +121,7 @@ cdef extern from "score_cells.h" nogil:
 
 
 cdef enum:
+    FEW = 4096                  # records that are cells of one record each
     SAMPLED = 1024              # records that give the center of the cells
     FINEST = 7                  # log2 of the most cells for each doubling of the distance from the center
     RECORDS_A_CELL = 8          # of the smallest table with as many cells, if there are fewer than that many records
@@ -153,8 +154,8 @@ cdef class Pieces:
     inside -last..last; values ascend by slopes times gaps, slopes >= 0, magnitudes below 2**61; reach > 0 and records
     times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
     ascending; a valid grid; at least one record. **Cost** one pass, two bytes per record and at most 2^14 cells for a
-    narrow interval around the root, and a sort of the records with knots there; of all records if the interval is wide
-    (epsilon n small). **Reference** ``score_cells.h``, ``scores.h``.
+    narrow interval around the root, and a sort of the records with knots there; of all records if they are few or the
+    interval is wide (epsilon n small). **Reference** ``score_cells.h``, ``scores.h``.
 
     Parameters
     ----------
@@ -187,9 +188,11 @@ cdef class Pieces:
     cdef int64_t _last
     cdef object _rate
     cdef scores_layout _layout
+    cdef int64_t[::1] _codes   # of all records, ascending, if they are few, each a cell; else
     cdef uint16_t[::1] _found  # the cell of each record
     cdef uint8_t[::1] _cells   # those with records,
-    cdef Py_ssize_t _count     # so many
+    cdef Py_ssize_t _count     # so many, of places up to
+    cdef Py_ssize_t _places
 
     def __cinit__(self):
         self._cut.pieces = NULL
@@ -222,29 +225,48 @@ cdef class Pieces:
             scores_cumulative(&self._cut, &self._cumulative[0])
 
     cdef int64_t _center(self) except -1:
-        """A grid point near the root: that of one record per stratum."""
-        cdef Py_ssize_t n = min(self._keys.n, SAMPLED)
-        cdef double[::1] keys = np.empty(n)
-        cdef int64_t[::1] codes = np.empty(n, np.int64)
-        cdef uint8_t[::1] cells = np.empty(n * sizeof(scores_cell), np.uint8)
+        """A grid point near the root: about that of one record per stratum, which is as near as they tell."""
+        cdef double[::1] keys = np.empty(SAMPLED)
         cdef uint64_t secret = secret_word()
+        cdef wide spread = self._levels[self._levels.shape[0] - 1] - self._levels[0]
         cdef scores_crossing crossing
         with nogil:
-            select_sample(&self._keys, self._keys.n // n, secret, 0, n, &keys[0])
-            dpfast_encode_array(&self._grid, &keys[0], &codes[0], n)
-            scores_singles(&codes[0], n, <scores_cell *> &cells[0])
-            crossing = scores_cross(&self._psi, <scores_cell *> &cells[0], n, 0, self._last, 0, 0)
+            select_sample(&self._keys, self._keys.n // SAMPLED, secret, 0, SAMPLED, &keys[0])
+        self._singles(keys)
+        with nogil:
+            crossing = scores_cross(&self._psi, self._known(), SAMPLED, 0, self._last, 0, 2 * spread)
         return min(crossing.high, self._last)
 
+    cdef object _singles(self, double[::1] keys):
+        """Make each of a few records a cell; return their codes."""
+        cdef Py_ssize_t n = keys.shape[0]
+        cdef int64_t[::1] codes = np.empty(n, np.int64)
+        with nogil:
+            dpfast_encode_array(&self._grid, &keys[0], &codes[0], n)
+        np.asarray(codes).sort()
+        self._cells = np.empty((n + 1) * sizeof(scores_cell), np.uint8)
+        with nogil:
+            scores_singles(&codes[0], n, self._known())
+        return codes
+
     cdef int _fill_cells(self) except -1:
-        """Put all records into cells around the center; fewer cells for few records."""
-        cdef int bits = int(self._last).bit_length()
-        cdef int fine = max(0, min((self._keys.n // (2 * bits * RECORDS_A_CELL)).bit_length(), FINEST))
+        """Put all records into cells around the center; fewer cells for fewer records."""
+        cdef Py_ssize_t n = self._keys.n
+        cdef double[::1] keys
         cdef uint64_t[:, ::1] counts
+        if n <= FEW:
+            keys = np.empty(n)
+            with nogil:
+                select_load_filled(&self._keys, 0, n, &keys[0])
+            self._codes, self._count, self._places = self._singles(keys), n, n
+            return 0
+        cdef int bits = int(self._last).bit_length()
+        cdef int fine = max(0, min((n // (2 * bits * RECORDS_A_CELL)).bit_length(), FINEST))
         self._layout = scores_lay_out(self._center(), bits, fine)
-        self._found = np.empty(self._keys.n, np.uint16)
+        self._found = np.empty(n, np.uint16)
         counts = totals = reduce(_add_totals, self._each(self.fill_cells))
-        self._cells = np.empty(np.count_nonzero(totals[:, 0]) * sizeof(scores_cell), np.uint8)
+        self._places = 2 * self._layout.side
+        self._cells = np.empty((np.count_nonzero(totals[:, 0]) + 1) * sizeof(scores_cell), np.uint8)
         with nogil:
             self._count = scores_cells(&counts[0, 0], &self._layout, self._known())
 
@@ -297,7 +319,7 @@ cdef class Pieces:
     def scan(self, int64_t left, int64_t right):
         """S(left), S(left + 1), and the codes with knots strictly between the ends."""
         cdef wide sums[2]
-        cdef uint8_t[::1] marked = np.zeros(2 * self._layout.side, np.uint8)
+        cdef uint8_t[::1] marked = np.zeros(self._places, np.uint8)
         cdef int64_t[::1] codes
         cdef Py_ssize_t records, bends = 0
         sums[0] = sums[1] = 0
@@ -305,11 +327,17 @@ cdef class Pieces:
             records = scores_mark(&self._psi, self._known(), self._count, self._layout.center, left, right, &marked[0],
                                   sums)
         if records:
-            codes = np.concatenate(self._each(self.collect, marked, records))
+            codes = self._marked(marked, records)
             with nogil:
                 bends = scores_scan(&self._psi, &codes[0], codes.shape[0], left, right, sums)
         kept = np.asarray(codes)[:bends] if records else np.empty(0, np.int64)
         return _integer(sums[0]), _integer(sums[1]), kept
+
+    cdef object _marked(self, marked, records):
+        """The codes of the records whose cells are marked."""
+        if self._keys.n <= FEW:
+            return np.asarray(self._codes)[np.asarray(marked).view(np.bool_)]
+        return np.concatenate(self._each(self.collect, marked, records))
 
     def collect(self, Py_ssize_t worker, const uint8_t[::1] marked, Py_ssize_t capacity):
         """The codes of those of one worker's records whose cells are marked."""
@@ -333,7 +361,9 @@ cdef class Pieces:
     cdef object _bends(self, int64_t[::1] sorted_codes, int64_t left, int64_t right):
         """Positions strictly between the ends where the slope of S changes, ascending, and the changes."""
         codes, knots = np.asarray(sorted_codes), np.asarray(self._knots)
-        steps = np.diff(np.asarray(self._slopes), prepend=0, append=0)
+        steps = np.zeros(len(knots), np.int64)
+        steps[:-1] = self._slopes
+        steps[1:] -= self._slopes
         starts, stops = np.searchsorted(codes, left + 1 - knots), np.searchsorted(codes, right - knots)
         inside = np.flatnonzero(starts < stops)
         positions = [codes[starts[j]:stops[j]] + knots[j] for j in inside]

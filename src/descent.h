@@ -94,6 +94,22 @@ static void dpfast_descend_once(const double *x, const double *push, const uint1
     *total = sum;
 }
 
+/* Ask n people in turn whether theta is at least their number, until the reports of a test decide it: `counts` are those
+ * of 1 and of 0, and `evidence` what each adds for "above" and for "below"; at `enough` for one of both the test is
+ * decided. Sums of two products of doubles, as in `QuantileSearch._decision`. */
+static void dpfast_test(const double *x, const uint64_t *words, ptrdiff_t n, uint64_t threshold, double theta,
+                        double lower, double upper, double missing, const double evidence[4], double enough,
+                        int64_t counts[2])
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const int above = theta >= dpfast_record(x[i], lower, upper, missing);
+        counts[above != (words[i] < threshold)]++;
+        const double ones = (double)counts[0], zeros = (double)counts[1];
+        if ((evidence[0] * ones + evidence[1] * zeros >= enough) != (evidence[2] * ones + evidence[3] * zeros >= enough))
+            return;
+    }
+}
+
 /* i^-decay to a relative error of 2^-45. */
 static double dpfast_decayed(uint64_t i, double decay)
 {

@@ -38,9 +38,10 @@ typedef uint64_t scores_tally __attribute__((vector_size(16)));
 /* What is known of the records of a cell. */
 typedef struct {
     int64_t low, high;      /* all their differences center - x are from low to high */
-    int64_t count, middle;  /* their number and the mean of their differences, rounded down */
+    int64_t middle;         /* the mean of these, rounded down */
+    int64_t count;          /* the number of records in the cells before this one */
     scores_wide sum;        /* of their differences */
-    ptrdiff_t place;        /* in the table */
+    ptrdiff_t place;        /* in the table, or among the codes */
 } scores_cell;
 
 /* The cell of one side that a magnitude below 2^53 is in, from its double without sign. */
@@ -110,11 +111,13 @@ static inline int64_t scores_least(ptrdiff_t cell, int fine)
     return exponent < fine ? ((leading << exponent) + one - 1) >> fine : leading << (exponent - fine);
 }
 
-/* The cells with records, ascending; returns their number. */
+/* The cells with records, ascending, and one more, whose count and sum are those of all; returns their number. */
 static ptrdiff_t scores_cells(const uint64_t *totals, const scores_layout *layout, scores_cell *cells)
 {
     const ptrdiff_t side = layout->side;
     ptrdiff_t n = 0;
+    int64_t all = 0;
+    scores_wide total = 0;
     for (ptrdiff_t j = 0; j < 2 * side; j++) {
         const int64_t count = (int64_t)totals[3 * j];
         if (!count)
@@ -124,23 +127,28 @@ static ptrdiff_t scores_cells(const uint64_t *totals, const scores_layout *layou
         const int exponent = cell ? (int)((cell - 1) >> layout->fine) : 0;
         const int64_t least = scores_least(cell, layout->fine), greatest = scores_least(cell + 1, layout->fine) - 1;
         const scores_wide rests = ((scores_wide)totals[3 * j + 2] << 64) + totals[3 * j + 1];
-        const scores_wide sum = (scores_wide)least * count + (rests >> (52 - exponent - layout->drop));
-        scores_cell *out = cells + n++;
-        out->low = negative ? -1 - greatest : least;
-        out->high = negative ? -1 - least : greatest;
-        out->count = count;
-        out->sum = negative ? -sum - count : sum;
-        out->middle = out->low + (int64_t)((out->sum - (scores_wide)out->low * count) / count);
-        out->place = j;
+        const scores_wide magnitudes = (scores_wide)least * count + (rests >> (52 - exponent - layout->drop));
+        const scores_wide sum = negative ? -magnitudes - count : magnitudes;
+        const int64_t low = negative ? -1 - greatest : least, high = negative ? -1 - least : greatest;
+        const int64_t middle = low + (int64_t)((sum - (scores_wide)low * count) / count);
+        cells[n++] = (scores_cell){low, high, middle, all, total, j};
+        all += count;
+        total += sum;
     }
+    cells[n] = (scores_cell){.count = all, .sum = total};
     return n;
 }
 
-/* Codes as cells of one record each, the center being 0. */
+/* Ascending codes as cells of one record each, the center being 0, and one more as `scores_cells`. */
 static void scores_singles(const int64_t *codes, ptrdiff_t n, scores_cell *cells)
 {
-    for (ptrdiff_t i = 0; i < n; i++)
-        cells[i] = (scores_cell){-codes[i], -codes[i], 1, -codes[i], -codes[i], 0};
+    scores_wide total = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const int64_t d = -codes[n - 1 - i];
+        cells[i] = (scores_cell){d, d, d, i, total, n - 1 - i};
+        total += d;
+    }
+    cells[n] = (scores_cell){.count = n, .sum = total};
 }
 
 /* Whether psi is linear on the differences low..high, by the number of knots up to low. */
@@ -149,28 +157,51 @@ static inline int scores_is_linear(const scores_psi *psi, ptrdiff_t index, int64
     return index == psi->count || psi->knots[index] >= high;
 }
 
-/* The sum of psi(d + shift) over a cell on which it is linear, by the number of knots up to low + shift. */
-static inline scores_wide scores_cell_sum(const scores_psi *psi, const scores_cell *cell, int64_t shift, ptrdiff_t index)
+/* The end of the cells i, i + 1, ... of n on which psi has no bend for a shift up to `shift`: they are between the same
+ * knots as low of cell i, up to which there are `index` knots for the least shift. i if there is a bend in cell i. */
+static inline ptrdiff_t scores_run(const scores_psi *psi, const scores_cell *cells, ptrdiff_t i, ptrdiff_t n,
+                                   int64_t shift, ptrdiff_t index)
 {
-    const ptrdiff_t known = index ? index - 1 : 0;
-    const scores_wide level = (scores_wide)psi->values[known] * cell->count;
-    if (index == 0 || index == psi->count)
-        return level;
-    return level + psi->slopes[known] * (cell->sum + (scores_wide)cell->count * (shift - psi->knots[known]));
+    ptrdiff_t step = 1;
+    if (index == psi->count)
+        return n;
+    const int64_t last = psi->knots[index] - shift;
+    while (i + step <= n && cells[i + step - 1].high <= last) {
+        i += step;
+        step *= 2;
+    }
+    for (step /= 2; step; step /= 2)
+        if (i + step <= n && cells[i + step - 1].high <= last)
+            i += step;
+    return i;
 }
 
-/* S(theta), theta = center + shift: exact where psi is linear on each cell, else near. */
+/* The sum of psi(d + shift) over the cells i..end-1 of such a run. */
+static inline scores_wide scores_run_sum(const scores_psi *psi, const scores_cell *cells, ptrdiff_t i, ptrdiff_t end,
+                                         int64_t shift, ptrdiff_t index)
+{
+    const ptrdiff_t known = index ? index - 1 : 0;
+    const scores_wide count = cells[end].count - cells[i].count, level = count * psi->values[known];
+    if (index == 0 || index == psi->count)
+        return level;
+    return level + psi->slopes[known] * (cells[end].sum - cells[i].sum + count * (shift - psi->knots[known]));
+}
+
+/* S(theta), theta = center + shift: exact where psi is linear on each cell, else near. The cells are ascending, so that
+ * few knots take few runs, whatever the number of cells. */
 static scores_wide scores_estimate(const scores_psi *psi, const scores_cell *cells, ptrdiff_t n, int64_t shift)
 {
     scores_wide sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const scores_cell *cell = cells + i;
-        const ptrdiff_t index = scores_index(psi, cell->low + shift);
-        if (scores_is_linear(psi, index, cell->high + shift)) {
-            sum += scores_cell_sum(psi, cell, shift, index);
+    for (ptrdiff_t i = 0; i < n;) {
+        const ptrdiff_t index = scores_index(psi, cells[i].low + shift);
+        const ptrdiff_t end = scores_run(psi, cells, i, n, shift, index);
+        if (end > i) {
+            sum += scores_run_sum(psi, cells, i, end, shift, index);
+            i = end;
         } else {
-            const int64_t d = cell->middle + shift;
-            sum += (scores_wide)cell->count * scores_value(psi, d, scores_index(psi, d));
+            const int64_t d = cells[i].middle + shift;
+            sum += (scores_wide)(cells[i + 1].count - cells[i].count) * scores_value(psi, d, scores_index(psi, d));
+            i++;
         }
     }
     return sum;
@@ -180,11 +211,14 @@ static scores_wide scores_estimate(const scores_psi *psi, const scores_cell *cel
 static scores_wide scores_doubt(const scores_psi *psi, const scores_cell *cells, ptrdiff_t n, int64_t shift)
 {
     scores_wide doubt = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
+    for (ptrdiff_t i = 0; i < n;) {
         const int64_t low = cells[i].low + shift, high = cells[i].high + shift;
         ptrdiff_t index = scores_index(psi, low);
-        if (scores_is_linear(psi, index, high))
+        const ptrdiff_t end = scores_run(psi, cells, i, n, shift, index);
+        if (end > i) {
+            i = end;
             continue;
+        }
         const scores_wide above = scores_value(psi, high, scores_index(psi, high));
         const scores_wide rise = above - scores_value(psi, low, index);
         int64_t least = INT64_MAX, greatest = 0;
@@ -196,7 +230,8 @@ static scores_wide scores_doubt(const scores_psi *psi, const scores_cell *cells,
                 break;
         }
         const scores_wide bend = (scores_wide)(greatest - least) * (high - low);
-        doubt += cells[i].count * (bend < rise ? bend : rise);
+        doubt += (cells[i + 1].count - cells[i].count) * (bend < rise ? bend : rise);
+        i++;
     }
     return doubt;
 }
@@ -231,22 +266,23 @@ static scores_crossing scores_cross(const scores_psi *psi, const scores_cell *ce
     return c;
 }
 
-/* Marks the cells on which psi has a bend for a theta strictly between left and right, and adds S(left) and S(left + 1)
- * of the others to `sums`. Returns the number of records in marked cells. */
+/* Marks the cells on which psi has a bend for a theta strictly between left and right, in `marked`, whose entries are 0,
+ * and adds S(left) and S(left + 1) of the others to `sums`. Returns the number of records in marked cells. */
 static ptrdiff_t scores_mark(const scores_psi *psi, const scores_cell *cells, ptrdiff_t n, int64_t center, int64_t left,
                              int64_t right, uint8_t *marked, scores_wide *sums)
 {
     ptrdiff_t records = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const scores_cell *cell = cells + i;
-        const ptrdiff_t index = scores_index(psi, cell->low + left - center);
-        const int linear = scores_is_linear(psi, index, cell->high + right - center);
-        marked[cell->place] = !linear;
-        if (linear) {
-            sums[0] += scores_cell_sum(psi, cell, left - center, index);
-            sums[1] += scores_cell_sum(psi, cell, left + 1 - center, index);
+    for (ptrdiff_t i = 0; i < n;) {
+        const ptrdiff_t index = scores_index(psi, cells[i].low + left - center);
+        const ptrdiff_t end = scores_run(psi, cells, i, n, right - center, index);
+        if (end > i) {
+            sums[0] += scores_run_sum(psi, cells, i, end, left - center, index);
+            sums[1] += scores_run_sum(psi, cells, i, end, left + 1 - center, index);
+            i = end;
         } else {
-            records += cell->count;
+            marked[cells[i].place] = 1;
+            records += cells[i + 1].count - cells[i].count;
+            i++;
         }
     }
     return records;

@@ -47,9 +47,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "randomize.h": "dpfast_fetch",
         "score_cells.h": (
-            "scores_add_table scores_at_once scores_cell_sum scores_cells scores_collect scores_cross "
+            "scores_add_table scores_at_once scores_cells scores_collect scores_cross "
             "scores_doubt scores_estimate scores_fill scores_is_linear scores_lay_out scores_mark scores_place "
-            "scores_scan scores_singles"
+            "scores_run scores_run_sum scores_scan scores_singles"
         ),
         "select.h": "select_sort",
         "stream.h": "stream_mark stream_repeats stream_walk_values",
@@ -84,7 +84,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "depth.h": "dpfast_ray_to",
         "descent.h": (
             "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_moved dpfast_pushes dpfast_record "
-            "dpfast_signed_push"
+            "dpfast_signed_push dpfast_test"
         ),
         "directions.h": (
             "dpfast_add_vectors dpfast_direction dpfast_dot dpfast_has_length dpfast_have_length dpfast_largest "

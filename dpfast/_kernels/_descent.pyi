@@ -1,4 +1,4 @@
-from numpy import float64
+from numpy import float64, uint64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
@@ -15,3 +15,16 @@ def descend(
     theta: NDArray[float64],
     total: NDArray[float64],
 ) -> None: ...
+def ask(
+    words: NDArray[uint64],
+    threshold: int,
+    x: NDArray[float64],
+    theta: float,
+    lower: float,
+    upper: float,
+    missing: float,
+    evidence: NDArray[float64],
+    enough: float,
+    ones: int,
+    zeros: int,
+) -> tuple[int, int]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -22,6 +22,7 @@ _EVIDENCE = 4.0  # log likelihood ratio at which a test decides
 _SPREAD = 4.0  # a test ends after its expected number of reports and this many standard deviations
 _RUN = 6  # after so many decisions in one direction the end of the bracket is tested
 _DECAY = 2 / 3
+_FIRST = 2**13  # from this person on, neighbours share a power
 _WIDTHS = 1.2  # of the bracket: the scale of the steps of the descent
 _LEAST_STEP = 2.0**-40  # in units of the bounds
 _LEAST_DOUBLE = 2.0**-1074
@@ -194,7 +195,7 @@ class QuantileSearch(ThresholdProtocol):
     def _decision(self, ones: Any, zeros: Any) -> Any:
         """1 where a test with these reports decides "above", -1 where it decides "below", else 0."""
         above, below = (one * ones + zero * zeros >= _EVIDENCE for one, zero in self._evidence)
-        return np.subtract(above, below, dtype=np.int8)
+        return 1 * above - 1 * below
 
     # ---- the server ----
 
@@ -222,8 +223,11 @@ class QuantileSearch(ThresholdProtocol):
         return 2 * self._share(self.q) - 1
 
     def _pushes(self, first: int, count: int, state: Search) -> NDArray[np.float64]:
-        out = np.empty(count)
-        _descent.fill_pushes(first, _WIDTHS * (state.upper - state.lower), _DECAY, out)
+        """As by `fill_pushes` alone: there, too, each of the first is the product of the scale and a power."""
+        out, scale = np.empty(count), _WIDTHS * (state.upper - state.lower)
+        few = min(count, max(_FIRST - first, 0))
+        np.multiply(_powers()[first - 1 : first - 1 + few], scale, out=out[:few])
+        _descent.fill_pushes(first + few, scale, _DECAY, out[few:])
         return out
 
     def _tested(self, state: Search, ones: int, zeros: int) -> Search:
@@ -275,21 +279,17 @@ class QuantileSearch(ThresholdProtocol):
     def _ask(self, source: Any, state: Search, x: NDArray[np.float64]) -> Search:
         """Ask people until the search ends, or all of x are asked."""
         lower, upper = self.bounds
-        words = np.empty(x.size, np.uint64)
+        words, evidence = np.empty(x.size, np.uint64), np.array(self._evidence)
         _samplers.fill_words(source, words)
-        keep = words < np.uint64(self.coin.threshold)
-        records = np.clip(np.where(np.isnan(x), 0.0, x), lower, upper)
-        first = state.users
-        while state.phase != "descent" and (start := state.users - first) < x.size:
+        asked = state.users
+        while state.phase != "descent" and (start := state.users - asked) < x.size:
             reach = self.limit - state.ones - state.zeros
             if self.most is not None:
                 reach = min(reach, self.most - state.users)
-            people = slice(start, start + reach)
-            ones = np.cumsum((state.theta >= records[people]) == keep[people])
-            zeros = np.arange(1, ones.size + 1) - ones
-            decided = np.flatnonzero(self._decision(state.ones + ones, state.zeros + zeros))
-            last = int(decided[0]) if decided.size else ones.size - 1
-            state = self._tested(state, int(ones[last]), int(zeros[last]))
+            people, before = slice(start, start + reach), (state.ones, state.zeros)
+            public = state.theta, lower, upper, clip(0.0, lower, upper), evidence, _EVIDENCE
+            ones, zeros = _descent.ask(words[people], self.coin.threshold, x[people], *public, *before)
+            state = self._tested(state, ones - state.ones, zeros - state.zeros)
         return state
 
     def _descend(self, source: Any, state: Search, x: NDArray[Any]) -> Search:
@@ -350,6 +350,15 @@ class QuantileSearch(ThresholdProtocol):
         searched = min(self.users(f), n // 2 if self.most is None else self.most)
         r = self._share(self.q)
         return quantile * self.coin.gain * math.sqrt(r * (1 - r) / max(n - searched, 1)) / f
+
+
+@lru_cache(maxsize=1)
+def _powers() -> NDArray[np.float64]:
+    """The powers ``i**-_DECAY`` of the first people, each computed by itself."""
+    out = np.empty(_FIRST - 1)
+    _descent.fill_pushes(1, 1.0, _DECAY, out)
+    out.flags.writeable = False
+    return out
 
 
 def _middle(lower: float, upper: float) -> float:

@@ -106,6 +106,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     epsilon: float = field(kw_only=True)
     prior: str | Cauchy = field(kw_only=True, default="uniform")
     _table: IntegerTable = field(init=False, compare=False)
+    _spread: int = field(init=False, compare=False)
     _edges: NDArray[np.int64] = field(init=False, compare=False)
     _center: int = field(init=False, compare=False, default=0)
     _width: int = field(init=False, compare=False, default=0)
@@ -133,7 +134,9 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         self.check_missing()
         center, width = prior.codes(grid) if isinstance(prior, Cauchy) else (0, 0)
         points = edges(center, width, grid.size - 1) if width else np.empty(0, np.int64)
-        for name, value in {"_table": psi.table(grid), "_edges": points, "_center": center, "_width": width}.items():
+        table = psi.table(grid)
+        known = {"_table": table, "_spread": table.spread(grid.size - 1)}
+        for name, value in {**known, "_edges": points, "_center": center, "_width": width}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -160,7 +163,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def sensitivity(self) -> int:
         """W, the largest change of the sum of psi by one replaced record, in the units of its table."""
-        return self._table.spread(self.grid.size - 1)
+        return self._spread
 
     def reach(self, n: SupportsIndex) -> int:
         """C, the public distance from the least magnitude of S to the cap on magnitudes, for n records.

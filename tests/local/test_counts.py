@@ -46,7 +46,7 @@ def test_columns_and_rows_of_bits_are_counted(n, words):
     np.testing.assert_array_equal(ones, 7 + bits.sum(axis=1, dtype=np.int64))
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 4096, 2**14])
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 4096, 2**13, 2**14])
 def test_transform_is_that_of_hadamard(n):
     """Against the definition at a few places; its square is n times the identity."""
     x = np.random.default_rng(1).integers(-(2**40), 2**40, n)

@@ -11,6 +11,7 @@ from numpy.random import PCG64, Generator
 from scipy.stats import norm
 
 from dpfast import local
+from dpfast._kernels import _descent
 from dpfast.coin import Coin
 from tests.local.test_location import ScriptedRaw
 from tests.reference import descent as reference
@@ -85,6 +86,15 @@ def test_the_array_and_the_conversation_are_the_same(options):
     assert protocol(x, rng=ScriptedRaw(*words.tolist())) == protocol.estimate(state)
     assert state.phase == "descent"
     assert (state.users, state.asked) == (n, n - begun)
+
+
+@pytest.mark.parametrize(("first", "count"), [(1, 3), (1, 10_000), (8_000, 500), (8_192, 7), (10_000, 40)])
+def test_pushes_are_those_of_the_kernel(first, count):
+    """The powers that are kept give the same bits as the kernel, for every scale."""
+    protocol = search(1.0)
+    state, out = protocol.begin()._replace(lower=0.1, upper=1.9), np.empty(count)
+    _descent.fill_pushes(first, 1.2 * (1.9 - 0.1), 2 / 3, out)
+    np.testing.assert_array_equal(protocol._pushes(first, count, state), out)
 
 
 def test_tests_are_rarely_wrong():

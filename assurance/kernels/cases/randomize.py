@@ -46,11 +46,12 @@ CASES.add(
 )
 CASES.add(
     "hadamard",
-    "dpfast_hadamard",
-    "1, 2 and 4 entries of 4 bits",
+    "dpfast_hadamard dpfast_butterflies",
+    "1, 2 and 4 entries of 4 bits, blocks of 2 at most",
     5,
-    ("randomize.h", "x[i + step] = a - b;", "x[i + step] = b - a;"),
+    ("randomize.h", "x[i + 3 * step] = b - d;", "x[i + 3 * step] = d - b;"),
     size=4,
+    shrunk=(("randomize.h", "while (block > 2048)", "while (block > 2)"),),
 )
 CASES.add(
     "count_lines",
