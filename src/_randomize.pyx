@@ -134,6 +134,19 @@ cdef uint32_t _category(double x, double k) noexcept nogil:
     return code & -<uint32_t> (<double> code == inside)
 
 
+cdef void _fill_categories(const column *x, bint is_float, uint32_t k, const column *out) noexcept nogil:
+    cdef column records = x[0], codes = out[0]  # copies, which a category that is put cannot change
+    cdef uint64_t whole
+    cdef Py_ssize_t i
+    if is_float:
+        for i in range(records.n):
+            put(&codes, i, _category(double_at(&records, i), k))
+    else:
+        for i in range(records.n):
+            whole = (<uint64_t *> (records.data + i * records.stride))[0]
+            put(&codes, i, <uint32_t> whole & -<uint32_t> (whole < k))
+
+
 def categories(cnp.ndarray x not None, uint32_t k, cnp.ndarray out not None):
     """Fill with the categories of doubles or 64-bit integers, 0 for a number that is none of 0..k - 1, as NaN or 0.5.
 
@@ -141,16 +154,8 @@ def categories(cnp.ndarray x not None, uint32_t k, cnp.ndarray out not None):
     """
     cdef column records = vector(x, "fiu"), codes = vector(out, "u")
     cdef bint is_float = chr(x.descr.kind) == "f"
-    cdef uint64_t whole
-    cdef Py_ssize_t i
     with nogil:
-        if is_float:
-            for i in range(records.n):
-                put(&codes, i, _category(double_at(&records, i), k))
-        else:
-            for i in range(records.n):
-                whole = (<uint64_t *> (records.data + i * records.stride))[0]
-                put(&codes, i, <uint32_t> whole & -<uint32_t> (whole < k))
+        _fill_categories(&records, is_float, k, &codes)
 
 
 cdef void _fill_windows(bitgen_t *source, const uint64_t *words, const column *starts, uint32_t width, uint32_t size,

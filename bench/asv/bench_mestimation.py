@@ -17,7 +17,7 @@ PSIS = {
 class MEstimate:
     """A built mechanism, uniform and Cauchy prior, bounded or not; a sort reads and orders the same memory."""
 
-    params = ([*PSIS, "np.sort"], ["uniform", "Cauchy", "Cauchy, no bounds"], [1000, 1_000_000, 10_000_000])
+    params = ([*PSIS, "np.sort"], ["uniform", "Cauchy", "Cauchy, no bounds"], [1000, 10_000, 1_000_000, 10_000_000])
     param_names = ("line", "prior", "n")
 
     def setup(self, line, prior, n):

@@ -70,6 +70,9 @@ def m_estimates(size) -> Iterator[Job]:
         for name, psi in psis.items():
             mechanism = dpf.MEstimator(psi, grid=grid, epsilon=data.EPSILON)
             yield Job(f"{name} psi, n = {power(x.size)}", partial(mechanism, x), (floor,))
+    few, mechanism = data.pay(size(10**4)), dpf.MEstimator(psis["Huber's"], grid=grid, epsilon=data.EPSILON)
+    floor = Floor("np.sort", partial(np.sort, few))
+    yield Job(f"Huber's psi, n = {power(few.size)}", partial(mechanism, few), (floor,))
 
 
 def block_fits(size) -> Iterator[Job]:
