@@ -266,8 +266,9 @@ def _repeated(
     """`mechanism_for`, from a cache where only `statistic` and the bounds are tuples. It never keeps an error."""
     plain = type(bounds) is tuple and len(bounds) == 2 and type(measure) is str
     if plain and grid is None and distribution is None and not isinstance(x, Chunks):
+        names = _comparable(type(statistic), False)
+        chooses = names and (type(method) is not str or method == "auto")
         rest = sums_epsilons(), *bounds, epsilon, delta, method, neighbors, missing, measure
-        chooses = type(method) is not str or method == "auto"
         try:
             if not (chooses and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)):
                 return _kept(statistic, declares_integers(x), None, *rest)
