@@ -3,17 +3,22 @@
 The states and the loops over them are those of ``_chain.pyx``, the proofs in docs/proofs/joint-quantiles.md.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, log
+from libc.math cimport INFINITY, fmax, fmin
 from libc.stdint cimport int64_t
 
-from chain cimport dpfast_choose_weight, dpfast_target
+from chain cimport dpfast_choose_weight, dpfast_exp_neg, dpfast_log, dpfast_target
 from dpfast._kernels._chain cimport Chain
 from dpfast._kernels._measures cimport Measure
 
 import numpy as np
 
-cdef double LOG_2 = log(2.0)
+cdef double LOG_2 = 0.6931471805599453
 cdef double MOST_RAISED = 500.0  # e**500 is below 2**722: with 2**-880 nothing to an error
+
+
+cdef inline double least_of_one(double x) noexcept:
+    """min(exp(x), 1)."""
+    return dpfast_exp_neg(-x) if x < 0.0 else 1.0
 
 
 cdef class NarrowChain(Chain):
@@ -80,24 +85,26 @@ cdef class NarrowChain(Chain):
                 if mass == 0.0:
                     continue
                 away = self._rate * abs(i - t.rank)
-                sum += mass * exp(away)
-                mass = log(mass) - away + t.exponent * LOG_2
-                if self._m * exp(self._omitted[j] - mass) < self._error and self._raised[j] - mass <= MOST_RAISED:
+                sum += mass / dpfast_exp_neg(away)
+                mass = dpfast_log(mass) - away + t.exponent * LOG_2
+                if (self._m * least_of_one(self._omitted[j] - mass) < self._error
+                        and self._raised[j] - mass <= MOST_RAISED):
                     least = fmin(least, mass)
                 else:
                     poor += 1
-            share += 2.0 * (1.0 + share) * exp(self._omitted[j] - least)
-            if least == INFINITY or not share <= self._error:
+            share += 2.0 * (1.0 + share) * least_of_one(self._omitted[j] - least)
+            if least == INFINITY or sum == INFINITY or not share <= self._error:
                 return False
-            carried, floors = self._omitted[j] + log(poor), fmax(units[j], self._raised[j] if poor else -INFINITY)
-            start, begin = log(sum) + t.exponent * LOG_2, j + 1
+            carried = self._omitted[j] + dpfast_log(poor) if poor else -INFINITY
+            floors = fmax(units[j], self._raised[j]) if poor else units[j]
+            start, begin = dpfast_log(sum) + t.exponent * LOG_2, j + 1
             self._omitted[j], self._share[j] = carried, share
-        return self._is_near(log(self.total) + self.exponent * LOG_2, self._m, 0)
+        return self.total > 0.0 and self._is_near(dpfast_log(self.total) + self.exponent * LOG_2, self._m, 0)
 
     cdef bint _is_near(self, double log_total, Py_ssize_t j, Py_ssize_t away) noexcept:
         """Whether little is left out, or raised, of a sum of messages of target j, so far from its rank."""
         cdef double share = self._share[j]
-        share += 2.0 * (1.0 + share) * exp(self._omitted[j] + self._rate * away - log_total)
+        share += 2.0 * (1.0 + share) * least_of_one(self._omitted[j] + self._rate * away - log_total)
         return share <= 2.0 * self._error and self._raised[j] - log_total <= MOST_RAISED
 
     cdef Py_ssize_t _decide(self, Py_ssize_t n, Py_ssize_t j, Py_ssize_t away) except -2:
@@ -109,7 +116,7 @@ cdef class NarrowChain(Chain):
         if chosen < 0:
             return -1
         total = self._cumulative[n - 1]
-        if not self._is_near(log(total) + self._targets[j].exponent * LOG_2, j, away):
+        if not self._is_near(dpfast_log(total) + self._targets[j].exponent * LOG_2, j, away):
             return -1
         place, doubt = self._word * 2.0 ** -64 * total, (8.0 * self._error + 2.0 ** -46) * total
         below = self._cumulative[chosen - 1] if chosen else 0.0  # what is left out may be below all

@@ -41,6 +41,7 @@ cdef extern from "chain.h" nogil:
         const dpfast_measure *measure
         Py_ssize_t free
     double dpfast_exp_neg(double y)
+    double dpfast_log(double x)
     int64_t dpfast_gap(const dpfast_target *t, Py_ssize_t i, int64_t *start)
     void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
     double dpfast_weight(double mass, double power)

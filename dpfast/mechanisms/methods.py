@@ -267,11 +267,13 @@ def _repeated(
     plain = type(bounds) is tuple and len(bounds) == 2 and type(measure) is str
     if plain and grid is None and distribution is None and not isinstance(x, Chunks):
         names = _comparable(type(statistic), False)
+        chooses = names and (type(method) is not str or method == "auto")
         rest = sums_epsilons(), *bounds, epsilon, delta, method, neighbors, missing, measure
         try:
-            if not (names and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)):
+            if not (chooses and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)):
                 return _kept(statistic, declares_integers(x), None, *rest)
-            _kept(statistic, False, None, *rest)  # errors of parameters come before the records are touched
+            if type(x) is not np.ndarray:  # errors of parameters come before the records are touched
+                _kept(statistic, False, None, *rest)
             return _kept(statistic, declares_integers(x), _rounded_down(_records_of(x)), *rest)
         except TypeError:  # a parameter that has no hash, or is wrong
             pass
