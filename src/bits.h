@@ -119,8 +119,8 @@ static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdi
     }
 }
 
-static inline __attribute__((always_inline)) void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words, uint64_t beyond, int weight,
-                                         uint8_t *right)
+static inline __attribute__((always_inline)) void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words,
+                                                                        uint64_t beyond, int weight, uint8_t *right)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         const uint64_t *row = rows + i * words;

@@ -441,7 +441,7 @@ static inline int dpfast_looks_alike(const dpfast_target *t, const dpfast_target
     return t->free > 1 && t->x == s->x && t->first == s->first && t->last == s->last && bounds;
 }
 
-/* The message of target t from that of t - 1, whose step used the same scratch before: 9 (2 T + 1) + 1 doubles and 3 for each
+/* The message of target t from that of t - 1, whose step used the same scratch before: 9 (2 T + 1) + 1 doubles and 4 for each
  * target. */
 static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
 {

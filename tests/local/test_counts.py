@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpfast._kernels import _bits, _randomize
-from dpfast.local.responses import PRIME
+from dpfast.local.responses import PRIME, method_of
 
 pytestmark = pytest.mark.kernel
 
@@ -19,6 +19,12 @@ def test_symbols_are_counted(dtype, size, counter, n):
     counts = np.full(size, 3, counter)
     assert _randomize.count_symbols(reports, counts) == (reports < size).sum()
     np.testing.assert_array_equal(counts, 3 + np.bincount(reports[reports < size], minlength=size))
+
+
+@pytest.mark.parametrize("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
+@pytest.mark.parametrize("n", [0, 2**32 - 1, 2**32, 2**40])
+def test_a_counter_holds_all_reports(method, n):
+    assert np.iinfo(method_of(method, 3, 1.0).counts(n).dtype).max >= n
 
 
 def test_pairs_that_are_no_lines_are_not_counted():
