@@ -56,20 +56,12 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
  * place make a number, so that no two are equal. */
 DPFAST_CLONES static void dpfast_sort_few(const int64_t *codes, ptrdiff_t n, int64_t *out)
 {
-    int64_t keys[DPFAST_FEW], ranks[DPFAST_FEW];
-    dpfast_eight_codes left, right, below_left = {0}, below_right = {0};
+    int64_t keys[DPFAST_FEW], ranks[DPFAST_FEW] = {0};
     for (ptrdiff_t i = 0; i < DPFAST_FEW; i++)
         keys[i] = i < n ? codes[i] << 4 | i : INT64_MAX;
-    memcpy(&left, keys, sizeof left);
-    memcpy(&right, keys + 8, sizeof right);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const int64_t k = keys[i];
-        const dpfast_eight_codes key = {k, k, k, k, k, k, k, k};
-        below_left -= key < left;
-        below_right -= key < right;
-    }
-    memcpy(ranks, &below_left, sizeof left);
-    memcpy(ranks + 8, &below_right, sizeof right);
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t k = 0; k < DPFAST_FEW; k++)
+            ranks[k] += keys[i] < keys[k];
     for (ptrdiff_t i = 0; i < n; i++)
         out[ranks[i]] = codes[i];
 }

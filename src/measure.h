@@ -138,22 +138,20 @@ static inline int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t 
 
 /* ---- few intervals at once ---- */
 
-#define DPFAST_FEW 16
-typedef double dpfast_eight __attribute__((vector_size(64)));
-typedef int64_t dpfast_eight_codes __attribute__((vector_size(64)));
+/* Doubles side by side, whose operations are those of each by itself. */
+#define DPFAST_LANES 4
+typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
 
+#define DPFAST_FEW 16
 /* How many multiples of each part lie below each of few intervals, and in it. */
 typedef struct { double below[DPFAST_PARTS][DPFAST_FEW], within[DPFAST_PARTS][DPFAST_FEW]; } dpfast_few_counts;
 
 /* Codes below 2^52 as doubles. */
-static inline dpfast_eight dpfast_eight_doubles(const int64_t *codes)
+static inline void dpfast_to_lanes(const int64_t *codes, dpfast_lanes *doubles)
 {
-    dpfast_eight_codes bits;
-    dpfast_eight doubles;
-    memcpy(&bits, codes, sizeof bits);
-    bits |= 0x4330000000000000;
-    memcpy(&doubles, &bits, sizeof bits);
-    return doubles - 0x1p52;
+    for (ptrdiff_t t = 0; t < DPFAST_LANES; t++)
+        (*doubles)[t] = dpfast_double((uint64_t)codes[t] | dpfast_bits(0x1p52));
+    *doubles -= 0x1p52;
 }
 
 /* The doubles of dpfast_interval_weights for at most DPFAST_FEW intervals of codes below 2^52, and the counts that
@@ -162,14 +160,16 @@ DPFAST_CLONES static void dpfast_few_weights(const dpfast_measure *measure, cons
                                              ptrdiff_t n, dpfast_few_counts *counts, double *weights)
 {
     const double unit = (double)measure->unit, offset = (double)measure->offset;
-    for (ptrdiff_t start = 0; start < n; start += 8) {
-        const dpfast_eight first = dpfast_eight_doubles(lower + start), last = dpfast_eight_doubles(upper + start);
-        dpfast_eight below = first + (offset - 1.0), up_to = last + offset, sum = unit * (last - first + 1.0);
+    for (ptrdiff_t start = 0; start < n; start += DPFAST_LANES) {
+        dpfast_lanes first, last;
+        dpfast_to_lanes(lower + start, &first);
+        dpfast_to_lanes(upper + start, &last);
+        dpfast_lanes below = first + (offset - 1.0), up_to = last + offset, sum = unit * (last - first + 1.0);
         for (ptrdiff_t j = 0; j < measure->parts; j++) {
             const dpfast_part *part = measure->part + j;
             below = (below * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
             up_to = (up_to * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
-            const dpfast_eight within = up_to - below;
+            const dpfast_lanes within = up_to - below;
             memcpy(counts->below[j] + start, &below, sizeof below);
             memcpy(counts->within[j] + start, &within, sizeof within);
             sum += within * (double)part->weight;
@@ -199,10 +199,6 @@ static int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source,
         place -= weight;
     }
 }
-
-/* Doubles side by side, whose operations are those of each by itself. */
-#define DPFAST_LANES 4
-typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
 
 /* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at most
  * (k + 4) 2^-52, for an interval in each lane; 0 for an empty one. */

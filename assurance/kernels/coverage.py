@@ -111,8 +111,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_sums dpfast_level_weights"
         ),
         "measure.h": (
-            "dpfast_count dpfast_draw_point dpfast_eight_doubles dpfast_few_point dpfast_few_weights "
-            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform"
+            "dpfast_count dpfast_draw_point dpfast_few_point dpfast_few_weights "
+            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_to_lanes"
         ),
         "normal.h": (
             "dpfast_decided dpfast_enough dpfast_gaussian_of_center dpfast_gaussian_of_shoulder "

@@ -21,7 +21,7 @@ CASES.add(
     "dpfast_sort_few",
     "3 codes",
     17,
-    ("groups.h", "below_left -= key < left;", "below_left -= key <= left;"),
+    ("groups.h", "ranks[k] += keys[i] < keys[k];", "ranks[k] += keys[i] <= keys[k];"),
     size=3,
 )
 CASES.add(
