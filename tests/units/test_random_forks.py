@@ -13,13 +13,16 @@ pytestmark = pytest.mark.kernel
 # Forks. In processes of their own: Python warns of a fork where there are threads, and the test run may have some.
 
 FORKS = """
-    import ctypes, os, signal, threading
+    import ctypes, os, signal, threading, time
     import numpy as np
     from dpfast.errors import EntropyError
     from dpfast.random import SecureBitGenerator, secure_generator
 
     signal.alarm(30)  # a deadlock fails
     fork = {fork}
+
+    def settle():  # until other threads are blocked: a child of libc's fork keeps what one that wants the GIL has locked
+        time.sleep(0.3)
 
     def in_child(work):
         readable, writable = os.pipe()
@@ -75,6 +78,7 @@ LOCK_IS_FREE = """
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
+    settle()
     child = in_child(lambda: source.random_raw(100))
     assert not source.lock.acquire(blocking=False)
     done.set()
@@ -202,6 +206,7 @@ IDENTITY_TAKEN_AGAIN = """
     def fork_again(status):  # in a child that has not used the lock, from a thread with the identity of its holder
         if threading.get_ident() != holder.ident:
             return
+        settle()
         if (pid := fork()) == 0:
             with lock:
                 pass
@@ -215,6 +220,7 @@ IDENTITY_TAKEN_AGAIN = """
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
+    settle()
     if (pid := fork()) == 0:
         status = []
         for _ in range(50):
