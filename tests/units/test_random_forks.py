@@ -21,7 +21,7 @@ FORKS = """
     signal.alarm(30)  # a deadlock fails
     fork = {fork}
 
-    def settle():  # until other threads are blocked: a child of libc's fork keeps what one that wants the GIL has locked
+    def settle():  # until other threads are blocked: after libc's fork, what one that wants the GIL locked stays so
         time.sleep(0.3)
 
     def in_child(work):
