@@ -274,9 +274,10 @@ def charged(method: _Method) -> _Method:
     return cast(_Method, release)
 
 
-def refuse(reason: str) -> None:
-    """Raise a BudgetError while a budget is active: the first step of noise with unknown use."""
-    if (blocks or active.get() is not None) and payer() is not None:
+def refuse(reason: str, of: object = None) -> None:
+    """Raise a BudgetError while a budget is active, or if `of` carries one; the first step of noise of unknown use."""
+    may_pay = blocks or active.get() is not None or (of is not None and isinstance(of, Bearer))
+    if may_pay and payer(of) is not None:
         raise BudgetError(reason)
 
 
@@ -290,9 +291,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            may_pay = blocks or active.get() is not None or (args and isinstance(args[0], Bearer))
-            if may_pay and payer(args[0] if args else None) is not None:
-                raise BudgetError(reason)
+            refuse(reason, args[0] if args else None)
             return function(*args, **options)
 
         guarded.refused = True  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ FORKS = """
     signal.alarm(30)  # a deadlock fails
     fork = {fork}
 
-    def settle():  # until other threads are blocked: after libc's fork, what one that wants the GIL locked stays so
+    def settle():  # let other threads block first: a child of libc's fork inherits the locks of one that wants the GIL
         time.sleep(0.3)
 
     def in_child(work):
