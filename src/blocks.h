@@ -15,11 +15,12 @@
 #include "polygamma.h"
 #include "select.h"
 
-#define BLOCKS_PART 512 /* records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache */
+#define BLOCKS_PART 256 /* records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache */
 #define BLOCKS_MAGIC 0x1.8p52
 #define BLOCKS_MAGIC_BITS UINT64_C(0x4338000000000000)
 #define BLOCKS_LOG_STEP 0x1p-37
 #define BLOCKS_MOST_COLUMNS 4
+#define BLOCKS_LANES 8
 
 enum blocks_kind { /* the logarithms last */
     BLOCKS_VALUE, BLOCKS_SQUARE, BLOCKS_WIDE, BLOCKS_LOG, BLOCKS_LOG_SQUARE, BLOCKS_LOG1M
@@ -41,6 +42,7 @@ struct blocks_plan {
 };
 
 typedef unsigned __int128 blocks_wide;
+typedef uint64_t blocks_lanes __attribute__((vector_size(8 * BLOCKS_LANES), aligned(8), may_alias));
 
 /* The first record of block j: the least i with floor(i k / n) >= j. Assumes j <= k <= n, k < 2^31. */
 static inline int64_t blocks_start(const struct blocks_plan *plan, int64_t j)
@@ -127,23 +129,47 @@ DPFAST_CLONES static void blocks_wides(const double *x, ptrdiff_t count, const s
     }
 }
 
-/* Logarithms, in steps, of x clamped to positive normal doubles. Two loops: with constant bounds, gcc would branch
- * in one. */
+/* log x in steps, of x >= 0 and at least 2^-1022: k log 2 + 2 atanh(s) as in certified.h, by a polynomial that is right to
+ * 2^-47, since steps are 2^-37. Of any other x some finite number, which a mask leaves out. */
+static inline double blocks_log_steps(double x)
+{
+    const double unit = 1 / BLOCKS_LOG_STEP;
+    const int64_t least = 0x0010000000000000;
+    int64_t b = (int64_t)dpfast_bits(x);
+    b = b > least ? b : least;
+    uint64_t k = ((uint64_t)b - 0x3FE6A09E667F3BCDu + (UINT64_C(1023) << 52)) >> 52; /* biased by 1023 */
+    double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1023.0);
+    double f = dpfast_double((uint64_t)b - (k << 52) + (UINT64_C(1023) << 52)) - 1.0;
+    double s = f / (2.0 + f), v = s * s, p = 0x1.941c8e803e8a4p-4 * (2 * unit);
+    p = p * v + 0x1.c5ec5ed3823c5p-4 * (2 * unit);
+    p = p * v + 0x1.2494fe05eb466p-3 * (2 * unit);
+    p = p * v + 0x1.999993a029211p-3 * (2 * unit);
+    p = p * v + 0x1.555555582756fp-2 * (2 * unit);
+    p = p * v + 0x1.ffffffffff9ecp-1 * (2 * unit);
+    return exponent * (0x1.62e42fefa39efp-1 * unit) + s * p;
+}
+
 DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *restrict steps)
 {
     for (ptrdiff_t i = 0; i < count; i++)
-        steps[i] = blocks_clamp(x[i], 0x1p-1022, 0x1.fffffffffffffp1023);
-    for (ptrdiff_t i = 0; i < count; i++)
-        steps[i] = dpfast_log(steps[i]) * (1 / BLOCKS_LOG_STEP);
+        steps[i] = blocks_log_steps(x[i]);
 }
 
-/* Logarithms of any x: -inf for what is below 2^-1022, inf for inf, NaN for NaN. */
+DPFAST_CLONES static void blocks_log_values(const double *x, ptrdiff_t count, uint64_t *restrict first)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        first[i] = dpfast_bits(blocks_log_steps(x[i]) + BLOCKS_MAGIC);
+}
+
+/* Logarithms of any x: -inf for what is below 2^-1022, inf for inf, NaN for NaN. Two loops: with constant bounds, gcc would
+ * branch in one. */
 DPFAST_CLONES static void blocks_log_part(const double *x, ptrdiff_t count, double *restrict out)
 {
     const double infinity = __builtin_inf();
-    blocks_logs(x, count, out);
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = blocks_clamp(x[i], 0x1p-1022, 0x1.fffffffffffffp1023);
     for (ptrdiff_t i = 0; i < count; i++) {
-        double log = out[i] * BLOCKS_LOG_STEP, special = x[i] > 1.0 ? infinity : x[i] == x[i] ? -infinity : x[i];
+        double log = dpfast_log(out[i]), special = x[i] > 1.0 ? infinity : x[i] == x[i] ? -infinity : x[i];
         out[i] = ((x[i] >= 0x1p-1022) & (x[i] <= 0x1.fffffffffffffp1023)) ? log : special;
     }
 }
@@ -177,12 +203,19 @@ DPFAST_CLONES static void blocks_squares(const double *x, ptrdiff_t count, const
     }
 }
 
-/* The integers of a stretch of terms, of which `counted` are not masked, added up. */
+/* The integers of a stretch of terms, of which `counted` are not masked, added up. Blocks are short, so that the last lanes
+ * are masked instead of added one by one: up to BLOCKS_LANES - 1 terms after the stretch are read. */
 static inline int64_t blocks_sum(const uint64_t *terms, ptrdiff_t count, uint64_t counted)
 {
+    static const uint64_t kept[2 * BLOCKS_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const ptrdiff_t whole = count - count % BLOCKS_LANES;
+    blocks_lanes lanes = {0};
     uint64_t sum = 0;
-    for (ptrdiff_t i = 0; i < count; i++)
-        sum += terms[i];
+    for (ptrdiff_t i = 0; i < whole; i += BLOCKS_LANES)
+        lanes += *(const blocks_lanes *)(terms + i);
+    lanes += *(const blocks_lanes *)(terms + whole) & *(const blocks_lanes *)(kept + BLOCKS_LANES - (count - whole));
+    for (int j = 0; j < BLOCKS_LANES; j++)
+        sum += lanes[j];
     return (int64_t)(sum - counted * BLOCKS_MAGIC_BITS);
 }
 
@@ -208,7 +241,7 @@ static void blocks_add_cells(uint64_t *cells, const uint64_t *other, ptrdiff_t n
 
 /* The terms of a part of the records: up to four each, and a mask if not all records are in the support. */
 struct blocks_terms {
-    uint64_t term[4][BLOCKS_PART], mask[BLOCKS_PART];
+    uint64_t term[4][BLOCKS_PART + BLOCKS_LANES], mask[BLOCKS_PART];
     int terms, masked;
 };
 
@@ -221,17 +254,14 @@ static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blo
         blocks_complements(x, count, steps);
         x = steps;
     }
-    if (column->kind >= BLOCKS_LOG) {
-        blocks_logs(x, count, steps);
-        x = steps;
-    }
     switch (column->kind) {
     case BLOCKS_VALUE: blocks_values(x, count, column, out->term[0]); break;
     case BLOCKS_WIDE: blocks_wides(x, count, column, out->term[0], out->term[1]); break;
     case BLOCKS_SQUARE: blocks_squares(x, count, column, out->term[0], out->term[1], out->term[2], out->term[3]); break;
-    case BLOCKS_LOG: case BLOCKS_LOG1M: blocks_values(x, count, &logarithm, out->term[0]); break;
+    case BLOCKS_LOG: case BLOCKS_LOG1M: blocks_log_values(x, count, out->term[0]); break;
     case BLOCKS_LOG_SQUARE:
-        blocks_squares(x, count, &logarithm, out->term[0], out->term[1], out->term[2], out->term[3]);
+        blocks_logs(x, count, steps);
+        blocks_squares(steps, count, &logarithm, out->term[0], out->term[1], out->term[2], out->term[3]);
         break;
     }
     out->terms = column->kind == BLOCKS_WIDE ? 2 : column->kind == BLOCKS_SQUARE || column->kind == BLOCKS_LOG_SQUARE ? 4 : 1;
@@ -241,10 +271,11 @@ static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blo
                 out->term[t][i] &= out->mask[i];
 }
 
-/* The terms of records position.. of the plan, added to the cells of their blocks. */
+/* The terms of records position.. of the plan, the first of them in block `at`, added to the cells of their blocks. Returns
+ * the block of the next record. */
 DPFAST_CLONES
-static void blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
-                          int64_t position, struct blocks_cursor at, uint64_t *counts, uint64_t *cells)
+static struct blocks_cursor blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
+                                          int64_t position, struct blocks_cursor at, uint64_t *counts, uint64_t *cells)
 {
     const int64_t k = plan->blocks, quotient = plan->n / k, remainder = plan->n % k;
     for (ptrdiff_t i = 0; i < count; cells += plan->words * plan->columns) {
@@ -270,8 +301,10 @@ static void blocks_spread(const struct blocks_plan *plan, const struct blocks_te
         if (counts)
             counts[at.block - plan->first] += counted;
         i = stop;
-        blocks_next(&at, quotient, remainder, k);
+        if (position + stop == at.end)
+            blocks_next(&at, quotient, remainder, k);
     }
+    return at;
 }
 
 /* The same for one column of contiguous doubles, without storing terms: the speed is bounded by memory. */
@@ -310,10 +343,10 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
         blocks_scan_values(plan, (const double *)keys->data + start, stop - start, position + start, counts, cells);
         return;
     }
-    for (ptrdiff_t i = start; i < stop; i += BLOCKS_PART) {
+    struct blocks_cursor at = blocks_at(plan, position + start), next = at;
+    for (ptrdiff_t i = start; i < stop; i += BLOCKS_PART, at = next) {
         ptrdiff_t count = stop - i < BLOCKS_PART ? stop - i : BLOCKS_PART;
         const double *x = (const double *)keys->data + i;
-        struct blocks_cursor at = blocks_at(plan, position + i);
         if (!keys->in_place) {
             select_load(keys, i, count, buffer);
             x = buffer;
@@ -323,8 +356,8 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
             blocks_mask(x, count, plan->low, plan->high, terms.mask);
         for (int c = 0; c < plan->columns; c++) {
             blocks_make_terms(x, count, &plan->column[c], &terms);
-            blocks_spread(plan, &terms, count, position + i, at, c ? NULL : counts,
-                          cells + plan->words * ((at.block - plan->first) * plan->columns + c));
+            next = blocks_spread(plan, &terms, count, position + i, at, c ? NULL : counts,
+                                 cells + plan->words * ((at.block - plan->first) * plan->columns + c));
         }
     }
 }
@@ -373,17 +406,17 @@ DPFAST_CLONES static void blocks_gamma_starts(const double *s, ptrdiff_t count, 
         k[i] = (3.0 - s[i] + __builtin_sqrt((s[i] - 3.0) * (s[i] - 3.0) + 24.0 * s[i])) / (12.0 * s[i]);
 }
 
-/* A step of Newton's method for each k that still moves; `moving` is then 0 or all ones. Returns whether any does.
- * d (log k - digamma k) / d log k = -k `one`. */
-DPFAST_CLONES static int blocks_gamma_steps(const double *s, const double *zero, const double *one, ptrdiff_t count,
-                                            double *k, uint64_t *moving)
+/* A step of Halley's method for each k that still moves; `moving` is then 0 or all ones. Returns whether any does. The
+ * derivatives of log k - digamma k are -`one` and `two`. The method is exact for a / k, to which that is close. */
+DPFAST_CLONES static int blocks_gamma_steps(const double *s, const double *zero, const double *one, const double *two,
+                                            ptrdiff_t count, double *k, uint64_t *moving)
 {
     uint64_t any = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
-        double change = (zero[i] - s[i]) / (k[i] * one[i]);
+        double newton = (zero[i] - s[i]) / (k[i] * one[i]), change = newton / (1.0 - newton * k[i] * two[i] / (2.0 * one[i]));
         double factor = change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change, moved = k[i] * factor;
         k[i] = dpfast_double((dpfast_bits(moved) & moving[i]) | (dpfast_bits(k[i]) & ~moving[i]));
-        moving[i] &= ~(-(uint64_t)(change < 1e-7) & -(uint64_t)(change > -1e-7));
+        moving[i] &= ~(-(uint64_t)(change < 1e-5) & -(uint64_t)(change > -1e-5));
         any |= moving[i];
     }
     return any != 0;
@@ -402,7 +435,7 @@ DPFAST_CLONES static void blocks_gamma_gaps(const double *mean, const double *me
 }
 
 /* The k > 0 with log k - digamma k = log(mean) - mean_log for each of at most BLOCKS_PART blocks, NaN if there is none, by
- * Newton's method: it stops after a step below 1e-7, when the error is below rounding. */
+ * Halley's method: it stops after a step below 1e-5, when the error, of the order of its cube, is below rounding. */
 static void blocks_gamma_shapes(const double *mean, const double *mean_log, ptrdiff_t count, double *k)
 {
     double s[BLOCKS_PART], zero[BLOCKS_PART], one[BLOCKS_PART], two[BLOCKS_PART];
@@ -412,7 +445,7 @@ static void blocks_gamma_shapes(const double *mean, const double *mean_log, ptrd
     memcpy(moving, valid, count * sizeof *moving);
     for (int pass = 0; pass < 6; pass++) {
         dpfast_polygamma_gaps_each(k, count, zero, one, two);
-        if (!blocks_gamma_steps(s, zero, one, count, k, moving))
+        if (!blocks_gamma_steps(s, zero, one, two, count, k, moving))
             break;
     }
     for (ptrdiff_t i = 0; i < count; i++)

@@ -17,12 +17,15 @@ struct polygamma_shift {
     double y, zero, one, two;
 };
 
-/* One step, or none if `mask` is 0. */
-static inline struct polygamma_shift dpfast_polygamma_step(struct polygamma_shift at, uint64_t mask)
+/* Two steps, as far as they begin below 8, by one division. */
+static inline struct polygamma_shift dpfast_polygamma_steps(struct polygamma_shift at)
 {
-    double r = dpfast_double(dpfast_bits(1.0 / at.y) & mask), w = r * r;
-    double up = dpfast_double(dpfast_bits(1.0) & mask);
-    return (struct polygamma_shift){at.y + up, at.zero + r, at.one + w, at.two + 2.0 * w * r};
+    double next = at.y + 1.0, inverse = 1.0 / (at.y * next);
+    uint64_t first = -(uint64_t)(at.y < 8.0), second = -(uint64_t)(next < 8.0);
+    double r = dpfast_double(dpfast_bits(next * inverse) & first), w = r * r;
+    double s = dpfast_double(dpfast_bits(at.y * inverse) & second), v = s * s;
+    double up = dpfast_double(dpfast_bits(1.0) & first) + dpfast_double(dpfast_bits(1.0) & second);
+    return (struct polygamma_shift){at.y + up, at.zero + (r + s), at.one + (w + v), at.two + 2.0 * (w * r + v * s)};
 }
 
 /* log x - psi(x), psi'(x) - 1/x and -1/x^2 - psi''(x) from x shifted to y >= 8, by Stirling's series there. */
@@ -35,7 +38,7 @@ static inline struct polygamma dpfast_polygamma_stirling(double x, struct polyga
                    - w * (691.0 / 2730 - w * (7.0 / 6))))))));
     double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
                    - w * (691.0 / 210 - w * 17.5)))))));
-    double square = dpfast_double(dpfast_bits(w - 1.0 / (x * x)) & -(uint64_t)(at.y > x));
+    double square = dpfast_double(dpfast_bits(w - inverse * inverse) & -(uint64_t)(at.y > x));
     return (struct polygamma){tail + at.zero - dpfast_log(at.y / x), tail1 + at.one + (r - inverse),
                               tail2 + at.two + square};
 }
@@ -45,7 +48,7 @@ static inline struct polygamma dpfast_polygamma_gaps(double x)
 {
     struct polygamma_shift at = {x, 0.0, 0.0, 0.0};
     while (at.y < 8.0)
-        at = dpfast_polygamma_step(at, UINT64_MAX);
+        at = dpfast_polygamma_steps(at);
     return dpfast_polygamma_stirling(x, at);
 }
 
@@ -55,8 +58,8 @@ DPFAST_CLONES static void dpfast_polygamma_gaps_each(const double *restrict x, p
 {
     for (ptrdiff_t i = 0; i < count; i++) {
         struct polygamma_shift at = {x[i], 0.0, 0.0, 0.0};
-        for (int step = 0; step < 8; step++)
-            at = dpfast_polygamma_step(at, -(uint64_t)(at.y < 8.0));
+        for (int step = 0; step < 8; step += 2)
+            at = dpfast_polygamma_steps(at);
         struct polygamma gaps = dpfast_polygamma_stirling(x[i], at);
         zero[i] = gaps.zero, one[i] = gaps.one, two[i] = gaps.two;
     }

@@ -36,7 +36,7 @@ NOTHING: Theta = MappingProxyType({})
 
 LARGEST = sys.float_info.max
 _MOST_SIZES = 2**12  # block sizes for which values are cached
-_BATCH = 2**14  # blocks whose sums and estimates are computed at once: they reuse the same memory
+_BATCH = 2**12  # blocks whose sums and estimates are computed at once: in the cache, and below what malloc maps anew
 
 
 @dataclass(frozen=True)
