@@ -236,11 +236,10 @@ cdef class Chain:
         The weights are parts of messages of target j, for a state `away` from its rank. A replay repeats the choices
         and keeps their odds.
         """
-        cdef Py_ssize_t chosen, k
-        cdef double largest = 0.0
-        for k in range(n):
-            largest = max(largest, self._weights[k])
-        if largest == 0.0:
+        cdef Py_ssize_t chosen, k = 0
+        while k < n and self._weights[k] == 0.0:
+            k += 1
+        if k == n:
             return -1
         if self._next < <Py_ssize_t> len(self._path):
             chosen = <Py_ssize_t> self._path[self._next] - first

@@ -65,6 +65,12 @@ cdef enum:
     RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 
+cdef object ranks_between(firsts, lasts):
+    """firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on."""
+    ends = np.cumsum(lasts - firsts + 1)
+    return np.arange(ends[-1]) + np.repeat(lasts - ends + 1, lasts - firsts + 1)
+
+
 cdef class _Records:
     """The records and the requested ranks."""
 
@@ -144,7 +150,7 @@ cdef class _Records:
         self.buckets, self.size = windows_of_points(self.lower, self.upper, self.step), WINDOWS_POINTS
         return self.lower + (np.searchsorted(np.cumsum(self.counts()), ranks) - 1) * self.step
 
-    cdef object by_buckets(self, firsts, lasts, ranks):
+    cdef object by_buckets(self, firsts, lasts):
         """Order statistics firsts[0]..lasts[0] and so on; None where more than half of the keys would be copied."""
         cdef select_bracket plan
         plan = select_plan(self.keys.n, firsts.min(), lasts.max())
@@ -166,8 +172,8 @@ cdef class _Records:
             raise RuntimeError("values were written to while they were read")
         keys.sort()
         # A window holds no bucket that was left out, so that all its ranks move by one number.
-        left_out = np.cumsum(np.where(marked > 0, 0, counts))
-        return keys[ranks - 1 - np.repeat(left_out[begins], lasts - firsts + 1)]
+        left_out = np.cumsum(np.where(marked > 0, 0, counts))[begins]
+        return keys[ranks_between(firsts - left_out, lasts - left_out) - 1]
 
     def filter(self, Py_ssize_t worker, Py_ssize_t capacity):
         """The counts of one worker's records by class, and the keys inside brackets; None if there are too many."""
@@ -180,7 +186,7 @@ cdef class _Records:
                                    <brackets_counts *> &classes[0])
         return None if copied < 0 else (np.asarray(classes), room[:copied])
 
-    cdef object by_brackets(self, firsts, lasts, ranks):
+    cdef object by_brackets(self, firsts, lasts):
         """The same from the keys inside brackets around the windows; None if the sample gives no good brackets."""
         cdef Py_ssize_t n = self.keys.n, j
         width = max(1, n // round((0.15 * len(firsts) * n) ** 0.667))  # sampled keys against copied ones
@@ -213,17 +219,17 @@ cdef class _Records:
             return None
         keys = np.concatenate([part[1] for part in parts]) if self.workers > 1 else parts[0][1]
         copied = _Records(keys, self.lower, self.upper, self.step, self.missing, self.workers)
-        return copied.selected(new_firsts, new_lasts, ranks - np.repeat(below, lasts - firsts + 1))
+        return copied.selected(new_firsts, new_lasts)
 
-    cdef object selected(self, firsts, lasts, ranks):
+    cdef object selected(self, firsts, lasts):
         """The same by the way that suits the number of records and windows."""
         cdef Py_ssize_t n = self.keys.n
         found = None
-        if n > SORTED and 4 * ranks.size <= n:
+        if n > SORTED and 4 * int((lasts - firsts + 1).sum()) <= n:
             if n >= BRACKETED and len(firsts) <= BRACKETS_MOST and brackets_pay():
-                found = self.by_brackets(firsts, lasts, ranks)
+                found = self.by_brackets(firsts, lasts)
             if found is None:
-                found = self.by_buckets(firsts, lasts, ranks)
+                found = self.by_buckets(firsts, lasts)
         return self.ordered(firsts, lasts) if found is None else found
 
 
@@ -260,7 +266,6 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
         The windows, one after the other.
     """
     cdef _Records records = _Records(values, lower, upper, step, missing, workers)
-    ranks = np.concatenate([np.arange(first, last + 1) for first, last in zip(firsts, lasts, strict=True)])
     if records.keys.n > SORTED and (upper - lower) / step <= WINDOWS_POINTS - 2:
-        return records.on_few_points(ranks)
-    return records.selected(firsts, lasts, ranks)
+        return records.on_few_points(ranks_between(firsts, lasts))
+    return records.selected(firsts, lasts)

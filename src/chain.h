@@ -32,6 +32,7 @@
 #define DPFAST_MOST_FALL (-40)  /* of the exponent from target to target: floors stay above the least normal double */
 
 static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
+static inline double dpfast_one_if(int condition) { return dpfast_double(-(uint64_t)condition & dpfast_bits(1.0)); }
 
 typedef struct {
     ptrdiff_t rank, first, last;        /* k; the window of indices, inside 0..n */
@@ -122,37 +123,40 @@ static inline double dpfast_gap_weight(const dpfast_target *t, int64_t start, in
     return (double)(t->measure ? dpfast_interval_weight(t->measure, start, start + w - 1) : w);
 }
 
-/* The weights of the entries and of the gaps of all indices of a target; `ends` holds twice as many integers. In vector
- * loops if all weights are integers below 2^53, which doubles hold: the same numbers as one at a time. */
-DPFAST_CLONES static void dpfast_state_weights(const dpfast_target *t, ptrdiff_t count, double *points, double *gaps,
-                                               int64_t *ends)
+/* codes[j] = x_(first+j) + up, moved into lower..upper + 1, codes below 2^52. */
+DPFAST_CLONES static void dpfast_clamp_codes(const dpfast_target *t, int64_t up, ptrdiff_t count, double *codes)
 {
-    int64_t *starts = ends, *stops = ends + count, start;
+    const int64_t lower = t->lower, most = t->upper + 1, *x = t->x + 1;
+    for (ptrdiff_t j = 0; j < count; j++) {
+        int64_t code = x[j] + up > lower ? x[j] + up : lower;
+        code = code < most ? code : most;
+        codes[j] = dpfast_double((uint64_t)code | dpfast_bits(0x1p52)) - 0x1p52;
+    }
+}
+
+/* The weights of the entries and of the gaps of the indices of a target, 0 where none is allowed: of codes up to one and
+ * below the next, in vector loops if doubles hold all of these. below: for one more index. */
+static void dpfast_state_weights(const dpfast_target *t, ptrdiff_t count, double *points, double *gaps, double *below)
+{
     const dpfast_measure *measure = t->measure;
-    if (measure && measure->total > (int64_t)1 << 53) {
+    if (t->upper >= (int64_t)1 << 51 || (measure && measure->total > (int64_t)1 << 52)) {
         for (ptrdiff_t j = 0; j < count; j++) {
+            int64_t start;
             const int64_t w = dpfast_gap(t, t->first + j, &start);
             points[j] = dpfast_allowed(t, t->first + j) ? dpfast_point_weight(t, t->first + j) : 0.0;
             gaps[j] = w > 0 ? dpfast_gap_weight(t, start, w) : 0.0;
         }
         return;
     }
-    const int64_t lower = t->lower, upper = t->upper, *x = t->x + 1;
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const int64_t low = x[j] + 1, high = x[j + 1] - 1;
-        starts[j] = low > lower ? low : lower;
-        stops[j] = high < upper ? high : upper;
-        stops[j] = stops[j] < starts[j] ? starts[j] - 1 : stops[j];
-        gaps[j] = (double)(stops[j] - starts[j] + 1);
-        points[j] = 1.0;
-    }
+    dpfast_clamp_codes(t, 0, count + 1, below);
+    dpfast_clamp_codes(t, 1, count, points);
     if (measure) {
-        dpfast_interval_weights(measure, starts, stops, gaps, count);
-        for (ptrdiff_t j = 0; j < count; j++) {     /* entries that are not allowed are at places that are */
-            const int64_t place = x[j] < upper ? x[j] : upper;
-            starts[j] = place > lower ? place : lower;
-        }
-        dpfast_interval_weights(measure, starts, starts, points, count);
+        dpfast_weigh_below(measure, below, count + 1);
+        dpfast_weigh_below(measure, points, count);
+    }
+    for (ptrdiff_t j = 0; j < count; j++) {
+        gaps[j] = dpfast_larger(below[j + 1] - points[j], 0.0);
+        points[j] -= below[j];
     }
 }
 
@@ -391,46 +395,48 @@ static double dpfast_add_runs(dpfast_target *t, const double *power, const doubl
  * target: -1 for the value or the arrival of a state that does not exist. f, left and right begin at the source of j, left
  * with an entry before it. at, meeting: what comes from the same index; points, gaps: the weights of the places. Returns
  * the largest message, and *widest, the weight of the widest gap. */
-static double dpfast_arrive(dpfast_target *t, double a, const double *f, const double *left, const double *right,
-                            const double *at, const double *meeting, const double *points, const double *gaps,
-                            double *widest)
+DPFAST_CLONES static double dpfast_arrive(const dpfast_target *t, double a, const double *f, const double *left,
+                                          const double *right, const double *at, const double *meeting,
+                                          const double *points, const double *gaps, double *widest)
 {
     const ptrdiff_t count = t->last - t->first + 1;
-    double largest = 0.0, most = 1.0;
+    const int64_t *x = t->x;
+    double *value = t->value, *arrival = t->arrival, *gap = t->gap;
     for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t i = t->first + j;
-        const double arrival = a * a * left[j] + (right[j] + meeting[j]);
-        double value = f[j];    /* factors 1 and 0, as branches would be taken at random */
-        value += (double)dpfast_is_first(t, i) * (a * left[j - 1]);
-        value += (double)dpfast_is_last(t, i) * (right[j] + at[j]);
-        t->value[j] = dpfast_allowed(t, i) ? value * points[j] : -1.0;
-        t->arrival[j] = gaps[j] > 0.0 ? arrival : -1.0;
-        t->gap[j] = arrival * gaps[j];
-        largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
-        most = dpfast_larger(most, gaps[j]);
+        const double first = dpfast_one_if(x[j] < x[j + 1]), last = dpfast_one_if(x[j + 1] < x[j + 2]); /* of equals */
+        value[j] = ((f[j] + first * (a * left[j - 1])) + last * (right[j] + at[j])) * points[j];
     }
-    *widest = most;
-    return largest;
+    for (ptrdiff_t j = 0; j < count; j++) {
+        arrival[j] = a * a * left[j] + (right[j] + meeting[j]);
+        gap[j] = arrival[j] * gaps[j];
+    }
+    int64_t largest = 0, most = (int64_t)dpfast_bits(1.0);  /* bits of doubles >= 0 are in their order */
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const int64_t of_value = (int64_t)dpfast_bits(value[j]), of_gap = (int64_t)dpfast_bits(gap[j]);
+        const int64_t larger = of_value > of_gap ? of_value : of_gap, weight = (int64_t)dpfast_bits(gaps[j]);
+        value[j] = points[j] > 0.0 ? value[j] : -1.0;
+        arrival[j] = gaps[j] > 0.0 ? arrival[j] : -1.0;
+        largest = larger > largest ? larger : largest;
+        most = weight > most ? weight : most;
+    }
+    *widest = dpfast_double((uint64_t)most);
+    return dpfast_double((uint64_t)largest);
 }
 
-/* Messages in units of 2^exponent more than those of t - 1, raised to their floors. */
-static void dpfast_raise(dpfast_target *t, int exponent)
+/* Messages in units of 2^exponent more than those of t - 1, raised to their floors. gaps: the weights of the gaps. */
+DPFAST_CLONES static void dpfast_raise(dpfast_target *t, int exponent, const double *gaps)
 {
     const ptrdiff_t count = t->last - t->first + 1;
     const double unit = ldexp(1.0, -exponent);
+    double *restrict value = t->value, *restrict arrival = t->arrival, *restrict gap = t->gap;
     t->exponent = t[-1].exponent + exponent;
     for (ptrdiff_t j = 0; j < count; j++) {
-        const double value = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR), arrival = t->arrival[j] * unit;
-        const int is_gap = t->arrival[j] >= 0.0;
-        double gap = t->gap[j] * unit;
-        if (is_gap && arrival < DPFAST_ARRIVAL_FLOOR) {
-            int64_t start;
-            const int64_t w = dpfast_gap(t, t->first + j, &start);
-            gap += DPFAST_ARRIVAL_FLOOR * dpfast_gap_weight(t, start, w);
-        }
-        t->value[j] = t->value[j] >= 0.0 ? value : 0.0;
-        t->arrival[j] = is_gap ? dpfast_larger(arrival, DPFAST_ARRIVAL_FLOOR) : 0.0;
-        t->gap[j] = is_gap ? dpfast_larger(gap, DPFAST_STATE_FLOOR) : 0.0;
+        const double come = arrival[j] * unit, raised = dpfast_larger(value[j] * unit, DPFAST_STATE_FLOOR);
+        const double more = come < DPFAST_ARRIVAL_FLOOR ? DPFAST_ARRIVAL_FLOOR * gaps[j] : 0.0;
+        const double through = dpfast_larger(gap[j] * unit + more, DPFAST_STATE_FLOOR);
+        value[j] = value[j] >= 0.0 ? raised : 0.0;
+        gap[j] = arrival[j] >= 0.0 ? through : 0.0;
+        arrival[j] = arrival[j] >= 0.0 ? dpfast_larger(come, DPFAST_ARRIVAL_FLOOR) : 0.0;
     }
 }
 
@@ -453,23 +459,22 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
     const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
     const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
-    double *points = scratch, *gaps = points + count, *ends = gaps + count;     /* those of t - 1 are still there */
-    double *f = ends + 2 * count, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
+    double *points = scratch, *gaps = points + count;   /* those of t - 1 are still there */
+    double *f = gaps + count + 1, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
     double *terms = meeting + size;
-
-    for (ptrdiff_t p = 0; p < size; p++) {
-        const ptrdiff_t j = p + shift;
-        f[p] = j >= 0 && j < sources ? s->value[j] + s->gap[j] : 0.0;
-    }
-    left[-1] = 0.0;
-    dpfast_filters(f, size, d, a, power, left, right, at);
     if (!dpfast_looks_alike(t, s))
-        dpfast_state_weights(t, count, points, gaps, (int64_t *)ends);
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const ptrdiff_t p = j + offset + d, same = p + shift;   /* entry of index i in s */
-        const int inside = p < size && same >= 0 && same < sources;
-        at[j] = inside ? power[d] * s->value[same] : 0.0;
-        meeting[j] = inside && dpfast_meets(t) ? power[d] * f[p] : at[j];
+        dpfast_state_weights(t, count, points, gaps, f);
+
+    memset(f - 1, 0, (size + 2) * sizeof *f);
+    for (ptrdiff_t j = shift > 0 ? shift : 0; j < sources && j - shift < size; j++)
+        f[j - shift] = s->value[j] + s->gap[j];
+    dpfast_filters(f, size, d, a, power, left, right, at);
+    const ptrdiff_t level = offset + d, ends = sources - shift < size ? sources - shift : size; /* entry j's own index in s */
+    const int meets = dpfast_meets(t);
+    memset(at, 0, 2 * size * sizeof *at);
+    for (ptrdiff_t j = level + shift < 0 ? -level - shift : 0; j < count && j + level < ends; j++) {
+        at[j] = power[d] * s->value[j + level + shift];
+        meeting[j] = meets ? power[d] * f[j + level] : at[j];
     }
 
     double widest;
@@ -478,7 +483,7 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
         largest = dpfast_add_runs(t, power, gaps, widest, largest, f, terms);
     int exponent;
     frexp(largest, &exponent);
-    dpfast_raise(t, exponent > DPFAST_MOST_FALL ? exponent : DPFAST_MOST_FALL);
+    dpfast_raise(t, exponent > DPFAST_MOST_FALL ? exponent : DPFAST_MOST_FALL, gaps);
 }
 
 /* The number of the n sorted codes that are at most `most`. */
@@ -549,19 +554,31 @@ static inline ptrdiff_t dpfast_source_range(const dpfast_target *t, ptrdiff_t i,
     return to >= from ? to - from + 1 : 0;
 }
 
+/* The weights of n sources: their messages times the powers from `first` on, which rise or fall, times `factor`. */
+DPFAST_CLONES static void dpfast_weigh(const double *value, const double *gap, ptrdiff_t n, const double *power,
+                                       ptrdiff_t first, int rises, double factor, double *weights)
+{
+    if (rises)
+        for (ptrdiff_t j = 0; j < n; j++)
+            weights[j] = dpfast_weight(value[j] + gap[j], power[first + j] * factor);
+    else
+        for (ptrdiff_t j = 0; j < n; j++)
+            weights[j] = dpfast_weight(value[j] + gap[j], power[first - j] * factor);
+}
+
 /* The weights of these sources. */
 static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap, double a, const double *power,
                                 double *weights, ptrdiff_t *source, int *only_value)
 {
     const dpfast_target *s = t - 1;
     ptrdiff_t level;
-    const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value), from = *source;
-    const ptrdiff_t excluded = *only_value ? i : -1;    /* the index whose gap does not count */
-    const double into_gap = is_gap ? a * a : 1.0;
-    for (ptrdiff_t j = from; j < from + n; j++) {
-        const double mass = s->value[j - s->first] + (j == excluded ? 0.0 : s->gap[j - s->first]);
-        weights[j - from] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
-    }
+    const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value), below = level - *source;
+    const ptrdiff_t up = below < 0 ? 0 : below < n ? below + 1 : n;     /* the number of sources up to the level */
+    const double *value = s->value + (*source - s->first), *gap = s->gap + (*source - s->first);
+    dpfast_weigh(value, gap, up, power, below, 0, is_gap ? a * a : 1.0, weights);
+    dpfast_weigh(value + up, gap + up, n - up, power, up - below, 1, 1.0, weights + up);
+    if (*only_value && n > 0)   /* the gap of the last source does not count */
+        weights[n - 1] = dpfast_weight(value[n - 1], power[i - level]);
     return n;
 }
 

@@ -90,6 +90,34 @@ DPFAST_CLONES static void dpfast_interval_weights(const dpfast_measure *measure,
     }
 }
 
+/* The weight of the codes below each of n codes 0..last + 1, doubles, in place: exact if `total` is at most 2^52. */
+DPFAST_CLONES static void dpfast_weigh_below(const dpfast_measure *measure, double *codes, ptrdiff_t n)
+{
+    double counts[DPFAST_MEASURE_BLOCK];
+    if (measure->table) {
+        for (ptrdiff_t t = 0; t < n; t++)
+            codes[t] = (double)measure->table[(ptrdiff_t)codes[t]];
+        return;
+    }
+    const double unit = (double)measure->unit, before = (double)(measure->offset - 1);
+    for (ptrdiff_t start = 0; start < n; start += DPFAST_MEASURE_BLOCK) {
+        const ptrdiff_t count = n - start < DPFAST_MEASURE_BLOCK ? n - start : DPFAST_MEASURE_BLOCK;
+        double *weights = codes + start, none = before;     /* counts of the codes below 0 */
+        for (ptrdiff_t t = 0; t < count; t++) {
+            counts[t] = weights[t] + before;
+            weights[t] *= unit;
+        }
+        for (const dpfast_part *part = measure->part; part < measure->part + measure->parts; part++) {
+            const double factor = part->factor, shift = part->shift, weight = (double)part->weight;
+            none = dpfast_count(part, none);
+            for (ptrdiff_t t = 0; t < count; t++) {
+                counts[t] = (counts[t] * factor + shift + 0x1.8p52) - 0x1.8p52;
+                weights[t] += (counts[t] - none) * weight;
+            }
+        }
+    }
+}
+
 /* The code of multiple i of a part: ceil(i spacing - 1/2). */
 static inline int64_t dpfast_multiple(const dpfast_measure *measure, const dpfast_part *part, int64_t i)
 {

@@ -71,11 +71,11 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_neg_log_word dpfast_negative dpfast_one_minus_exp_neg dpfast_student_tail dpfast_to_int"
         ),
         "chain.h": (
-            "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_filters dpfast_gap "
-            "dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_looks_alike "
-            "dpfast_mark dpfast_meets dpfast_most_runs dpfast_narrow dpfast_point_weight dpfast_raise "
+            "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_clamp_codes dpfast_filters "
+            "dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_looks_alike "
+            "dpfast_mark dpfast_meets dpfast_most_runs dpfast_narrow dpfast_one_if dpfast_point_weight dpfast_raise "
             "dpfast_read_gaps dpfast_runs dpfast_runs_in dpfast_scaled dpfast_scaled_power dpfast_score "
-            "dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step dpfast_up_to "
+            "dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step dpfast_up_to dpfast_weigh "
             "dpfast_weight"
         ),
         "choice.h": (
@@ -113,7 +113,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "measure.h": (
             "dpfast_count dpfast_draw_point dpfast_few_point dpfast_few_weights "
-            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_to_lanes"
+            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_to_lanes "
+            "dpfast_weigh_below"
         ),
         "normal.h": (
             "dpfast_decided dpfast_enough dpfast_gaussian_of_center dpfast_gaussian_of_shoulder "

@@ -131,9 +131,13 @@ class _Stretches(NamedTuple):
 
     @classmethod
     def of(cls, wanted: Iterable[tuple[int, int]], n: int) -> _Stretches:
-        inside = ((max(first, 1), min(last, n)) for first, last in wanted if first <= n and last >= 1)
-        firsts, lasts = np.array(_joined_stretches(inside), np.int64).reshape(-1, 2).T
-        return cls(firsts, lasts)
+        return cls.of_joined(_joined_stretches(wanted), n)
+
+    @classmethod
+    def of_joined(cls, joined: list[tuple[int, int]], n: int) -> _Stretches:
+        firsts, lasts = np.array(joined, np.int64).reshape(-1, 2).T
+        inside = (firsts <= n) & (lasts >= 1)
+        return cls(np.maximum(firsts[inside], 1), np.minimum(lasts[inside], n))
 
     def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
         """A mask of the cells that hold a wanted rank."""
@@ -490,12 +494,13 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def _many(
-    values: Array, wanted: Iterable[tuple[int, int]], grid: Points, threads: int
+    values: Array, joined: list[tuple[int, int]], grid: Points, threads: int
 ) -> tuple[list[int], list[Integers]]:
     """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
-    firsts, lasts = _Stretches.of(wanted, len(values))
+    firsts, lasts = _Stretches.of_joined(joined, len(values))
     found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
-    return firsts.tolist(), np.split(found, np.cumsum(lasts - firsts + 1)[:-1])
+    ends = np.cumsum(lasts - firsts + 1).tolist()
+    return firsts.tolist(), [found[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 class Order(NamedTuple):
