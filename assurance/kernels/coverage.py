@@ -72,11 +72,11 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "chain.h": (
             "dpfast_add_longer_runs dpfast_add_runs dpfast_allowed dpfast_arrive dpfast_clamp_codes dpfast_filters "
-            "dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths dpfast_looks_alike "
-            "dpfast_mark dpfast_meets dpfast_most_runs dpfast_narrow dpfast_one_if dpfast_point_weight dpfast_raise "
-            "dpfast_read_gaps dpfast_runs dpfast_runs_in dpfast_scaled dpfast_scaled_power dpfast_score "
-            "dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights dpfast_step dpfast_up_to dpfast_weigh "
-            "dpfast_weight"
+            "dpfast_gap dpfast_gap_weight dpfast_is_first dpfast_is_last dpfast_larger dpfast_lengths "
+            "dpfast_looks_alike dpfast_mark dpfast_meets dpfast_most_runs dpfast_narrow dpfast_one_if "
+            "dpfast_point_weight dpfast_raise dpfast_read_gaps dpfast_runs dpfast_runs_in dpfast_scaled "
+            "dpfast_scaled_power dpfast_score dpfast_shift dpfast_source_range dpfast_sources dpfast_state_weights "
+            "dpfast_step dpfast_up_to dpfast_weigh dpfast_weight"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "

@@ -493,9 +493,7 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
     return joined
 
 
-def _many(
-    values: Array, joined: list[tuple[int, int]], grid: Points, threads: int
-) -> tuple[list[int], list[Integers]]:
+def _many(values: Array, joined: list[tuple[int, int]], grid: Points, threads: int) -> tuple[list[int], list[Integers]]:
     """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of_joined(joined, len(values))
     found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
