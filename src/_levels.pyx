@@ -152,9 +152,10 @@ cdef class RankDraw:
     `interpolates`, which takes one record, without radius, corner or measure; with lower[t] and upper[t] the same sum t
     ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
     upper[t] before the radius.
-    **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last. With
-    `levels`, the number n of the draws to come, each draw costs less. **Cost** O(n) times the parts of the measure; one word for the level and one for the point, further ones with small
-    probability; ball arithmetic with probability below n * 2**-38. With `flips` that of `fill_flips`.
+    **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last.
+    **Cost** O(n) times the parts of the measure, less if n is at most `levels`, for which it keeps 16 bytes each; one
+    word for the level and one for the point, further ones with small probability; ball arithmetic with probability
+    below n * 2**-38. With `flips` that of `fill_flips`.
     **Reference** docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md, docs/proofs/permute-and-flip.md.
     """
 
