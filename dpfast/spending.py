@@ -11,6 +11,7 @@ a budget is refused while such a block is open anywhere in the process, and obje
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import threading
@@ -270,8 +271,25 @@ def charged(method: _Method) -> _Method:
         with spending(self.privacy_profile, times=times, label=repr(self), of=self):
             return method(self, *args, **options)
 
-    release.charged = True  # type: ignore[attr-defined]
-    return cast(_Method, release)
+    @wraps(method)
+    def call(self: Any, x: Any, *, rng: Any = None, workers: Any = 1) -> Any:
+        if active.get() is None and not blocks and self._ticket is None:  # as `payer` finds, in one step
+            return method(self, x, rng=rng, workers=workers)
+        return release(self, x, rng=rng, workers=workers)
+
+    hooked = call if _is_call(method) else release  # the former without a tuple and a dictionary of arguments
+    hooked.charged = True  # type: ignore[attr-defined]
+    return cast(_Method, hooked)
+
+
+def _is_call(method: Any) -> bool:
+    """Whether a function is declared with ``(self, x, *, rng=None, workers=1)`` and nothing else."""
+    code, defaults = getattr(method, "__code__", None), getattr(method, "__kwdefaults__", None)
+    if code is None or method.__defaults__ or defaults != {"rng": None, "workers": 1}:
+        return False
+    kinds = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    more = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return not more and kinds == (2, 0, 2) and code.co_varnames[:4] == ("self", "x", "rng", "workers")
 
 
 def refuse(reason: str, of: object = None) -> None:

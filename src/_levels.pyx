@@ -28,8 +28,14 @@ cnp.import_array()
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
+    ctypedef struct dpfast_decay:
+        const double *powers
+        Py_ssize_t count
+    void dpfast_set_decay(dpfast_decay *decay, double rate) noexcept nogil
+    void dpfast_level_powers(double *powers, Py_ssize_t count, double rate) noexcept nogil
     void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                 double *cumulative, Py_ssize_t n, Py_ssize_t depth, double rate) noexcept nogil
+                                 double *cumulative, Py_ssize_t n, Py_ssize_t depth,
+                                 const dpfast_decay *decay) noexcept nogil
     void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                               int64_t *sizes, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, Py_ssize_t n, Py_ssize_t depth,
@@ -46,6 +52,10 @@ cdef extern from "levels.h":
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
+
+
+cdef enum:
+    KEPT = 1024  # up to so many levels a `RankDraw` keeps the powers of their weights, 16 bytes a level
 
 
 cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_measure *measure, const int64_t *lower,
@@ -68,13 +78,15 @@ cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *
                          Py_ssize_t levels, double epsilon, int64_t last) except -1 nogil:
     cdef double *cumulative = <double *> malloc((levels + 1) * sizeof(double))
     cdef dpfast_measure measure
+    cdef dpfast_decay decay
     cdef Py_ssize_t level
     cdef uint64_t word
     try:
         if cumulative == NULL:
             raise MemoryError
         dpfast_set_uniform(&measure, last)
-        dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, 0, epsilon / 2)
+        dpfast_set_decay(&decay, epsilon / 2)
+        dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, 0, &decay)
         word = source.next_uint64(source.state)
         level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
         if level < 0:
@@ -90,12 +102,14 @@ cdef void _prepare_interpolated(const int64_t *low, const int64_t *high, int64_t
                                 Py_ssize_t depth) noexcept nogil:
     """The boxes left[t]..right[t] of the points whose score, rounded down, is at most t < n, and their weights."""
     cdef dpfast_measure uniform
+    cdef dpfast_decay decay
     cdef Py_ssize_t t
     for t in range(n):
         left[t] = min(low[t], low[t + 1] + 1)
         right[t] = max(high[t], high[t + 1] - 1)
     dpfast_set_uniform(&uniform, last)
-    dpfast_level_cumulative(&uniform, left, right, cumulative, n, depth, epsilon / 2)
+    dpfast_set_decay(&decay, epsilon / 2)
+    dpfast_level_cumulative(&uniform, left, right, cumulative, n, depth, &decay)
 
 
 cdef int64_t _draw_interpolated(bitgen_t *source, object bit_generator, const int64_t *low, const int64_t *high,
@@ -139,8 +153,9 @@ cdef class RankDraw:
     ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
     upper[t] before the radius.
     **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last.
-    **Cost** O(n) times the parts of the measure; one word for the level and one for the point, further ones with small
-    probability; ball arithmetic with probability below n * 2**-38. With `flips` that of `fill_flips`.
+    **Cost** O(n) times the parts of the measure, less if n is at most `levels`, for which it keeps 16 bytes each; one
+    word for the level and one for the point, further ones with small probability; ball arithmetic with probability
+    below n * 2**-38. With `flips` that of `fill_flips`.
     **Reference** docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md, docs/proofs/permute-and-flip.md.
     """
 
@@ -148,19 +163,33 @@ cdef class RankDraw:
     cdef dpfast_measure _uniform
     cdef const dpfast_measure *_base
     cdef Measure _measure
+    cdef dpfast_decay _decay
+    cdef double *_powers
     cdef double _epsilon
     cdef int64_t _radius, _last, _corner
     cdef Py_ssize_t _records
     cdef bint _flips, _interpolates
 
     def __init__(self, double epsilon, int64_t radius, double lower, double upper, double step, double first,
-                 int64_t last, Measure measure=None, *, Py_ssize_t records=1, int64_t corner=0, bint flips=False,
-                 bint interpolates=False):
+                 int64_t last, Measure measure=None, *, Py_ssize_t levels=0, Py_ssize_t records=1, int64_t corner=0,
+                 bint flips=False, bint interpolates=False):
         self._grid = dpfast_grid(lower, upper, step, lower, first, 0)
         self._measure = measure  # kept alive: `_base` points into it
         self._base = of_measure(measure, &self._uniform, last)
         self._epsilon, self._radius, self._last = epsilon, radius, last
         self._records, self._corner, self._flips, self._interpolates = records, corner, flips, interpolates
+        dpfast_set_decay(&self._decay, epsilon / 2)
+        free(self._powers)
+        self._powers = NULL
+        if 0 < levels <= KEPT and not (flips or interpolates):
+            self._powers = <double *> malloc(2 * levels * sizeof(double))
+            if self._powers == NULL:
+                raise MemoryError
+            dpfast_level_powers(self._powers, 2 * levels, epsilon / 2)
+            self._decay.powers, self._decay.count = self._powers, 2 * levels
+
+    def __dealloc__(self):
+        free(self._powers)
 
     def draw(self, bit_generator, const double[::1] window not None, *, bint exact=False):
         """One draw, from the raw values x_(L-n+1) .. x_(H+n-1).
@@ -190,17 +219,17 @@ cdef class RankDraw:
         cdef int64_t radius = self._radius, last = self._last, code = 0, total = 0
         cdef double epsilon = self._epsilon
         cdef bint flips = self._flips, interpolates = self._interpolates
-        cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n) * sizeof(int64_t))
-        cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
+        cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n + n + 1) * sizeof(int64_t))
         cdef int64_t *middle = codes + n - 1
         cdef int64_t *left = codes + size + 1
         cdef int64_t *right = left + n
         cdef int64_t *low = right + n  # of `interpolates`: the codes up to the middle, from there on
         cdef int64_t *sizes = codes  # of the n + 1 shells, once the codes are in the boxes
+        cdef double *cumulative = <double *> (low + n)  # of `flips`: the words
         cdef uint64_t *words = <uint64_t *> cumulative
         cdef uint64_t word = 0
         try:
-            if codes == NULL or cumulative == NULL:
+            if codes == NULL:
                 raise MemoryError
             with bit_generator.lock, nogil:
                 dpfast_encode_array(&self._grid, window, codes, size)
@@ -222,7 +251,7 @@ cdef class RankDraw:
                         dpfast_shell_weights(base, left, right, sizes, n)
                         level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
                     else:
-                        dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
+                        dpfast_level_cumulative(base, left, right, cumulative, n, depth, &self._decay)
                         word = source.next_uint64(source.state)
                         level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
                 if level >= 0 and not (exact or interpolates):
@@ -237,7 +266,6 @@ cdef class RankDraw:
             return code
         finally:
             free(codes)
-            free(cumulative)
 
 
 def fill(bit_generator, lower not None, upper not None, double epsilon, int64_t last, int64_t[::1] out not None,
@@ -254,11 +282,13 @@ def fill(bit_generator, lower not None, upper not None, double epsilon, int64_t 
     cdef const int64_t[::1] left = np.ascontiguousarray(lower)
     cdef const int64_t[::1] right = np.ascontiguousarray(upper)
     cdef Py_ssize_t n = left.shape[0], i, undecided = 0
+    cdef dpfast_decay decay
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
         with nogil:
-            dpfast_level_cumulative(base, &left[0], &right[0], &cumulative[0], n, depth, epsilon / 2)
+            dpfast_set_decay(&decay, epsilon / 2)
+            dpfast_level_cumulative(base, &left[0], &right[0], &cumulative[0], n, depth, &decay)
             for i in range(out.shape[0]):
                 words[i] = source.next_uint64(source.state)
                 out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)

@@ -280,11 +280,16 @@ cdef class Keystream:
         """
         self.leave()
 
+    # Plain functions of C, without what Cython adds for introspection: a `with` statement takes a twentieth less time.
+    @cython.binding(False)
+    @cython.always_allow_keywords(False)
     def __enter__(self):
         self.enter(-1)
         return self
 
-    def __exit__(self, kind, value, traceback):
+    @cython.binding(False)
+    @cython.always_allow_keywords(False)
+    def __exit__(self, kind, value, traceback, /):
         self.leave()
 
     cdef int leave(self) except -1:

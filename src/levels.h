@@ -16,11 +16,36 @@
  * `least` the least weight of a point.) */
 #define DPFAST_LEVEL_ERROR 0x1p-40
 
-/* weights[t] times (1 - q) q^(t + depth) for the levels 0..n-1; loss = 1 - q. */
+/* What the weights take from the rate alone. */
+typedef struct {
+    double rate, loss;      /* loss = 1 - q */
+    const double *powers;   /* q^0 .. q^(count - 1), kept for draws with one rate; count may be 0 */
+    ptrdiff_t count;
+} dpfast_decay;
+
+static inline void dpfast_set_decay(dpfast_decay *decay, double rate)
+{
+    *decay = (dpfast_decay){.rate = rate, .loss = dpfast_one_minus_exp_neg(rate)};
+}
+
+DPFAST_CLONES static void dpfast_level_powers(double *powers, ptrdiff_t count, double rate)
+{
+    for (ptrdiff_t k = 0; k < count; k++)
+        powers[k] = dpfast_exp_neg((double)k * rate);
+}
+
+/* weights[t] times (1 - q) q^(t + depth) for the levels 0..n-1. */
 DPFAST_CLONES static void dpfast_level_weights(double *weights, ptrdiff_t n, ptrdiff_t depth, double rate, double loss)
 {
     for (ptrdiff_t t = 0; t < n; t++)
         weights[t] = dpfast_exp_neg((double)(t + depth) * rate) * weights[t] * loss;
+}
+
+/* The same doubles from `powers`, which starts at q^depth. */
+DPFAST_CLONES static void dpfast_level_weights_of(double *weights, ptrdiff_t n, const double *powers, double loss)
+{
+    for (ptrdiff_t t = 0; t < n; t++)
+        weights[t] = powers[t] * weights[t] * loss;
 }
 
 /* cumulative[t] = sum of the weights of the levels 0..t, t = 0..n, from the doubles of dpfast_level_weights. */
@@ -35,14 +60,19 @@ static void dpfast_level_sums(double *cumulative, ptrdiff_t n)
 }
 
 static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                    double *cumulative, ptrdiff_t n, ptrdiff_t depth, double rate)
+                                    double *cumulative, ptrdiff_t n, ptrdiff_t depth, const dpfast_decay *decay)
 {
+    const int kept = n + depth < decay->count;
     dpfast_interval_weights(measure, lower, upper, cumulative, n);
     const double first = n ? cumulative[0] : 0.0;
-    dpfast_level_weights(cumulative, n, depth, rate, dpfast_one_minus_exp_neg(rate));
+    if (kept)
+        dpfast_level_weights_of(cumulative, n, decay->powers + depth, decay->loss);
+    else
+        dpfast_level_weights(cumulative, n, depth, decay->rate, decay->loss);
     if (n)
-        cumulative[0] = first * dpfast_one_minus_exp_neg((double)(depth + 1) * rate);
-    cumulative[n] = dpfast_exp_neg((double)(n + depth) * rate) * (double)measure->total;
+        cumulative[0] = first * (depth ? dpfast_one_minus_exp_neg((double)(depth + 1) * decay->rate) : decay->loss);
+    cumulative[n] = (kept ? decay->powers[n + depth] : dpfast_exp_neg((double)(n + depth) * decay->rate))
+                    * (double)measure->total;
     dpfast_level_sums(cumulative, n);
 }
 

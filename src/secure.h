@@ -111,20 +111,41 @@ static void *(*const volatile secure_memset)(void *, int, size_t) = memset;
 
 static inline void secure_wipe(void *memory, size_t size) { secure_memset(memory, 0, size); }
 
-/* The four functions of a bitgen_t. Both checks are made for every word: a child must never return a word of
- * the parent's buffer. */
-static inline uint64_t secure_uint64(void *state) {
+/* Both checks are made for every word: a child must never return a word of the parent's buffer. */
+static inline int secure_is_used(const secure_stream *stream) {
+    return (stream->next == SECURE_WORDS) | (stream->generation != secure_forks);
+}
+
+static inline double secure_fraction(uint64_t word) { return (double)(word >> 11) * (1.0 / 9007199254740992.0); }
+
+/* A word or double after a refill: functions by themselves, called in the last step, so that those below save nothing on
+ * the stack before a word that is there. With this, and in one line of the cache of instructions, a double takes a third
+ * less time. */
+static __attribute__((noinline)) uint64_t secure_refilled(secure_stream *stream) {
+    stream->refill(stream->owner);
+    return stream->words[stream->next++];
+}
+
+static __attribute__((noinline)) double secure_refilled_double(secure_stream *stream) {
+    return secure_fraction(secure_refilled(stream));
+}
+
+/* The four functions of a bitgen_t. */
+static inline __attribute__((aligned(64))) uint64_t secure_uint64(void *state) {
     secure_stream *stream = (secure_stream *)state;
-    if (__builtin_expect((stream->next == SECURE_WORDS) | (stream->generation != secure_forks), 0))
-        stream->refill(stream->owner);
+    if (__builtin_expect(secure_is_used(stream), 0))
+        return secure_refilled(stream);
     return stream->words[stream->next++];
 }
 
 /* The upper half of a fresh word: keeping the lower half would need a second buffer to discard after a fork. */
 static inline uint32_t secure_uint32(void *state) { return (uint32_t)(secure_uint64(state) >> 32); }
 
-static inline double secure_double(void *state) {
-    return (double)(secure_uint64(state) >> 11) * (1.0 / 9007199254740992.0);
+static __attribute__((aligned(64))) double secure_double(void *state) {
+    secure_stream *stream = (secure_stream *)state;
+    if (__builtin_expect(secure_is_used(stream), 0))
+        return secure_refilled_double(stream);
+    return secure_fraction(stream->words[stream->next++]);
 }
 
 /* The words that a loop receives when randomness is unavailable, until leaving the lock raises: a public sequence that

@@ -109,7 +109,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "ks.h": "dpfast_jump_weights dpfast_next_row dpfast_normalize dpfast_origins dpfast_power",
         "levels.h": (
-            "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_sums dpfast_level_weights"
+            "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_powers dpfast_level_sums "
+            "dpfast_level_weights dpfast_level_weights_of dpfast_set_decay"
         ),
         "measure.h": (
             "dpfast_count dpfast_draw_point dpfast_few_point dpfast_few_weights "
@@ -172,9 +173,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
     },
     _SYSTEM: {
         "secure.h": (
-            "secure_double secure_exchange secure_forked secure_free secure_generation secure_load "
-            "secure_placeholders secure_store secure_survived secure_thread secure_try secure_try_awaited "
-            "secure_watch_forks secure_wipe"
+            "secure_double secure_exchange secure_forked secure_fraction secure_free secure_generation secure_load "
+            "secure_placeholders secure_refilled_double secure_store secure_survived secure_thread secure_try "
+            "secure_try_awaited secure_watch_forks secure_wipe"
         ),
     },
     _TABLE: {

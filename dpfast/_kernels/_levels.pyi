@@ -19,6 +19,7 @@ class RankDraw:
         last: int,
         measure: Measure | None = None,
         *,
+        levels: int = 0,
         records: int = 1,
         corner: int = 0,
         flips: bool = False,

@@ -311,8 +311,8 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing
-    return float(release_of(_VARIANCE, x, *public, rng=rng, workers=workers, explain=explain))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", None
+    return float(release_of(_VARIANCE, x, public, rng, workers, explain))
 
 
 def std(
@@ -349,5 +349,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing
-    return math.sqrt(release_of(_VARIANCE, x, *public, rng=rng, workers=workers, explain=explain))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", None
+    return math.sqrt(release_of(_VARIANCE, x, public, rng, workers, explain))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpfast.statistics import (
     InterquartileRange,
     Median,
     Quantile,
+    Statistic,
     TrimmedMean,
     WinsorizedMean,
 )
@@ -35,6 +37,16 @@ __all__ = [
 
 
 _MEDIAN, _RANGE = Median(), InterquartileRange()
+
+
+def _with(kind: Callable[[Any], Statistic], parameter: Any) -> Statistic:
+    """A statistic with one parameter: of equal floats the same object, by which `release_of` knows it."""
+    return _with_float(kind, parameter) if type(parameter) is float else kind(parameter)
+
+
+@lru_cache(maxsize=256)
+def _with_float(kind: Callable[[Any], Statistic], parameter: float) -> Statistic:
+    return kind(parameter)
 
 
 def median(
@@ -141,7 +153,7 @@ def median(
     True
     """
     public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
-    return float(release_of(_MEDIAN, x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_MEDIAN, x, public, rng, workers, explain))
 
 
 @overload
@@ -235,9 +247,10 @@ def quantile(
     >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
     True
     """
-    statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
+    single = type(q) is float or np.ndim(q) == 0
+    statistic = _with(Quantile, q) if single else _checks.fractions("q", q)
     public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
-    return release_of(statistic, x, *public, rng=rng, workers=workers, explain=explain)
+    return release_of(statistic, x, public, rng, workers, explain)
 
 
 def trimmed_mean(
@@ -288,7 +301,7 @@ def trimmed_mean(
     True
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
-    return float(release_of(TrimmedMean(trim), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_with(TrimmedMean, trim), x, public, rng, workers, explain))
 
 
 def winsorized_mean(
@@ -327,7 +340,7 @@ def winsorized_mean(
     True
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
-    return float(release_of(WinsorizedMean(trim), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_with(WinsorizedMean, trim), x, public, rng, workers, explain))
 
 
 def iqr(
@@ -375,8 +388,8 @@ def iqr(
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
     if bounds is None and not isinstance(grid, Grid) and method in ("auto", "inverse-sensitivity"):
-        return range_of(release_of((0.25, 0.75), x, *public, rng=rng, workers=workers, explain=explain))
-    return float(release_of(_RANGE, x, *public, rng=rng, workers=workers, explain=explain))
+        return range_of(release_of((0.25, 0.75), x, public, rng, workers, explain))
+    return float(release_of(_RANGE, x, public, rng, workers, explain))
 
 
 def huber(
@@ -419,4 +432,4 @@ def huber(
     True
     """
     public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
-    return float(release_of(Huber(k), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(_with(Huber, k), x, public, rng, workers, explain))

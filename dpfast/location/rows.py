@@ -42,7 +42,7 @@ def moment_of(
     records, d = _read(x, radius)
     if d is None:
         public = bounds, grid, epsilon, delta, method, neighbors, missing, "auto", distribution
-        return float(release_of(statistic, records, *public, rng=rng, workers=workers, explain=explain))
+        return float(release_of(statistic, records, public, rng, workers, explain))
     if method not in ("auto", "global-sensitivity"):
         raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {method!r}")
     if distribution is not None:
@@ -56,6 +56,8 @@ def moment_of(
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
     """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
+    if radius is None and type(x) is np.ndarray and x.ndim == 1:
+        return x, None
     if isinstance(x, Chunks) and not isinstance(x, Counted):
         first = next(iter(x), None)
         if first is None and radius is not None:

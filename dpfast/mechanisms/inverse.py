@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -270,15 +270,14 @@ class InverseSensitivity(StatisticMechanism):
             if self._thins(len(values)):
                 return self._draw_thinned(values, threads, source)
             return self.draw_from(self._summary(values, threads), source)
-        plan, grid = self._direct_plan(n := _checks.records(len(values))), self.grid
-        if plan.draw is None:
-            draw = self._draw_thinned if plan.thins else self._draw_summarised
-            return draw(values, threads, source)
-        if isinstance(grid, FloatGrid):
-            _, window = grid.evenly(_select.window(values, plan.first, plan.last, workers=threads, **grid.kernel))
-            return grid.value(plan.draw.draw(source, window))
-        code = plan.draw.release(source, values, plan.first, plan.last, plan.missing, threads)
-        return self.statistic.value(grid, n, code)
+        first, last, missing, draw, thins, floats, value = self._direct_plan(_checks.records(len(values)))
+        if draw is None:
+            return (self._draw_thinned if thins else self._draw_summarised)(values, threads, source)
+        if floats:
+            grid = self.grid
+            _, window = grid.evenly(_select.window(values, first, last, workers=threads, **grid.kernel))
+            return value(draw.draw(source, window))
+        return value(draw.release(source, values, first, last, missing, threads))
 
     def _draw_summarised(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
         return self.draw_from(self.reading().of(values, threads), source)
@@ -299,11 +298,13 @@ class InverseSensitivity(StatisticMechanism):
         even, _ = self.grid.evenly(np.empty(0))
         ends = even.lower, even.upper, even.step, even.first, statistic.last(self.grid, n)
         law, records = (self.epsilon, self._radius_codes(n), *ends, self.base_measure), last - first + 1
-        options = {"records": records, "corner": corner, "flips": self._flips, "interpolates": self.interpolate}
+        options = {"levels": levels, "records": records, "corner": corner}
+        options |= {"flips": self._flips, "interpolates": self.interpolate}
         thins = isinstance(statistic, OrderStatistic) and self._thins(n)
         joined = records <= 2 * levels  # the windows around both ranks are one
         draw = _levels.RankDraw(*law, **options) if joined and not thins else None  # type: ignore[arg-type]
-        return _DirectPlan(first - reach, last + reach, self.grid.nan_value, draw, thins)
+        floats, value = isinstance(self.grid, FloatGrid), partial(statistic.value, self.grid, n)
+        return _DirectPlan(first - reach, last + reach, self.grid.nan_value, draw, thins, floats, value)
 
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
@@ -518,13 +519,18 @@ class InverseSensitivity(StatisticMechanism):
 
 
 class _DirectPlan(NamedTuple):
-    """The ranks of a window around those of a statistic, what NaN counts as, and the kernel; None if it has no such."""
+    """The ranks of a window around those of a statistic, what NaN counts as, and the kernel; None if it has no such.
+
+    Also whether the draw reads few levels, whether the grid is one of floats, and the float that a code stands for.
+    """
 
     first: int
     last: int
     missing: float
     draw: _levels.RankDraw | None
     thins: bool
+    floats: bool
+    value: Callable[[int], float]
 
 
 class _PrivateWindow(NamedTuple):

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast._containers import declares_integers
+from dpfast._kernels._calls import Calls
 from dpfast._traps import Trap, of_step, of_width, warn, warn_of
 from dpfast._types import Exact
-from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
+from dpfast.grid import FloatGrid, Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice, Typical, assumption
@@ -28,7 +29,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
-from dpfast.spending import sums_epsilons
+from dpfast.spending import active, sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,
@@ -47,6 +48,7 @@ from dpfast.streaming import Chunks
 
 _LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
+_calls = Calls(frozenset([Grid, FloatGrid]))  # mechanisms of calls outside of all budgets
 
 
 def _interpolated(statistic: OrderStatistic, **options: Any) -> Mechanism:
@@ -208,30 +210,28 @@ def choice_for(
 def release_of(
     statistic: Statistic | tuple[float, ...],
     x: Any,
-    bounds: Any,
-    grid: Any,
-    epsilon: Exact,
-    delta: Exact,
-    method: str,
-    neighbors: str = "replace-one",
-    missing: float | str | None = None,
-    measure: str | Sequence[int] = "auto",
-    distribution: Any = None,
-    *,
+    parameters: tuple[Any, ...],
     rng: RandomSource,
     workers: int,
     explain: Explain,
 ) -> Any:
-    """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
-    mechanism = _repeated(
-        statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
-    )  # fmt: skip
-    if explain is False and distribution is None:
+    """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before.
+
+    `parameters` are bounds, grid, epsilon, delta, method, neighbors, missing, measure and distribution.
+    """
+    outside = active.get() is None  # else the mechanism may depend on the budget
+    mechanism = _calls.find(statistic, x, parameters) if outside else None
+    if mechanism is None:
+        mechanism = _repeated(statistic, x, *parameters)
+        if outside:
+            _calls.keep(statistic, x, parameters, mechanism)
+    if explain is False and parameters[-1] is None:
         if mechanism.traps:
             warn(mechanism.traps)
         plain = rng is None and type(workers) is int and workers == 1  # the default, without keywords
-        return mechanism(x) if plain else mechanism(x, rng=rng, workers=workers)
-    public = neighbors, missing, measure, distribution
+        return mechanism.__call__(x) if plain else mechanism(x, rng=rng, workers=workers)  # a call without its slot
+    bounds, grid, epsilon, delta, method, *public = parameters
+    distribution = parameters[-1]
     if distribution is not None and method == "auto" and compared(statistic, bounds, grid, *public):
         whole = natural_step(x) is not None
         warn(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))

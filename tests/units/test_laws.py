@@ -130,8 +130,9 @@ def draw_one(source, lower, upper, epsilon, last, depth=0, *, exact):
     return int(out[0])
 
 
-def fused(source, window, epsilon, radius, last, *, exact):
-    return _levels.RankDraw(epsilon, radius, 0.0, float(last), 1.0, 0.0, last).draw(source, window, exact=exact)
+def fused(source, window, epsilon, radius, last, *, exact, levels=0):
+    draw = _levels.RankDraw(epsilon, radius, 0.0, float(last), 1.0, 0.0, last, levels=levels)
+    return draw.draw(source, window, exact=exact)
 
 
 def boxes(window, radius, last):
@@ -156,15 +157,16 @@ def windows(rng):
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-6, 0.01, 0.7, 5.0, 60.0, 1e3])
 def test_a_call_is_a_draw_from_its_law(epsilon):
-    """Bit-identical for the same words, on the fast and on the slow path, and both use as many words."""
+    """Bit-identical for the same words, on the fast and on the slow path, with kept powers, and all use as many."""
     rng = np.random.default_rng(3)
     for i, (window, last) in enumerate(windows(rng)):
         radius = int(rng.choice([0, 0, 1, 7, last]))
         radius = min(radius, last)
         lower, upper, depth = boxes(window, radius, last)
-        sources = [ScriptedBits(rest=PCG64(i)) for _ in range(4)]
+        sources = [ScriptedBits(rest=PCG64(i)) for _ in range(5)]
         draws = [
             fused(sources[0], window, epsilon, radius, last, exact=False),
+            fused(sources[4], window, epsilon, radius, last, exact=False, levels=len(lower)),
             draw_one(sources[1], lower, upper, epsilon, last, depth, exact=False),
             fused(sources[2], window, epsilon, radius, last, exact=True),
             draw_one(sources[3], lower, upper, epsilon, last, depth, exact=True),

@@ -6,13 +6,13 @@ CASES = cases(__file__)
 
 CASES.add(
     "secure_word",
-    "secure_uint64 secure_uint32",
+    "secure_uint64 secure_uint32 secure_is_used secure_refilled",
     "all places and generations",
     2,
     (
         "secure.h",
-        "if (__builtin_expect((stream->next == SECURE_WORDS) | (stream->generation != secure_forks), 0))",
-        "if (__builtin_expect(stream->generation != secure_forks, 0))",
+        "return (stream->next == SECURE_WORDS) | (stream->generation != secure_forks);",
+        "return stream->generation != secure_forks;",
     ),
 )
 CASES.add(
