@@ -101,7 +101,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_code dpfast_encode dpfast_encode_array dpfast_encode_floats dpfast_float_code "
             "dpfast_from_integer dpfast_known dpfast_round_shift"
         ),
-        "groups.h": "dpfast_group_cumulative",
+        "groups.h": "dpfast_group_cumulative dpfast_prepare_few",
         "knorm.h": (
             "dpfast_accepts_box dpfast_ball dpfast_ball_unit dpfast_box dpfast_multiply dpfast_neg_log_product "
             "dpfast_normals dpfast_relative dpfast_split dpfast_squares dpfast_take"
@@ -111,8 +111,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_sums dpfast_level_weights"
         ),
         "measure.h": (
-            "dpfast_count dpfast_draw_point dpfast_few_point dpfast_few_weights "
-            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_to_lanes"
+            "dpfast_count dpfast_counted_point dpfast_counted_weights dpfast_draw_point "
+            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_small_double"
         ),
         "normal.h": (
             "dpfast_decided dpfast_enough dpfast_gaussian_of_center dpfast_gaussian_of_shoulder "
