@@ -42,7 +42,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "scores.h": "scores_add scores_at scores_end scores_inverse_prior scores_sweep scores_value",
     },
     _NOT_YET: {
-        "bits.h": "dpfast_count_eight",
+        "bits.h": "dpfast_add_both",
         "blocks.h": "blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps",
         "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
         "randomize.h": "dpfast_fetch",
