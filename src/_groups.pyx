@@ -70,7 +70,11 @@ cdef extern from "groups.h":
                                     const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
+cdef extern from "pages.h":
+    void dpfast_fetch(const void *table, uint64_t z, Py_ssize_t size) noexcept nogil
+
 LARGEST_GROUP = 4096
+cdef Py_ssize_t CODES_AHEAD = 16, RECORDS_AHEAD = 4  # half a line of a cache
 
 
 def by_label(const int64_t[:] labels not None, const double[:] values not None, double missing,
@@ -121,9 +125,12 @@ def by_range(const int64_t[:] labels not None, const double[:] values not None, 
     """Sort the values and the last `shift` digits of their labels by the other digits; NaN becomes `missing`.
 
     **Law** deterministic and stable; labels outside of 0..groups - 1 are dropped. **Assumes** places[b] the place of
-    the first record of range b, from which the further ones follow; shift <= 16. **Cost** one pass.
+    the first record of range b, from which the further ones follow; shift <= 16. **Cost** one pass; the places of the
+    next records of a range are fetched, for which a write would wait.
     """
     cdef Py_ssize_t i, n = labels.shape[0], place
+    cdef void *codes = &out_labels[0] if out_labels.shape[0] else NULL
+    cdef void *records = &out[0] if out.shape[0] else NULL
     cdef uint64_t last = groups, low = (<uint64_t> 1 << shift) - 1, g
     cdef double x
     with nogil:
@@ -133,6 +140,8 @@ def by_range(const int64_t[:] labels not None, const double[:] values not None, 
                 x = values[i]
                 place = places[g >> shift]
                 places[g >> shift] = place + 1
+                dpfast_fetch(codes, place + CODES_AHEAD, sizeof(uint16_t))
+                dpfast_fetch(records, place + RECORDS_AHEAD, sizeof(double))
                 out_labels[place] = <uint16_t> (g & low)
                 out[place] = x if x == x else missing
 

@@ -21,7 +21,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize"
         ),
-        "pages.h": "dpfast_large",
+        "pages.h": "dpfast_fetch dpfast_large",
         "scores.h": "scores_fill_guide scores_index",
         "select.h": (
             "select_fill select_keys_of_doubles select_kind_of select_load select_load_filled select_scan "
@@ -45,7 +45,6 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "bits.h": "dpfast_add_both",
         "blocks.h": "blocks_gamma_gaps blocks_gamma_shapes blocks_gamma_starts blocks_gamma_steps",
         "brackets.h": "brackets_each brackets_filter brackets_pay brackets_scan brackets_search",
-        "randomize.h": "dpfast_fetch",
         "score_cells.h": (
             "scores_add_table scores_at_once scores_cells scores_collect scores_cross "
             "scores_doubt scores_estimate scores_fill scores_is_linear scores_lay_out scores_mark scores_place "
