@@ -308,26 +308,51 @@ DPFAST_CLONES static void dpfast_add_ones(const uint64_t *rows, ptrdiff_t stride
 }
 
 #if DPFAST_AVX512
-/* dpfast_add_rows and dpfast_add_ones in one read. */
+/* DPFAST_ADD3 for eight words, in two instructions. */
+#define DPFAST_ADD3_EIGHT(low, high, a, b, c) \
+    do { \
+        const __m512i a_ = (a), b_ = (b), c_ = (c); \
+        (high) = _mm512_ternarylogic_epi64(a_, b_, c_, 0xE8); \
+        (low) = _mm512_ternarylogic_epi64(a_, b_, c_, 0x96); \
+    } while (0)
+
+/* dpfast_add_rows and, where `ones` is given, dpfast_add_ones: each word is read once. */
 __attribute__((target("avx512f,avx512vpopcntdq")))
-static void dpfast_add_both(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
-                            uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
+static void dpfast_add_eight(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
+                             uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
 {
-    __m512i sums[8];
+    __m512i x[8], sums[8];
     ptrdiff_t w = 0;
     for (int i = 0; i < 8; i++)
         sums[i] = _mm512_setzero_si512();
     for (; w + 8 <= words; w += 8) {
+        __m512i one = _mm512_loadu_si512(&planes[0][w]), two = _mm512_loadu_si512(&planes[1][w]);
+        __m512i four = _mm512_loadu_si512(&planes[2][w]), a, b, c, d, e, f, carry;
         for (int i = 0; i < 8; i++) {
-            const uint64_t *row = rows + i * stride + w;
             if (ahead)
-                __builtin_prefetch(row + ahead, 0, 2);
-            sums[i] = _mm512_add_epi64(sums[i], _mm512_popcnt_epi64(_mm512_loadu_si512(row)));
+                __builtin_prefetch(rows + ahead + i * stride + w, 0, 2);
+            x[i] = _mm512_loadu_si512(rows + i * stride + w);
+            if (ones)
+                sums[i] = _mm512_add_epi64(sums[i], _mm512_popcnt_epi64(x[i]));
         }
-        dpfast_add_words(rows + w, stride, 8, &planes[0][w]);
+        DPFAST_ADD3_EIGHT(one, a, one, x[0], x[1]);
+        DPFAST_ADD3_EIGHT(one, b, one, x[2], x[3]);
+        DPFAST_ADD3_EIGHT(two, e, two, a, b);
+        DPFAST_ADD3_EIGHT(one, c, one, x[4], x[5]);
+        DPFAST_ADD3_EIGHT(one, d, one, x[6], x[7]);
+        DPFAST_ADD3_EIGHT(two, f, two, c, d);
+        DPFAST_ADD3_EIGHT(four, carry, four, e, f);
+        _mm512_storeu_si512(&planes[0][w], one);
+        _mm512_storeu_si512(&planes[1][w], two);
+        _mm512_storeu_si512(&planes[2][w], four);
+        for (int l = 3; l < DPFAST_PLANES; l++) {
+            const __m512i plane = _mm512_loadu_si512(&planes[l][w]);
+            _mm512_storeu_si512(&planes[l][w], _mm512_xor_si512(plane, carry));
+            carry = _mm512_and_si512(plane, carry);
+        }
     }
     dpfast_add_words(rows + w, stride, (int)(words - w), &planes[0][w]);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; ones && i < 8; i++)
         ones[i] += _mm512_reduce_add_epi64(sums[i]) + dpfast_popcount(rows + i * stride + w, words - w);
 }
 #endif
@@ -337,8 +362,8 @@ static inline void dpfast_add_strip(const uint64_t *rows, ptrdiff_t stride, ptrd
                                     uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
 {
 #if DPFAST_AVX512
-    if (ones && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) {
-        dpfast_add_both(rows, stride, words, ahead, planes, ones);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) {
+        dpfast_add_eight(rows, stride, words, ahead, planes, ones);
         return;
     }
 #endif
