@@ -4,8 +4,8 @@ A counting sort by label, then for each group a sort, the levels of its nested-i
 docs/proofs/groups.md
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
@@ -13,6 +13,9 @@ from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure
+
+cdef extern from "stdlib.h":
+    void *aligned_alloc(size_t alignment, size_t size) nogil
 
 cdef extern from "select.h":
     Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
@@ -40,20 +43,25 @@ cdef extern from "groups.h":
                             Py_ssize_t *high) noexcept nogil
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
-    Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
-                                   int64_t *upper, Py_ssize_t *depth) noexcept nogil
+    Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t apart, Py_ssize_t n,
+                                   int64_t *lower, int64_t *upper, Py_ssize_t *depth) noexcept nogil
     void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumulative, Py_ssize_t levels,
                                  Py_ssize_t depth) noexcept nogil
-    void dpfast_sort_few(const int64_t *codes, Py_ssize_t n, int64_t *out) noexcept nogil
     void dpfast_interval_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                                  double *weights, Py_ssize_t n) noexcept nogil
-    Py_ssize_t FEW "DPFAST_FEW"
-    ctypedef struct dpfast_few_counts:
+    ctypedef struct dpfast_interval_counts:
         pass
-    void dpfast_few_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper, Py_ssize_t n,
-                            dpfast_few_counts *counts, double *weights) noexcept nogil
-    int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_few_counts *counts,
-                             int64_t first, int64_t last, Py_ssize_t t) noexcept nogil
+    ctypedef struct dpfast_few_groups:
+        Py_ssize_t *start
+        Py_ssize_t *depth
+        int64_t *lower
+        int64_t *upper
+        double *cumulative
+        dpfast_interval_counts counts
+    Py_ssize_t dpfast_prepare_few(const dpfast_group_plan *plan, const double *values, const int64_t *offsets,
+                                  Py_ssize_t groups, dpfast_few_groups *few) noexcept nogil
+    int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_interval_counts *counts,
+                                 int64_t first, int64_t last, Py_ssize_t t) noexcept nogil
     void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                               int64_t *sizes, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, Py_ssize_t n, Py_ssize_t depth,
@@ -62,9 +70,11 @@ cdef extern from "groups.h":
                                     const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
+cdef extern from "pages.h":
+    void dpfast_fetch(const void *table, uint64_t z, Py_ssize_t size) noexcept nogil
+
 LARGEST_GROUP = 4096
-cdef enum:
-    AT_ONCE = 1024  # records encoded at a time, for groups of few
+cdef Py_ssize_t CODES_AHEAD = 16, RECORDS_AHEAD = 4  # half a line of a cache
 
 
 def by_label(const int64_t[:] labels not None, const double[:] values not None, double missing,
@@ -111,13 +121,16 @@ def count_ranges(const int64_t[:] labels not None, Py_ssize_t groups, int shift,
 
 
 def by_range(const int64_t[:] labels not None, const double[:] values not None, double missing, Py_ssize_t groups,
-             int shift, int64_t[::1] places not None, uint32_t[::1] out_labels not None, double[::1] out not None):
+             int shift, int64_t[::1] places not None, uint16_t[::1] out_labels not None, double[::1] out not None):
     """Sort the values and the last `shift` digits of their labels by the other digits; NaN becomes `missing`.
 
     **Law** deterministic and stable; labels outside of 0..groups - 1 are dropped. **Assumes** places[b] the place of
-    the first record of range b, from which the further ones follow; shift <= 32. **Cost** one pass.
+    the first record of range b, from which the further ones follow; shift <= 16. **Cost** one pass; the places of the
+    next records of a range are fetched, for which a write would wait.
     """
     cdef Py_ssize_t i, n = labels.shape[0], place
+    cdef void *codes = &out_labels[0] if out_labels.shape[0] else NULL
+    cdef void *records = &out[0] if out.shape[0] else NULL
     cdef uint64_t last = groups, low = (<uint64_t> 1 << shift) - 1, g
     cdef double x
     with nogil:
@@ -127,35 +140,46 @@ def by_range(const int64_t[:] labels not None, const double[:] values not None, 
                 x = values[i]
                 place = places[g >> shift]
                 places[g >> shift] = place + 1
-                out_labels[place] = <uint32_t> (g & low)
+                dpfast_fetch(codes, place + CODES_AHEAD, sizeof(uint16_t))
+                dpfast_fetch(records, place + RECORDS_AHEAD, sizeof(double))
+                out_labels[place] = <uint16_t> (g & low)
                 out[place] = x if x == x else missing
 
 
-def within_ranges(const uint32_t[::1] labels not None, const double[::1] values not None,
-                  const int64_t[::1] ends not None, Py_ssize_t first, Py_ssize_t stop, int shift,
-                  int64_t[::1] offsets not None, double[::1] out not None):
-    """Sort the records of the ranges first..stop - 1 by their labels: group g is out[offsets[g]:offsets[g + 1]].
+def within_ranges(const uint16_t[::1] labels not None, double[::1] values not None, const int64_t[::1] ends not None,
+                  Py_ssize_t first, Py_ssize_t stop, int shift, int64_t[::1] offsets not None,
+                  double[::1] scratch not None):
+    """Sort the records of the ranges first..stop - 1 by their labels: group g is values[offsets[g]:offsets[g + 1]].
 
     **Law** deterministic and stable. **Assumes** range b at ends[b]..ends[b + 1] of labels and values, labels in the
-    range; offsets zero from ``(first << shift) + 1`` on. **Cost** two passes, in the cache where ranges fit into it.
+    range; offsets zero from ``(first << shift) + 1`` on; `scratch` no shorter than a range. **Cost** three passes, in
+    the cache where ranges fit into it.
     """
-    cdef Py_ssize_t b, i, total, groups = offsets.shape[0] - 1, g, stop_group
+    cdef Py_ssize_t b, i, n, total, groups = offsets.shape[0] - 1, g, stop_group
     cdef int64_t count
     cdef int64_t *places
+    cdef const uint16_t *label
+    cdef double *records
+    if values.shape[0] == 0:
+        return
     with nogil:
         for b in range(first, stop):
             places = &offsets[(b << shift) + 1]
             stop_group = min(groups, (b + 1) << shift) - (b << shift)
-            for i in range(ends[b], ends[b + 1]):
-                places[labels[i]] += 1
-            total = ends[b]
+            n, label, records = ends[b + 1] - ends[b], &labels[0] + ends[b], &values[0] + ends[b]
+            for i in range(n):
+                places[label[i]] += 1
+            total = 0
             for g in range(stop_group):
                 count = places[g]
                 places[g] = total
                 total += count
-            for i in range(ends[b], ends[b + 1]):
-                out[places[labels[i]]] = values[i]
-                places[labels[i]] += 1
+            for i in range(n):
+                scratch[places[label[i]]] = records[i]
+                places[label[i]] += 1
+            memcpy(records, &scratch[0], n * sizeof(double))
+            for g in range(stop_group):
+                places[g] += ends[b]
 
 
 def powers(double epsilon, double[::1] out not None):
@@ -212,15 +236,14 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
     cdef Py_ssize_t level = -1, depth = 0
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
-    cdef int64_t *codes = <int64_t *> calloc(3 * (largest + 1) + AT_ONCE, sizeof(int64_t))
-    cdef dpfast_few_counts counts
-    cdef Py_ssize_t begin = 0, end = 0  # the records whose codes are in `encoded`
-    cdef bint few = False
-    cdef int64_t *encoded
+    cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
+    cdef dpfast_few_groups *few = <dpfast_few_groups *> aligned_alloc(64, sizeof(dpfast_few_groups))
+    cdef Py_ssize_t begin = start, end = start, place = 0  # the groups in `few`, the first box of one
+    cdef const double *records = &values[0] if values.shape[0] else NULL
     cdef const double *ordered
-    cdef double *cumulative
-    cdef int64_t *left
-    cdef int64_t *right
+    cdef double *cumulative = NULL
+    cdef int64_t *left = NULL
+    cdef int64_t *right = NULL
     cdef int64_t *sizes = NULL
     cdef uint64_t *words = NULL
     cdef uint64_t word = 0
@@ -238,11 +261,9 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
         plan.ranks = &ranks[0]
     plan.numerator, plan.shift, plan.above = (0, 0, 0) if q is None else q
     try:
-        if scratch == NULL or codes == NULL:
+        if scratch == NULL or codes == NULL or few == NULL:
             raise MemoryError
-        cumulative, left, right = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
-        encoded = right + largest + 1
-        sizes, words = codes, <uint64_t *> cumulative  # the codes are in the boxes by then
+        sizes, words = codes, <uint64_t *> (scratch + 2 * room)  # the codes are in the boxes by then
         while g < groups:
             level = 0
             with bit_generator.lock, nogil:
@@ -250,34 +271,34 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                     n = offsets[g + 1] - offsets[g]
                     if n > largest:
                         break
-                    few = n < FEW and plan.measure.table == NULL
-                    if n and few:
-                        if offsets[g + 1] > end:
-                            begin, end = offsets[g], min(offsets[g] + AT_ONCE, offsets[groups])
-                            dpfast_encode_array(&plan.grid, &values[begin], encoded, end - begin)
-                        dpfast_sort_few(encoded + (offsets[g] - begin), n, codes)
-                    elif n:
-                        memcpy(scratch, &values[offsets[g]], n * sizeof(double))
-                        ordered = select_sort(scratch, n, scratch + room)
-                        dpfast_encode_array(&plan.grid, ordered, codes, n)
-                    levels = dpfast_group_levels(&plan, codes, n, left, right, &depth)
+                    if g >= end and plan.measure.table == NULL:
+                        begin, end = g, g + dpfast_prepare_few(&plan, records, &offsets[g], groups - g, few)
+                    if g < end:
+                        place = few.start[g - begin]
+                        levels, depth = few.start[g - begin + 1] - place - 1, few.depth[g - begin]
+                        left, right, cumulative = few.lower + place, few.upper + place, few.cumulative + place
+                    else:
+                        left, right, cumulative = codes + largest + 1, codes + 2 * (largest + 1), scratch + 2 * room
+                        if n:
+                            memcpy(scratch, records + offsets[g], n * sizeof(double))
+                            ordered = select_sort(scratch, n, scratch + room)
+                            dpfast_encode_array(&plan.grid, ordered, codes, n)
+                        levels = dpfast_group_levels(&plan, codes, 1, n, left, right, &depth)
+                        if not flips:
+                            dpfast_interval_weights(plan.measure, left, right, cumulative, levels)
+                            dpfast_group_cumulative(&plan, cumulative, levels, depth)
                     if flips:
                         dpfast_shell_weights(plan.measure, left, right, sizes, levels)
                         level = dpfast_flip(source, sizes, words, levels, depth, plan.rate)
                     else:
-                        if few:  # the last level is anywhere
-                            left[levels], right[levels] = 0, plan.last
-                            dpfast_few_weights(plan.measure, left, right, levels + 1, &counts, cumulative)
-                        else:
-                            dpfast_interval_weights(plan.measure, left, right, cumulative, levels)
-                        dpfast_group_cumulative(&plan, cumulative, levels, depth)
                         word = source.next_uint64(source.state)
                         level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
                     if level < 0 or exact:
                         level = -1
                         break
-                    if few and not flips:
-                        out[g] = dpfast_few_point(plan.measure, source, &counts, left[level], right[level], level)
+                    if g < end and not flips:
+                        out[g] = dpfast_counted_point(plan.measure, source, &few.counts, left[level], right[level],
+                                                      place + level)
                     else:
                         out[g] = _draw_in(flips, source, &plan, left, right, levels, level)
                     g += 1
@@ -294,3 +315,4 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     finally:
         free(scratch)
         free(codes)
+        free(few)

@@ -14,6 +14,10 @@
 #include "draws.h"
 #include "mix.h"
 
+#if DPFAST_AVX512
+#include <immintrin.h>
+#endif
+
 #define DPFAST_TOP 0x000FFFFFFFFFFFFFu
 #define DPFAST_STRIP 264    /* words whose columns are counted together; planes are then not a power of two apart */
 #define DPFAST_PLANES 8     /* bits of the counters of a strip */
@@ -296,40 +300,76 @@ DPFAST_CLONES static void dpfast_spread_planes(const uint64_t *planes, ptrdiff_t
             counts[8 * g + b] += (int64_t)(bytes[g] >> 8 * b & 0xFF) << shift;
 }
 
-/* The number of ones of a row, where no better instruction is known. */
-DPFAST_CLONES static int64_t dpfast_count_each(const uint64_t *row, ptrdiff_t words)
+/* Add the number of ones of each of eight rows of a strip to `ones`. */
+DPFAST_CLONES static void dpfast_add_ones(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, int64_t *ones)
 {
-    return dpfast_popcount(row, words);
+    for (int i = 0; i < 8; i++)
+        ones[i] += dpfast_popcount(rows + i * stride, words);
 }
 
 #if DPFAST_AVX512
+/* DPFAST_ADD3 for eight words, in two instructions. */
+#define DPFAST_ADD3_EIGHT(low, high, a, b, c) \
+    do { \
+        const __m512i a_ = (a), b_ = (b), c_ = (c); \
+        (high) = _mm512_ternarylogic_epi64(a_, b_, c_, 0xE8); \
+        (low) = _mm512_ternarylogic_epi64(a_, b_, c_, 0x96); \
+    } while (0)
+
+/* dpfast_add_rows and, where `ones` is given, dpfast_add_ones: each word is read once. */
 __attribute__((target("avx512f,avx512vpopcntdq")))
-static int64_t dpfast_count_eight(const uint64_t *row, ptrdiff_t words)
+static void dpfast_add_eight(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
+                             uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
 {
-    int64_t count = 0;
-    for (ptrdiff_t w = 0; w < words; w++)
-        count += __builtin_popcountll(row[w]);
-    return count;
+    __m512i x[8], sums[8];
+    ptrdiff_t w = 0;
+    for (int i = 0; i < 8; i++)
+        sums[i] = _mm512_setzero_si512();
+    for (; w + 8 <= words; w += 8) {
+        __m512i one = _mm512_loadu_si512(&planes[0][w]), two = _mm512_loadu_si512(&planes[1][w]);
+        __m512i four = _mm512_loadu_si512(&planes[2][w]), a, b, c, d, e, f, carry;
+        for (int i = 0; i < 8; i++) {
+            if (ahead)
+                __builtin_prefetch(rows + ahead + i * stride + w, 0, 2);
+            x[i] = _mm512_loadu_si512(rows + i * stride + w);
+            if (ones)
+                sums[i] = _mm512_add_epi64(sums[i], _mm512_popcnt_epi64(x[i]));
+        }
+        DPFAST_ADD3_EIGHT(one, a, one, x[0], x[1]);
+        DPFAST_ADD3_EIGHT(one, b, one, x[2], x[3]);
+        DPFAST_ADD3_EIGHT(two, e, two, a, b);
+        DPFAST_ADD3_EIGHT(one, c, one, x[4], x[5]);
+        DPFAST_ADD3_EIGHT(one, d, one, x[6], x[7]);
+        DPFAST_ADD3_EIGHT(two, f, two, c, d);
+        DPFAST_ADD3_EIGHT(four, carry, four, e, f);
+        _mm512_storeu_si512(&planes[0][w], one);
+        _mm512_storeu_si512(&planes[1][w], two);
+        _mm512_storeu_si512(&planes[2][w], four);
+        for (int l = 3; l < DPFAST_PLANES; l++) {
+            const __m512i plane = _mm512_loadu_si512(&planes[l][w]);
+            _mm512_storeu_si512(&planes[l][w], _mm512_xor_si512(plane, carry));
+            carry = _mm512_and_si512(plane, carry);
+        }
+    }
+    dpfast_add_words(rows + w, stride, (int)(words - w), &planes[0][w]);
+    for (int i = 0; ones && i < 8; i++)
+        ones[i] += _mm512_reduce_add_epi64(sums[i]) + dpfast_popcount(rows + i * stride + w, words - w);
 }
 #endif
-
-/* The number of ones of a row. */
-static inline int64_t dpfast_count_ones(const uint64_t *row, ptrdiff_t words)
-{
-#if DPFAST_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq"))
-        return dpfast_count_eight(row, words);
-#endif
-    return dpfast_count_each(row, words);
-}
 
 /* Add eight rows of a strip to its counters and, where `ones` is given, their numbers of ones to those of the rows. */
 static inline void dpfast_add_strip(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
                                     uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
 {
+#if DPFAST_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) {
+        dpfast_add_eight(rows, stride, words, ahead, planes, ones);
+        return;
+    }
+#endif
     dpfast_add_rows(rows, stride, words, ahead, planes);
-    for (int i = 0; ones && i < 8; i++)
-        ones[i] += dpfast_count_ones(rows + i * stride, words);
+    if (ones)
+        dpfast_add_ones(rows, stride, words, ones);
 }
 
 /* counts[j] += the number of rows whose bit j is 1, for 64 * words columns; and, unless `ones` is NULL, ones[i] += the

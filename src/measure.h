@@ -164,51 +164,47 @@ static inline int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t 
     return dpfast_point_at(measure, first, last, (int64_t)dpfast_below(source, word, weight));
 }
 
-/* ---- few intervals at once ---- */
+/* ---- several intervals at once ---- */
 
-/* Doubles side by side, whose operations are those of each by itself. */
-#define DPFAST_LANES 4
-typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
+#define DPFAST_TOGETHER 384
+/* How many multiples of each part lie below each of DPFAST_TOGETHER intervals, and in it. */
+typedef struct {
+    double below[DPFAST_PARTS][DPFAST_TOGETHER], within[DPFAST_PARTS][DPFAST_TOGETHER];
+} dpfast_interval_counts;
 
-#define DPFAST_FEW 16
-/* How many multiples of each part lie below each of few intervals, and in it. */
-typedef struct { double below[DPFAST_PARTS][DPFAST_FEW], within[DPFAST_PARTS][DPFAST_FEW]; } dpfast_few_counts;
+/* A code below 2^52 as a double, by operations that all processors have for vectors. */
+static inline double dpfast_small_double(int64_t code) { return dpfast_double((uint64_t)code | dpfast_bits(0x1p52)) - 0x1p52; }
 
-/* Codes below 2^52 as doubles. */
-static inline void dpfast_to_lanes(const int64_t *codes, dpfast_lanes *doubles)
-{
-    for (ptrdiff_t t = 0; t < DPFAST_LANES; t++)
-        (*doubles)[t] = dpfast_double((uint64_t)codes[t] | dpfast_bits(0x1p52));
-    *doubles -= 0x1p52;
-}
-
-/* The doubles of dpfast_interval_weights for at most DPFAST_FEW intervals of codes below 2^52, and the counts that
- * dpfast_few_point needs. Arrays have DPFAST_FEW entries, of which those from n on may be any codes. */
-DPFAST_CLONES static void dpfast_few_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                             ptrdiff_t n, dpfast_few_counts *counts, double *weights)
+/* The doubles of dpfast_interval_weights for at most DPFAST_TOGETHER intervals of codes below 2^52, and the counts that
+ * dpfast_counted_point needs. */
+DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                                 ptrdiff_t n, dpfast_interval_counts *counts, double *weights)
 {
     const double unit = (double)measure->unit, offset = (double)measure->offset;
-    for (ptrdiff_t start = 0; start < n; start += DPFAST_LANES) {
-        dpfast_lanes first, last;
-        dpfast_to_lanes(lower + start, &first);
-        dpfast_to_lanes(upper + start, &last);
-        dpfast_lanes below = first + (offset - 1.0), up_to = last + offset, sum = unit * (last - first + 1.0);
-        for (ptrdiff_t j = 0; j < measure->parts; j++) {
-            const dpfast_part *part = measure->part + j;
-            below = (below * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
-            up_to = (up_to * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
-            const dpfast_lanes within = up_to - below;
-            memcpy(counts->below[j] + start, &below, sizeof below);
-            memcpy(counts->within[j] + start, &within, sizeof within);
-            sum += within * (double)part->weight;
+    double below[DPFAST_TOGETHER], up_to[DPFAST_TOGETHER];
+    for (ptrdiff_t t = 0; t < n; t++) {
+        const double first = dpfast_small_double(lower[t]), last = dpfast_small_double(upper[t]);
+        weights[t] = unit * (last - first + 1.0);
+        below[t] = first + (offset - 1.0);
+        up_to[t] = last + offset;
+    }
+    for (ptrdiff_t j = 0; j < measure->parts; j++) {
+        const double factor = measure->part[j].factor, shift = measure->part[j].shift;
+        const double weight = (double)measure->part[j].weight;
+        double *restrict below_each = counts->below[j], *restrict within = counts->within[j];
+        for (ptrdiff_t t = 0; t < n; t++) {
+            below[t] = (below[t] * factor + shift + 0x1.8p52) - 0x1.8p52;
+            up_to[t] = (up_to[t] * factor + shift + 0x1.8p52) - 0x1.8p52;
+            below_each[t] = below[t];
+            within[t] = up_to[t] - below[t];
+            weights[t] += within[t] * weight;
         }
-        memcpy(weights + start, &sum, sizeof sum);
     }
 }
 
 /* dpfast_draw_point for the interval of entry t. */
-static int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_few_counts *counts,
-                                int64_t first, int64_t last, ptrdiff_t t)
+static int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_interval_counts *counts,
+                                    int64_t first, int64_t last, ptrdiff_t t)
 {
     const uint64_t word = source->next_uint64(source->state);
     const int64_t evenly = measure->unit * (last - first + 1);
@@ -227,6 +223,10 @@ static int64_t dpfast_few_point(const dpfast_measure *measure, bitgen_t *source,
         place -= weight;
     }
 }
+
+/* Doubles side by side, whose operations are those of each by itself. */
+#define DPFAST_LANES 4
+typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
 
 /* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at most
  * (k + 4) 2^-52, for an interval in each lane; 0 for an empty one. */

@@ -11,6 +11,7 @@
 
 #include "clones.h"
 #include "draws.h"
+#include "pages.h"
 
 /* Law: with probability threshold / 2^64 uniform on the window start..start+width-1 of 0..size-1, else on the rest.
  * words: the coin, the place. Assumes 1 <= width < size, start <= size - width. */
@@ -114,12 +115,6 @@ static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t
     uint64_t height = dpfast_below(source, words[2], dpfast_either(inside, edge, DPFAST_PRIME - edge)) + (edge & ~inside);
     out[0] = (uint32_t)slope;
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
-}
-
-/* Bring the line of table[z] into the first-level cache, to be written, whether or not the table has such an entry. */
-static inline void dpfast_fetch(const void *table, uint64_t z, ptrdiff_t size)
-{
-    __builtin_prefetch((const void *)((uintptr_t)table + z * (uintptr_t)size), 1);
 }
 
 /* The transform of the four integers x[0], x[step], ..., for `step` neighbouring places of the first. */

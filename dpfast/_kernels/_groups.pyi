@@ -1,4 +1,4 @@
-from numpy import float64, int64, uint32
+from numpy import float64, int64, uint16
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
@@ -17,18 +17,18 @@ def by_range(
     groups: int,
     shift: int,
     places: NDArray[int64],
-    out_labels: NDArray[uint32],
+    out_labels: NDArray[uint16],
     out: NDArray[float64],
 ) -> None: ...
 def within_ranges(
-    labels: NDArray[uint32],
+    labels: NDArray[uint16],
     values: NDArray[float64],
     ends: NDArray[int64],
     first: int,
     stop: int,
     shift: int,
     offsets: NDArray[int64],
-    out: NDArray[float64],
+    scratch: NDArray[float64],
 ) -> None: ...
 def powers(epsilon: float, out: NDArray[float64]) -> None: ...
 def private_ranks(q: tuple[int, int, bool], n: int, low: NDArray[int64], high: NDArray[int64]) -> None: ...

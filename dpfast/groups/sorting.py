@@ -10,6 +10,7 @@ from dpfast._threads import each
 
 _TOGETHER = 2**12  # groups of a range: their places are in the first-level cache, most of their records in the second
 _MOST_RANGES = 2**10
+_DIGITS = 16
 _FEW = 2**17  # groups whose places, and the next records of each, stay in the second-level cache
 _PART = 2**16  # records of a thread, at least
 
@@ -27,21 +28,22 @@ def sorted_by_label(
     if groups < _FEW or n < _PART:
         _groups.by_label(labels, values, missing, offsets, out)
         return out, offsets
-    shift = (max(_TOGETHER, -(-groups // _MOST_RANGES)) - 1).bit_length()  # digits of a label within its range
+    shift = (max(_TOGETHER, -(-groups // _MOST_RANGES)) - 1).bit_length()
+    shift = min(shift, _DIGITS)  # of a label within its range
     ranges, parts = (groups - 1 >> shift) + 1, min(threads, n // _PART)
     bounds = [n * i // parts for i in range(parts + 1)]
-    counts = np.zeros((parts, ranges), np.int64)
-    low, among = np.empty(n, np.uint32), np.empty(n)
+    counts, low = np.zeros((parts, ranges), np.int64), np.empty(n, np.uint16)
 
     def count(i: int) -> None:
         _groups.count_ranges(labels[bounds[i] : bounds[i + 1]], groups, shift, counts[i])
 
     def spread(i: int) -> None:
         part = slice(bounds[i], bounds[i + 1])
-        _groups.by_range(labels[part], values[part], missing, groups, shift, places[i], low, among)
+        _groups.by_range(labels[part], values[part], missing, groups, shift, places[i], low, out)
 
     def sort(b: int) -> None:
-        _groups.within_ranges(low, among, ends, b, min(b + step, ranges), shift, offsets, out)
+        scratch = np.empty(n)  # whose size is public; no more of it is used than a range needs
+        _groups.within_ranges(low, out, ends, b, min(b + step, ranges), shift, offsets, scratch)
 
     each(count, range(parts), threads)
     ends = np.zeros(ranges + 1, np.int64)

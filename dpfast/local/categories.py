@@ -15,7 +15,7 @@ from dpfast._kernels import _randomize
 from dpfast._threads import each
 from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
-from dpfast.local.randomizer import Aggregate
+from dpfast.local.randomizer import Aggregate, counted
 from dpfast.local.responses import LARGEST_LAW, METHODS, Method, least_variance, method_of
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
 from dpfast.local.simplex import likeliest, rule_of, shrunken, simplex
@@ -267,15 +267,15 @@ class Categorical(ScalarRandomizer):
         """The aggregate of the rows; each thread counts a share of them, of at least `step`."""
         method, share = self._method, -(-len(rows) // min(threads, max(1, len(rows) // step)))
 
-        def counted(first: int) -> tuple[int, NDArray[np.int64]]:
+        def count(first: int) -> tuple[int, NDArray[np.int64]]:
             counts = method.counts(len(rows))
             return method.add(rows[first : first + share], counts), counts
 
-        (n, counts), *others = each(counted, range(0, max(1, len(rows)), max(1, share)), threads)
+        (n, counts), *others = each(count, range(0, max(1, len(rows)), max(1, share)), threads)
         for more, added in others:
             n += more
             counts += added
-        return Aggregate(n, method.sums(counts, n), len(rows) - n)
+        return counted(n, counts, len(rows) - n, method)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
         """The exact law of the report of one record. PRIVATE.

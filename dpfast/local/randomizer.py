@@ -7,7 +7,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, SupportsIndex
 
 import numpy as np
 import scipy
@@ -45,9 +45,14 @@ class Aggregate:
 
     def __add__(self, other: Self) -> Aggregate:
         """The aggregate of the union of both sets of reports."""
+        n, refused = self.n + other.n, self.refused + other.refused
+        own, others = _counters(self), _counters(other)
+        if own and others and own.rule is others.rule:
+            wide = own.counts.dtype if n < 2**32 else np.dtype(np.int64)
+            return counted(n, np.add(own.counts, others.counts, dtype=wide), refused, own.rule)
         if self.sums.shape != other.sums.shape or self.sums.dtype != other.sums.dtype:
             raise ValueError("the aggregates must be of the same randomiser")
-        return Aggregate(self.n + other.n, self.sums + other.sums, self.refused + other.refused)
+        return Aggregate(n, self.sums + other.sums, refused)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -57,6 +62,21 @@ class Aggregate:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The sums of counters, computed when they are first asked for; the counters are then dropped."""
+            counters = _counters(self)
+            if name == "sums" and counters:
+                self.__dict__.setdefault("sums", counters.rule.sums(counters.counts, self.n))
+                self.__dict__.pop("_counters", None)
+            if name == "sums" and name in self.__dict__:  # also those that another thread has computed meanwhile
+                return self.__dict__["sums"]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n": self.n, "sums": self.sums, "refused": self.refused}
 
     def to_bytes(self) -> bytes:
         """Return the aggregate as bytes, little-endian.
@@ -84,6 +104,36 @@ class Aggregate:
             raise ValueError(f"data must have {32 + 8 * size} bytes for {size} sums, not {len(data)}")
         sums = np.frombuffer(data, "<i8" if kind == b"i" else "<f8", offset=32)
         return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64), refused)
+
+
+class CountRule(Protocol):
+    """How sums follow from counters."""
+
+    def sums(self, counts: NDArray[Any], n: int) -> NDArray[Any]:
+        """The sums of n reports, which does not modify their counters."""
+        ...
+
+
+def counted(n: int, counts: NDArray[Any], refused: int, rule: CountRule) -> Aggregate:
+    """The aggregate with ``rule.sums(counts, n)``.
+
+    They are computed when they are first asked for, so that merged aggregates of one rule compute them once. `counts`
+    are the aggregate's own from now on, and have room for n.
+    """
+    made = object.__new__(Aggregate)
+    made.__dict__.update(n=n, refused=refused, _counters=_Counters(counts, rule))
+    return made
+
+
+class _Counters(NamedTuple):
+    counts: NDArray[Any]
+    rule: CountRule
+
+
+def _counters(aggregate: Aggregate) -> _Counters | None:
+    """The counters of an aggregate that has no sums yet."""
+    found: _Counters | None = aggregate.__dict__.get("_counters")
+    return found
 
 
 class LocalMechanism(Described, Cautious, Carrier):

@@ -1,9 +1,16 @@
 """The counts of reports: symbols, lines, columns of bits, and the transform of Hadamard."""
 
+import copy
+import dataclasses
+import itertools
+import pickle
+
 import numpy as np
 import pytest
 
+from dpfast import local
 from dpfast._kernels import _bits, _randomize
+from dpfast.local.randomizer import counted
 from dpfast.local.responses import PRIME, method_of
 
 pytestmark = pytest.mark.kernel
@@ -25,6 +32,36 @@ def test_symbols_are_counted(dtype, size, counter, n):
 @pytest.mark.parametrize("n", [0, 2**32 - 1, 2**32, 2**40])
 def test_a_counter_holds_all_reports(method, n):
     assert np.iinfo(method_of(method, 3, 1.0).counts(n).dtype).max >= n
+
+
+@pytest.mark.parametrize("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
+def test_merged_counters_are_those_of_all_reports(method):
+    """Whether or not sums were asked for before, and whatever became of them on the way."""
+    survey = local.Categorical(70, 1.0, method)
+    reports = survey.randomize(np.arange(600) % 70, rng=np.random.PCG64(1))
+    whole = survey.aggregate(reports)
+    expected = local.Aggregate(600, survey.sums(reports))
+    kept = [lambda part: part, copy.copy, lambda part: pickle.loads(pickle.dumps(part)), dataclasses.replace]
+    kept += [lambda part: local.Aggregate.from_bytes(part.to_bytes()), lambda part: part if repr(part) else None]
+    for first, second in itertools.product(kept, kept):
+        some, others = survey.aggregate(reports[:200]), survey.aggregate(reports[200:])
+        total = first(some) + second(others)
+        assert total == expected == whole
+        assert type(total) is local.Aggregate
+        assert total.sums is total.sums
+        assert total.sums.dtype == np.int64
+        assert first(some).n == 200
+        assert not hasattr(total, "other")
+        with pytest.raises(ValueError, match="same randomiser"):
+            total + local.Categorical(71, 1.0, method).aggregate(reports[:0])
+
+
+def test_merged_counters_do_not_overflow():
+    survey, n = local.Categorical(2, 1.0, "k-rr"), 2**32 - 1
+    half = counted(n, np.array([n, 0], np.uint32), 0, method_of("k-rr", 2, 1.0))
+    assert half + half == local.Aggregate(2 * n, np.array([2 * n, 0]))
+    assert half + half + survey.aggregate(np.ones(3, np.uint8)) == local.Aggregate(2 * n + 3, np.array([2 * n, 3]))
+    assert half == local.Aggregate(n, np.array([n, 0]))
 
 
 def test_pairs_that_are_no_lines_are_not_counted():

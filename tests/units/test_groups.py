@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, NestedBoxes, Quantiles, by_group, robust
 from dpfast._kernels import _groups, _levels
+from dpfast.groups import sorting
 from dpfast.groups.sorting import sorted_by_label
 from dpfast.laws import anywhere
 from dpfast.random import streams
@@ -123,6 +124,14 @@ class TestQuantiles:
             found, ends = sorted_by_label(labels, x, 3.0, groups, threads)
             np.testing.assert_array_equal(ends, offsets)
             np.testing.assert_array_equal(found[: ends[-1]], values[: ends[-1]])
+
+    def test_ranges_of_labels_have_at_most_sixteen_digits(self, monkeypatch):
+        monkeypatch.setattr(sorting, "_MOST_RANGES", 2)
+        groups, n = 2**18 + 7, 2**16
+        labels, x = np.random.default_rng(2).permutation(groups)[:n], np.arange(float(n))
+        found, ends = sorted_by_label(labels, x, 0.0, groups, 2)
+        np.testing.assert_array_equal(found, np.argsort(labels))
+        np.testing.assert_array_equal(np.diff(ends), np.bincount(labels, minlength=groups))
 
     @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
     def test_the_exact_path_takes_the_same_words(self, selection):

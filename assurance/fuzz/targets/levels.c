@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t room = (size_t)(n ? n : 1) * sizeof(int64_t);
     int64_t *lower = malloc(room), *upper = malloc(room);
     ptrdiff_t depth = -1;
-    const ptrdiff_t levels = dpfast_group_levels(&plan, codes, n, lower, upper, &depth);
+    const ptrdiff_t levels = dpfast_group_levels(&plan, codes, 1, n, lower, upper, &depth);
     require(levels >= 0 && levels <= plan.cap && levels <= (n ? n : 1) && depth >= 0 && depth < (n ? n : 1));
     for (ptrdiff_t t = 0; t < levels; t++) {
         require(lower[t] >= 0 && lower[t] <= upper[t] && upper[t] <= plan.last);

@@ -36,7 +36,7 @@ CASES.add(
 )
 CASES.add(
     "count_columns",
-    "dpfast_count_columns dpfast_add_words dpfast_add_strip dpfast_count_ones dpfast_count_each "
+    "dpfast_count_columns dpfast_add_words dpfast_add_strip dpfast_add_ones "
     "dpfast_popcount dpfast_add_planes dpfast_spread_planes",
     "9 rows of a word",
     66,

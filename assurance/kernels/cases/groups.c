@@ -12,22 +12,34 @@ void check_shares(void)
     holds(0 <= down && 0 <= up);
 }
 
-/* In order, and as often as before. */
-void check_sort_few(void)
+/* Each column is in order, and has each code as often as before. */
+void check_sort_columns(void)
 {
-    int64_t codes[SIZE], out[SIZE], sought = any_int64();
-    const ptrdiff_t n = any_between(0, SIZE);
+    int64_t rows[SIZE][DPFAST_ABREAST], sought = any_int64();
+    const ptrdiff_t n = any_between(0, SIZE), l = any_between(0, DPFAST_ABREAST - 1);
     int before = 0, after = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        before += rows[i][l] == sought;
+    dpfast_sort_columns(rows, n);
     for (ptrdiff_t i = 0; i < n; i++) {
-        requires(0 <= codes[i] && codes[i] < ((int64_t)1 << 52));
-        before += codes[i] == sought;
-    }
-    dpfast_sort_few(codes, n, out);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        holds(i == 0 || out[i - 1] <= out[i]);
-        after += out[i] == sought;
+        holds(i == 0 || rows[i - 1][l] <= rows[i][l]);
+        after += rows[i][l] == sought;
     }
     holds(before == after);
+}
+
+/* Groups of few records, whose boxes have room: at most DPFAST_TOGETHER / 2 groups of at most DPFAST_TOGETHER records. */
+void check_take_few(void)
+{
+    const ptrdiff_t groups = any_between(0, SIZE);
+    int64_t offsets[SIZE + 1];
+    for (ptrdiff_t g = 0; g <= groups; g++)
+        requires(0 <= offsets[g] && offsets[g] < ((int64_t)1 << 62) && (g == 0 || offsets[g - 1] <= offsets[g]));
+    const ptrdiff_t count = dpfast_take_few(offsets, groups);
+    holds(0 <= count && count <= groups);
+    for (ptrdiff_t g = 0; g < count; g++)
+        holds(offsets[g + 1] - offsets[g] < DPFAST_FEW);
+    holds(offsets[count] - offsets[0] + 2 * count <= DPFAST_TOGETHER);
 }
 
 /* Boxes of the levels of n sorted codes: ranks as `dpfast_level_ranks` gives them, room for max(n, 1) levels. */
@@ -44,7 +56,7 @@ void check_group_levels(void)
     const dpfast_group_plan plan = {.last = last, .radius = radius, .cap = any_between(0, SIZE), .ranks = ranks,
                                     .deep = any_int() & 1, .flips = any_int() & 1};
     ptrdiff_t depth;
-    const ptrdiff_t levels = dpfast_group_levels(&plan, codes, n, lower, upper, &depth);
+    const ptrdiff_t levels = dpfast_group_levels(&plan, codes, 1, n, lower, upper, &depth);
     holds(0 <= levels && levels <= n && 0 <= depth && depth <= (n ? n - 1 : 0));
     for (ptrdiff_t t = 0; t < levels; t++) {
         holds(0 <= lower[t] && lower[t] <= upper[t] && upper[t] <= last);

@@ -17,12 +17,22 @@ CASES.add(
     checks=("unsigned-overflow",),
 )
 CASES.add(
-    "sort_few",
-    "dpfast_sort_few",
-    "3 codes",
-    17,
-    ("groups.h", "ranks[k] += keys[i] < keys[k];", "ranks[k] += keys[i] <= keys[k];"),
-    size=3,
+    "sort_columns",
+    "dpfast_sort_columns",
+    "4 codes, any column",
+    5,
+    ("groups.h", "for (ptrdiff_t b = a + 1; b < most; b++) {", "for (ptrdiff_t b = a + 1; b < most - a; b++) {"),
+    size=4,
+    shrunk=(("groups.h", "#define DPFAST_ABREAST 32", "#define DPFAST_ABREAST 2"),),
+)
+CASES.add(
+    "take_few",
+    "dpfast_take_few",
+    "4 groups of any sizes",
+    6,
+    ("groups.h", "(boxes += (ptrdiff_t)n + 2) > DPFAST_TOGETHER", "(boxes += (ptrdiff_t)n) > DPFAST_TOGETHER"),
+    size=4,
+    shrunk=(("measure.h", "#define DPFAST_TOGETHER 384", "#define DPFAST_TOGETHER 8"),),
 )
 CASES.add(
     "group_levels",
@@ -31,8 +41,8 @@ CASES.add(
     5,
     (
         "groups.h",
-        "const int64_t first = low < 1 ? 0 : codes[low - 1]",
-        "const int64_t first = low < 0 ? 0 : codes[low - 1]",
+        "const int64_t first = low < 1 ? 0 : codes[(low - 1) * apart];",
+        "const int64_t first = low < 0 ? 0 : codes[(low - 1) * apart];",
     ),
     size=3,
     deep=(7, 9),

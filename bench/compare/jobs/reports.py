@@ -58,7 +58,7 @@ def many_categories(size) -> Iterator[Job]:
         if method == "hadamard":
             near = reports & (2**13 - 1)
             floors.append(Floor("as many counts in 32 KB", partial(_counted, near, np.zeros(2**13, np.uint32))))
-        run = partial(survey.aggregate, reports)
+        run = partial(_sums, survey, reports)
         yield Job(f"{method}, {power(n)} reports, k = {power(k)}", run, tuple(floors))
         if method == "hadamard":
             parts = np.split(reports, 10)
@@ -74,9 +74,13 @@ def _counted(symbols, counts):
     return _randomize.count_symbols(symbols, counts)
 
 
+def _sums(survey, reports):
+    return survey.aggregate(reports).sums
+
+
 def _merged(survey, parts):
     first, *others = map(survey.aggregate, parts)
-    return sum(others, first)
+    return sum(others, first).sums
 
 
 def _read_all(arrays):
