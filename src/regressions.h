@@ -33,10 +33,10 @@
 FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i += 32) {
-        fits_eight sums[4] = {0};
+        fits_rows sums[8] = {0};
         for (ptrdiff_t j = 0; j < padded; j++)
-            for (int k = 0; k < 4; k++)
-                sums[k] += beta[j] * *(const fits_eight *)(tile + j * FITS_ROWS + i + 8 * k);
+            for (int k = 0; k < 8; k++)
+                sums[k] += beta[j] * *(const fits_rows *)(tile + j * FITS_ROWS + i + 4 * k);
         memcpy(eta + i, sums, sizeof sums);
     }
 }
@@ -390,16 +390,16 @@ DPFAST_CLONES static void fits_invert(struct fits_room *room)
 FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i += 16) {
-        fits_eight squares[2] = {0};
+        fits_rows squares[4] = {0};
         for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
             const double *row = inverse + j * padded;
-            fits_eight a[2] = {0}, b[2] = {0};
+            fits_rows a[4] = {0}, b[4] = {0};
             for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
-                for (int l = 0; l < 2; l++) {
-                    fits_eight x = *(const fits_eight *)(tile + k * FITS_ROWS + i + 8 * l);
+                for (int l = 0; l < 4; l++) {
+                    fits_rows x = *(const fits_rows *)(tile + k * FITS_ROWS + i + 4 * l);
                     a[l] += row[k] * x, b[l] += row[padded + k] * x;
                 }
-            for (int l = 0; l < 2; l++)
+            for (int l = 0; l < 4; l++)
                 squares[l] += a[l] * a[l] + b[l] * b[l];
         }
         memcpy(h + i, squares, sizeof squares);

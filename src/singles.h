@@ -56,10 +56,10 @@ static void fits_narrow_tiles(struct fits_room *room)
 /* eta = X beta over one tile; beta is that of the scaled columns. */
 FITS_INLINE void fits_single_predictor(const float *tile, const float *beta, ptrdiff_t padded, double *eta)
 {
-    fits_sixteen sums[FITS_ROWS / 16] = {0};
+    fits_floats sums[FITS_ROWS / 8] = {0};
     for (ptrdiff_t j = 0; j < padded; j++)
-        for (int k = 0; k < FITS_ROWS / 16; k++)
-            sums[k] += beta[j] * *(const fits_sixteen *)(tile + j * FITS_PAIR + 16 * k);
+        for (int k = 0; k < FITS_ROWS / 8; k++)
+            sums[k] += beta[j] * *(const fits_floats *)(tile + j * FITS_PAIR + 8 * k);
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
         eta[i] = ((const float *)sums)[i];
 }
@@ -189,33 +189,36 @@ static int fits_narrow_inverse(struct fits_room *room)
     return fits;
 }
 
-/* h = x . H^-1 x of the rows of a tile, 16 `strips` of them at once. */
-FITS_INLINE void fits_single_leverages_of(const float *tile, const float *inverse, ptrdiff_t padded, const int strips,
-                                          double *h)
-{
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 16 * strips) {
-        fits_sixteen squares[4] = {0};
-        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-            const float *row = inverse + j * padded;
-            fits_sixteen a[4] = {0}, b[4] = {0};
-            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
-                for (int l = 0; l < strips; l++) {
-                    const fits_sixteen x = *(const fits_sixteen *)(tile + k * FITS_PAIR + i + 16 * l);
-                    a[l] += row[k] * x, b[l] += row[padded + k] * x;
-                }
-            for (int l = 0; l < strips; l++)
-                squares[l] += a[l] * a[l] + b[l] * b[l];
-        }
-        for (ptrdiff_t l = 0; l < 16 * strips; l++)
-            h[i + l] = ((const float *)squares)[l];
+/* h = x . H^-1 x of the rows of a tile, four vectors of rows at once, of some type. */
+#define FITS_LEVERAGES(vector) \
+    const ptrdiff_t width = sizeof(vector) / sizeof(float); \
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * width) { \
+        vector squares[4] = {0}; \
+        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) { \
+            const float *row = inverse + j * padded; \
+            vector a[4] = {0}, b[4] = {0}; \
+            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++) \
+                for (int l = 0; l < 4; l++) { \
+                    const vector x = *(const vector *)(tile + k * FITS_PAIR + i + width * l); \
+                    a[l] += row[k] * x, b[l] += row[padded + k] * x; \
+                } \
+            for (int l = 0; l < 4; l++) \
+                squares[l] += a[l] * a[l] + b[l] * b[l]; \
+        } \
+        for (ptrdiff_t l = 0; l < 4 * width; l++) \
+            h[i + l] = ((const float *)squares)[l]; \
     }
+
+FITS_INLINE void fits_some_leverages(const float *tile, const float *inverse, ptrdiff_t padded, double *h)
+{
+    FITS_LEVERAGES(fits_floats)
 }
 
 #if DPFAST_AVX512
 __attribute__((target("avx512f")))
 static void fits_wide_leverages(const float *tile, const float *inverse, ptrdiff_t padded, double *h)
 {
-    fits_single_leverages_of(tile, inverse, padded, 4, h);
+    FITS_LEVERAGES(fits_sixteen)
 }
 #endif
 
@@ -227,7 +230,7 @@ FITS_INLINE void fits_single_leverages(const float *tile, const float *inverse, 
         return;
     }
 #endif
-    fits_single_leverages_of(tile, inverse, padded, 1, h);
+    fits_some_leverages(tile, inverse, padded, h);
 }
 
 #endif

@@ -21,7 +21,7 @@ enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
 typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
 typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
-typedef double fits_eight __attribute__((vector_size(64), aligned(8), may_alias)); /* rows, each by itself */
+typedef double fits_rows __attribute__((vector_size(32), aligned(8), may_alias)); /* rows, each by itself */
 
 /* Four of the eight entries of two vectors, by their indices. */
 #ifdef __clang__

@@ -166,7 +166,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "singles.h": (
             "fits_across fits_add_single_hessian fits_add_singles fits_add_some_singles fits_add_wide "
             "fits_add_wide_singles fits_flush fits_narrow fits_narrow_inverse fits_narrow_tiles fits_pair "
-            "fits_single_leverages fits_single_leverages_of fits_single_predictor fits_wide_leverages"
+            "fits_single_leverages fits_single_predictor fits_some_leverages fits_wide_leverages"
         ),
         "tiles.h": (
             "fits_clear fits_divide fits_exponent fits_greatest fits_labels fits_load_rows fits_padded "
