@@ -16,29 +16,30 @@
 #include "clones.h"
 #include "fits.h"
 #include "select.h"
+#include "singles.h"
 #include "tiles.h"
 
 #define FITS_WIDE 4   /* columns that FITS_PANEL others are multiplied by at once: 8 sums stay in registers */
 
 #define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
+#define FITS_COLLINEAR 0x1p-8 /* the same for a Hessian of floats */
+#define FITS_LOOSE 0x1p-16    /* bound of the error of such a Hessian, relative to its diagonal */
 /* Tolerances, in squared standard errors: */
 #define FITS_CLOSE 1e-14 /* at the end */
+#define FITS_FINE 16.0   /* of the step to a point where the gradient is taken in doubles */
 #define FITS_NEAR 1e-2   /* where Newton's method converges quadratically */
 
 /* eta = X beta over one tile. */
 FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i += 32) {
-        fits_eight sums[4] = {0};
+        fits_rows sums[8] = {0};
         for (ptrdiff_t j = 0; j < padded; j++)
-            for (int k = 0; k < 4; k++)
-                sums[k] += beta[j] * *(const fits_eight *)(tile + j * FITS_ROWS + i + 8 * k);
+            for (int k = 0; k < 8; k++)
+                sums[k] += beta[j] * *(const fits_rows *)(tile + j * FITS_ROWS + i + 4 * k);
         memcpy(eta + i, sums, sizeof sums);
     }
 }
-
-/* By address, because passing vectors by value depends on the target. */
-FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
 
 /* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
 FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
@@ -238,93 +239,167 @@ DPFAST_CLONES static void fits_pass(struct fits_room *room, enum fits_model mode
     room->square = fits_across(&square);
 }
 
-/* The lower Cholesky factor of the Hessian scaled to a unit diagonal, in its lower triangle; the scales go to `unit`.
+/* The same at beta for labels: in floats, but for the gradient if `fine`. */
+DPFAST_CLONES static void fits_pass_single(struct fits_room *room, const double *beta, int curved, int fine)
+{
+    const ptrdiff_t padded = room->padded, square = padded * padded, pairs = (room->count + 1) / 2;
+    float *weight = room->slots, *residual = weight + FITS_PAIR, *panel = residual + FITS_PAIR;
+    float *narrow = panel + FITS_PANEL * FITS_PAIR;
+    fits_floats *sums = (fits_floats *)room->sums, *gradient = sums + square; /* as large as the lanes of doubles */
+    fits_lanes *exact = room->sums + square;
+    memset(curved ? sums : gradient, 0, (curved ? padded + 1 : 1) * padded * sizeof *sums);
+    memset(room->gradient, 0, padded * sizeof(double));
+    if (curved)
+        memset(room->hessian, 0, square * sizeof(double));
+    for (ptrdiff_t j = 0; j < padded; j++)
+        narrow[j] = j < room->parameters ? (float)(beta[j] * room->scale[j]) : 0;
+    memset(weight, 0, 2 * FITS_PAIR * sizeof *weight);
+    for (ptrdiff_t pair = 0; pair < pairs; pair++) {
+        const float *singles = fits_pair(room, pair);
+        for (ptrdiff_t t = 2 * pair; t < 2 * pair + 2; t++) {
+            const ptrdiff_t first = t % 2 * FITS_ROWS;
+            if (t == room->count) {
+                memset(weight + first, 0, FITS_ROWS * sizeof *weight);
+                memset(residual + first, 0, FITS_ROWS * sizeof *residual);
+                break;
+            }
+            const double *tile = fits_tile(room, t);
+            if (fine)
+                fits_predictor(tile, beta, padded, room->eta);
+            else
+                fits_single_predictor(singles + first, narrow, padded, room->eta);
+            fits_weigh_labels(tile + padded * FITS_ROWS, room->eta, room->weight, room->residual);
+            fits_narrow(room->weight, 1, FITS_ROWS, weight + first);
+            if (fine)
+                fits_add_products(room->residual, 1, tile, padded, exact, padded);
+            else
+                fits_narrow(room->residual, 1, FITS_ROWS, residual + first);
+        }
+        if (!fine)
+            fits_add_singles(residual, 1, singles, padded, gradient, padded);
+        if (curved)
+            fits_add_single_hessian(singles, weight, padded, panel, sums);
+        if (pair % FITS_FLUSH == FITS_FLUSH - 1 || pair == pairs - 1) {
+            for (ptrdiff_t j = 0; curved && j < padded; j++)
+                fits_flush(sums + j * padded + j, padded - j, room->hessian + j * padded + j);
+            if (!fine)
+                fits_flush(gradient, padded, room->gradient);
+        }
+    }
+    for (ptrdiff_t j = 0; j < padded; j++)
+        room->gradient[j] = fine ? fits_across(&exact[j]) : room->gradient[j] * room->scale[j];
+    for (ptrdiff_t j = 0; curved && j < padded; j++) {
+        double *row = room->hessian + j * padded;
+        if (!(row[j] > FITS_LEAST))
+            row[j] = 0; /* which fits_factor refuses */
+        for (ptrdiff_t k = j; k < padded; k++)
+            row[k] *= room->scale[j] * room->scale[k];
+    }
+}
+
+/* A pass of Newton's method: doubles throughout, or floats. */
+static void fits_step_pass(struct fits_room *room, enum fits_model model, const double *beta, int curved, int fine)
+{
+    if (room->single)
+        fits_pass_single(room, beta, curved, fine);
+    else
+        fits_pass(room, model, beta, curved);
+}
+
+/* Subtract factor * x from y. */
+FITS_INLINE void fits_subtract(double factor, const double *restrict x, ptrdiff_t count, double *restrict y)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        y[i] -= factor * x[i];
+}
+
+/* Cholesky's factor U, U'U the Hessian scaled to a unit diagonal, in its upper triangle; the scales go to `unit`.
  * Returns 0 if a column is, up to rounding, a combination of the previous ones. */
-static int fits_factor(struct fits_room *room)
+DPFAST_CLONES static int fits_factor(struct fits_room *room)
 {
     const ptrdiff_t p = room->parameters, padded = room->padded;
-    double *h = room->hessian;
+    const double least = room->single ? FITS_COLLINEAR : FITS_SINGULAR;
+    double *h = room->hessian, smallest = 1;
     for (ptrdiff_t j = 0; j < p; j++) {
         double diagonal = h[j * padded + j];
         if (!(diagonal > 0 && diagonal <= DBL_MAX))
             return 0;
         room->unit[j] = 1 / sqrt(diagonal);
     }
-    for (ptrdiff_t j = 0; j < p; j++)
-        for (ptrdiff_t k = j; k < p; k++)
-            h[k * padded + j] = h[j * padded + k] * room->unit[j] * room->unit[k];
     for (ptrdiff_t j = 0; j < p; j++) {
-        double pivot = 1.0;
+        double *row = h + j * padded;
+        for (ptrdiff_t k = j; k < p; k++)
+            row[k] = row[k] * room->unit[j] * room->unit[k];
+        row[j] = 1.0;
         for (ptrdiff_t i = 0; i < j; i++)
-            pivot -= h[j * padded + i] * h[j * padded + i];
-        if (!(pivot > FITS_SINGULAR))
+            fits_subtract(h[i * padded + j], h + i * padded + j, p - j, row + j);
+        if (!(row[j] > least))
             return 0;
-        pivot = sqrt(pivot);
-        h[j * padded + j] = pivot;
-        for (ptrdiff_t k = j + 1; k < p; k++) {
-            double sum = h[k * padded + j];
-            for (ptrdiff_t i = 0; i < j; i++)
-                sum -= h[k * padded + i] * h[j * padded + i];
-            h[k * padded + j] = sum / pivot;
-        }
+        smallest = row[j] < smallest ? row[j] : smallest;
+        double pivot = sqrt(row[j]);
+        for (ptrdiff_t k = j; k < p; k++)
+            row[k] /= pivot;
+        row[j] = pivot;
     }
+    room->loose = room->single ? FITS_LOOSE / smallest : 0;
     return 1;
 }
 
 /* out = H^-1 v; v . H^-1 v is returned. */
-static double fits_solve(const struct fits_room *room, const double *v, double *out)
+DPFAST_CLONES static double fits_solve(const struct fits_room *room, const double *v, double *out)
 {
     const ptrdiff_t p = room->parameters, padded = room->padded;
-    const double *l = room->hessian;
+    const double *u = room->hessian;
     double square = 0;
+    for (ptrdiff_t j = 0; j < p; j++)
+        out[j] = v[j] * room->unit[j];
     for (ptrdiff_t j = 0; j < p; j++) {
-        double sum = v[j] * room->unit[j];
-        for (ptrdiff_t i = 0; i < j; i++)
-            sum -= l[j * padded + i] * out[i];
-        out[j] = sum / l[j * padded + j];
+        out[j] /= u[j * padded + j];
         square += out[j] * out[j];
+        fits_subtract(out[j], u + j * padded + j + 1, p - j - 1, out + j + 1);
     }
     for (ptrdiff_t j = p - 1; j >= 0; j--) {
         double sum = out[j];
         for (ptrdiff_t i = j + 1; i < p; i++)
-            sum -= l[i * padded + j] * out[i];
-        out[j] = sum / l[j * padded + j];
+            sum -= u[j * padded + i] * out[i];
+        out[j] = sum / u[j * padded + j];
     }
     for (ptrdiff_t j = 0; j < p; j++)
         out[j] *= room->unit[j];
     return square;
 }
 
-/* The inverse of the factor times the divisors: x . H^-1 x is the square of its product with x. */
-static void fits_invert(struct fits_room *room)
+/* The inverse of the transposed factor times the divisors: x . H^-1 x is the square of its product with x. */
+DPFAST_CLONES static void fits_invert(struct fits_room *room)
 {
     const ptrdiff_t p = room->parameters, padded = room->padded;
-    const double *l = room->hessian;
+    const double *u = room->hessian;
     double *inverse = room->inverse;
     memset(inverse, 0, padded * padded * sizeof *inverse);
-    for (ptrdiff_t k = 0; k < p; k++)
-        for (ptrdiff_t j = k; j < p; j++) {
-            double sum = j == k ? room->unit[k] : 0;
-            for (ptrdiff_t i = k; i < j; i++)
-                sum -= l[j * padded + i] * inverse[i * padded + k];
-            inverse[j * padded + k] = sum / l[j * padded + j];
-        }
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double *row = inverse + j * padded;
+        row[j] = room->unit[j];
+        for (ptrdiff_t i = 0; i < j; i++)
+            fits_subtract(u[i * padded + j], inverse + i * padded, i + 1, row);
+        for (ptrdiff_t k = 0; k <= j; k++)
+            row[k] /= u[j * padded + j];
+    }
 }
 
 /* h = x . H^-1 x of the rows of a tile. */
 FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i += 16) {
-        fits_eight squares[2] = {0};
+        fits_rows squares[4] = {0};
         for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
             const double *row = inverse + j * padded;
-            fits_eight a[2] = {0}, b[2] = {0};
+            fits_rows a[4] = {0}, b[4] = {0};
             for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
-                for (int l = 0; l < 2; l++) {
-                    fits_eight x = *(const fits_eight *)(tile + k * FITS_ROWS + i + 8 * l);
+                for (int l = 0; l < 4; l++) {
+                    fits_rows x = *(const fits_rows *)(tile + k * FITS_ROWS + i + 4 * l);
                     a[l] += row[k] * x, b[l] += row[padded + k] * x;
                 }
-            for (int l = 0; l < 2; l++)
+            for (int l = 0; l < 4; l++)
                 squares[l] += a[l] * a[l] + b[l] * b[l];
         }
         memcpy(h + i, squares, sizeof squares);
@@ -346,6 +421,7 @@ DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model
 {
     const ptrdiff_t padded = room->padded;
     const int labels = model == FITS_LOGISTIC;
+    const int single = correct && room->single && fits_narrow_inverse(room);
     double *h = room->panel;
     fits_lanes *gradient = room->sums;
     memset(gradient, 0, padded * sizeof *gradient);
@@ -354,7 +430,10 @@ DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model
         fits_predictor(tile, room->beta, padded, room->eta);
         fits_weigh(room, model, y);
         if (correct) {
-            fits_leverages(tile, room->inverse, padded, h);
+            if (single)
+                fits_single_leverages(fits_pair(room, t / 2) + t % 2 * FITS_ROWS, room->narrow, padded, h);
+            else
+                fits_leverages(tile, room->inverse, padded, h);
             fits_tilt_residuals(h, room->weight, y, labels ? 0 : 0.5, labels ? 1 : 0, labels ? 0.5 : 0, room->residual);
         }
         fits_add_products(room->residual, 1, tile, padded, gradient, padded);
@@ -373,29 +452,29 @@ static double fits_dot(const double *a, const double *b, ptrdiff_t count)
 
 /* Whether one more Newton step, followed by a step with the same Hessian, is close enough to the maximum. With a and
  * b for the square roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times
- * that, 2 b (b / a)^4. */
-static int fits_is_near(double decrement, double before)
+ * that, 2 b (b / a)^4. Each also leaves a share `loose` of the distance. */
+static int fits_is_near(double decrement, double before, double loose)
 {
-    double ratio = decrement / before;
+    double ratio = decrement / before + loose;
     return decrement <= FITS_CLOSE
         || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
 }
 
 /* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if `warm`, else at 0,
  * or at the start for counts. A step is halved while the likelihood decreases at its end at least half as steeply as it
- * increases at its beginning. Returns 1 after the step from which `fits_pass_last` can finish, or, if `rough`, after a step
- * of at most a standard error. Otherwise `beta` is where it stopped, NaN if the design is singular. */
-static int fits_newton(struct fits_room *room, enum fits_model model, int warm, int rough, int passes)
+ * increases at its beginning. Returns 1 after the step from which `fits_pass_last` can finish, or after one whose decrement
+ * is at most `rough`. Otherwise `beta` is where it stopped, NaN if the design is singular. */
+static int fits_newton(struct fits_room *room, enum fits_model model, int warm, double rough, int passes)
 {
     const ptrdiff_t p = room->parameters;
     double *beta = room->beta, *step = room->step, length = 1;
     double decrement, before = 0; /* before: the decrement of the previous step if it was a full Newton step, else 0 */
-    int exact = !warm;
+    int exact = !warm, fine = !room->single;
     memset(step, 0, room->padded * sizeof *step);
     memset(room->trial, 0, room->padded * sizeof *beta);
     if (!warm)
         memset(beta, 0, room->padded * sizeof *beta);
-    fits_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, !warm);
+    fits_step_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, !warm, fine);
     if (!warm && !fits_factor(room)) {
         for (ptrdiff_t j = 0; j < p; j++)
             beta[j] = NAN;
@@ -416,11 +495,13 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             room->trial[j] = beta[j] + length * step[j];
             moved += change * change, size += value * value;
         }
-        if (length == 1 && ((rough ? decrement <= 1 : fits_is_near(decrement, before)) || moved <= 0x1p-90 * size)) {
+        int near = rough > 0 ? decrement <= rough : fine && fits_is_near(decrement, before, room->loose);
+        if (length == 1 && (near || moved <= 0x1p-90 * size)) {
             memcpy(beta, room->trial, p * sizeof *beta);
             return 1;
         }
-        fits_pass(room, model, room->trial, 1);
+        fine = !room->single || decrement <= FITS_FINE;
+        fits_step_pass(room, model, room->trial, 1, fine);
         if (!(fits_dot(step, room->gradient, p) >= -0.5 * decrement)) {
             length /= 2;
             continue;
@@ -443,15 +524,29 @@ static int fits_maximum(struct fits_room *room, enum fits_model model)
     const ptrdiff_t whole = room->count, count = (whole + 1) / 2, pair = 2 * FITS_ROWS;
     const ptrdiff_t least = (24 * room->parameters + pair - 1) / pair;
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
-    int warm = 0;
-    if (part <= count / 3) {
-        room->count = 2 * part;
-        warm = fits_newton(room, model, 0, 1, 6);
-        room->count = whole;
-        for (ptrdiff_t j = 0; j < room->parameters; j++)
-            room->unit[j] *= sqrt((double)part / (double)count);
+    /* decrements near the sampling error of the part's Hessian, p^2 / rows, do not matter */
+    const double rough = fmax(6.0 * room->parameters * room->parameters / (part * pair), 1);
+    room->single = model == FITS_LOGISTIC;
+    if (room->single)
+        fits_narrow_tiles(room);
+    for (;; room->single = 0) {
+        const int split = part <= count / 3;
+        int warm = 0;
+        if (split) {
+            room->count = 2 * part;
+            warm = fits_newton(room, model, 0, room->single ? rough : 1, 6);
+            room->count = whole;
+            for (ptrdiff_t j = 0; j < room->parameters; j++)
+                room->unit[j] *= sqrt((double)part / (double)count);
+        }
+        if (warm && fits_newton(room, model, 1, 0, FITS_PASSES))
+            return 1;
+        /* floats that did not do for a part do not do for the whole, either */
+        if (!(split && room->single) && fits_newton(room, model, 0, 0, FITS_PASSES))
+            return 1;
+        if (!room->single)
+            return 0;
     }
-    return (warm && fits_newton(room, model, 1, 0, FITS_PASSES)) || fits_newton(room, model, 0, 0, FITS_PASSES);
 }
 
 /* One block: the parameters to out, and for the linear model the standard deviation of the noise after them.

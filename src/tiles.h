@@ -21,7 +21,7 @@ enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
 typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
 typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
-typedef double fits_eight __attribute__((vector_size(64), aligned(8), may_alias)); /* rows, each by itself */
+typedef double fits_rows __attribute__((vector_size(32), aligned(8), may_alias)); /* rows, each by itself */
 
 /* Four of the eight entries of two vectors, by their indices. */
 #ifdef __clang__
@@ -51,6 +51,12 @@ struct fits_room {
     double *hessian;  /* padded^2: X'WX, then its factor */
     double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *scale;    /* padded: column j of the floats was divided by scale[j], a power of two */
+    float *singles;   /* the tiles as floats, in pairs: columns of 2 FITS_ROWS */
+    float *narrow;    /* padded^2: the inverse as floats, for columns divided by their scales */
+    float *slots;     /* (2 FITS_PANEL + 4) FITS_ROWS + padded: the panel, weights and residuals of a pair, beta */
+    int single;       /* whether the Hessian is that of floats */
+    double loose;     /* bound of its relative error in any direction */
     double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
     int *exponent;    /* padded: column j was divided by 2^exponent[j] */
     double square;    /* of the residuals */
@@ -65,15 +71,17 @@ static ptrdiff_t fits_padded(ptrdiff_t parameters)
 static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
-    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded
-        + (8 + FITS_LANES) * padded + 2 + FITS_LANES;
+    ptrdiff_t doubles = tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS
+        + (2 + FITS_LANES) * padded * padded + (9 + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
+    ptrdiff_t floats = (tiles + 1) * padded * FITS_ROWS + (2 * FITS_PANEL + 4) * FITS_ROWS + padded * padded + padded;
+    return doubles + floats / 2;
 }
 
 static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
     struct fits_room room = {.parameters = parameters, .padded = padded};
-    uintptr_t lane = sizeof(fits_lanes);
+    uintptr_t lane = 2 * sizeof(fits_lanes); /* a line of the cache, which no vector then crosses */
     double *next = (double *)(((uintptr_t)memory + lane - 1) / lane * lane);
     room.tiles = next, next += tiles * (padded + 1) * FITS_ROWS;
     room.panel = next, next += FITS_PANEL * FITS_ROWS;
@@ -81,6 +89,11 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.residual = next, next += FITS_ROWS;
     room.eta = next, next += FITS_ROWS;
     room.sums = (fits_lanes *)next, next += FITS_LANES * (padded + 1) * padded;
+    next += (lane - (uintptr_t)next % lane) % lane / sizeof *next;
+    room.singles = (float *)next, next += (tiles + 1) / 2 * padded * FITS_ROWS;
+    room.slots = (float *)next, next += (FITS_PANEL + 2) * FITS_ROWS + padded / 2;
+    room.narrow = (float *)next, next += padded * padded / 2;
+    room.scale = next, next += padded;
     room.hessian = next, next += padded * padded;
     room.inverse = next, next += padded * padded;
     room.gradient = next, next += padded;
@@ -157,12 +170,16 @@ static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
     return finite;
 }
 
-/* Transpose rows of doubles into columns of a tile, in 4 x 4 blocks. */
+/* Transpose rows of doubles into columns of a tile, in 4 x 4 blocks; four rows are fetched while the ones before the last
+ * four are moved. */
 DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
                                          double *restrict out)
 {
     ptrdiff_t i = 0;
-    for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
+    for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES) {
+        for (ptrdiff_t row = i + 8; row < i + 12; row++)
+            for (ptrdiff_t j = 0; j < columns; j += 8)
+                __builtin_prefetch(data + row * stride + 8 * j);
         for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
             fits_lanes a, b, c, d;
             memcpy(&a, data + i * stride + 8 * j, sizeof a);
@@ -179,6 +196,7 @@ DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptr
             if (j + FITS_LANES == columns)
                 break;
         }
+    }
     for (; i < rows; i++)
         for (ptrdiff_t j = 0; j < columns; j++)
             memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);

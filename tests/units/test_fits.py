@@ -156,6 +156,30 @@ def test_badly_scaled_and_nearly_collinear_columns():
         assert_allclose(scaled[0, :3] * [1e-300, 1e300, 1e160], plain[0, :3], rtol=1e-7)
 
 
+@pytest.mark.parametrize("case", ["close columns", "closer columns", "outliers", "rare ones", "scales", "odd tiles"])
+def test_labels_are_fitted_as_well_where_floats_do_not_tell_columns_apart(case):
+    """Shares of columns on both sides of 2^-8, below which doubles are used; more rows than one sum of floats has."""
+    rng = np.random.default_rng(6)
+    design = rng.standard_normal((4700, 3))
+    part = {"close columns": 0.1, "closer columns": 1e-4}.get(case)
+    if part:
+        design[:, 2] = design[:, 1] + part * design[:, 2]
+    if case == "outliers":
+        design[::500] *= 30
+    if case == "rare ones":
+        design = (design > 2).astype(float)
+    y = responses(rng, "logistic", np.clip(design @ [0.5, 1.0, -0.5], -3, 3))
+    design = design[: 64 * 41 + 5] if case == "odd tiles" else design
+    y = y[: len(design)]
+    scales = np.array([1e-150, 1e150, 1e30]) if case == "scales" else np.ones(3)
+    for correct in (False, True):
+        out = regress("logistic", design * scales, y, correct=correct)[0][0] * scales
+        slow = reference.logistic(design, y, correct=correct)
+        mean = 1 / (1 + np.exp(-design @ slow))
+        root = np.sqrt(mean * (1 - mean))[:, None] * design
+        assert np.linalg.norm(root @ (out - slow)) < (1e-3 if correct else 1e-6)
+
+
 # ---- corrections ----
 
 
