@@ -65,7 +65,11 @@ class TestFind:
         calls.keep(STATISTIC, x, (1.0,), "kept")
         assert calls.find(STATISTIC, x, (1.0,)) is None
 
-    @pytest.mark.parametrize("part", [Fraction(1), np.float64(1), [1], (1, [1]), np.ones(1), object(), GRID], ids=str)
+    @pytest.mark.parametrize(
+        "part",
+        [Fraction(1), np.float64(1), [1], (1, [1]), np.ones(1), object(), GRID],
+        ids=lambda part: type(part).__name__,
+    )
     def test_parameters_of_other_types_are_not_kept(self, part):
         calls = Calls(frozenset())
         calls.keep(STATISTIC, np.ones(3), (part,), "kept")
