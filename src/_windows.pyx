@@ -67,8 +67,9 @@ cdef enum:
 
 cdef object ranks_between(firsts, lasts):
     """firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on."""
-    ends = np.cumsum(lasts - firsts + 1)
-    return np.arange(ends[-1]) + np.repeat(lasts - ends + 1, lasts - firsts + 1)
+    lengths = lasts - firsts + 1
+    ends = np.cumsum(lengths)
+    return np.arange(np.sum(lengths)) + np.repeat(lasts - ends + 1, lengths)
 
 
 cdef class _Records:

@@ -1,6 +1,7 @@
 """The layout of the sources that import-linter cannot check: private names, public names, sizes of files."""
 
 import ast
+import re
 import rlcompleter
 from pathlib import Path
 
@@ -55,6 +56,22 @@ def test_no_module_uses_private_names_of_another(path):
 def test_the_check_finds_private_names():
     source = "from dpfast.grid import _outward, Grid\nfrom dpfast import _checks\nx._hidden\nx._own = 1\nx._own\n"
     assert sorted(private_names_of_others(ast.parse(source))) == ["_hidden", "_outward"]
+
+
+def indices_from_the_end(source):
+    """Indices below zero, outside of docstrings and comments."""
+    code = re.sub(r"#.*", "", re.sub(r'""".*?"""', "", source, flags=re.DOTALL))
+    return re.findall(r"[\w)\]]\[-\d+\]", code)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").glob("*.pyx")), ids=lambda path: path.name)
+def test_no_kernel_counts_indices_from_the_end(path):
+    # Kernels are compiled without `wraparound`: what NumPy makes of such an index depends on its version.
+    assert indices_from_the_end(path.read_text()) == []
+
+
+def test_the_check_finds_indices_from_the_end():
+    assert indices_from_the_end('"""x[-1]"""\nx[-1]\ny = x[-2:]  # x[-3]\n') == ["x[-1]"]
 
 
 def test_completion_shows_public_names_only():
