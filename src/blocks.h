@@ -42,7 +42,7 @@ struct blocks_plan {
 };
 
 typedef unsigned __int128 blocks_wide;
-typedef uint64_t blocks_lanes __attribute__((vector_size(8 * BLOCKS_LANES), aligned(8), may_alias));
+typedef uint64_t blocks_half __attribute__((vector_size(4 * BLOCKS_LANES), aligned(8), may_alias)); /* of the lanes */
 
 /* The first record of block j: the least i with floor(i k / n) >= j. Assumes j <= k <= n, k < 2^31. */
 static inline int64_t blocks_start(const struct blocks_plan *plan, int64_t j)
@@ -208,14 +208,15 @@ DPFAST_CLONES static void blocks_squares(const double *x, ptrdiff_t count, const
 static inline int64_t blocks_sum(const uint64_t *terms, ptrdiff_t count, uint64_t counted)
 {
     static const uint64_t kept[2 * BLOCKS_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    const ptrdiff_t whole = count - count % BLOCKS_LANES;
-    blocks_lanes lanes = {0};
-    uint64_t sum = 0;
-    for (ptrdiff_t i = 0; i < whole; i += BLOCKS_LANES)
-        lanes += *(const blocks_lanes *)(terms + i);
-    lanes += *(const blocks_lanes *)(terms + whole) & *(const blocks_lanes *)(kept + BLOCKS_LANES - (count - whole));
-    for (int j = 0; j < BLOCKS_LANES; j++)
-        sum += lanes[j];
+    const ptrdiff_t rest = count % BLOCKS_LANES, half = BLOCKS_LANES / 2;
+    const uint64_t *last = terms + (count - rest), *mask = kept + BLOCKS_LANES - rest;
+    blocks_half one = {0}, two = {0};
+    for (; terms < last; terms += BLOCKS_LANES)
+        one += *(const blocks_half *)terms, two += *(const blocks_half *)(terms + half);
+    one += *(const blocks_half *)last & *(const blocks_half *)mask;
+    two += *(const blocks_half *)(last + half) & *(const blocks_half *)(mask + half);
+    one += two;
+    uint64_t sum = (one[0] + one[1]) + (one[2] + one[3]);
     return (int64_t)(sum - counted * BLOCKS_MAGIC_BITS);
 }
 
