@@ -3,6 +3,7 @@
 #define DPFAST_DESCENT_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "clones.h"
 #include "draws.h"
@@ -63,8 +64,8 @@ static inline double dpfast_moved(double theta, double x, double push, double dr
 }
 
 /* For each person in turn: add theta to `total`, then move theta down if it is at least x, else up, or the opposite after a
- * lie, and up by the part `lean` of the step. Each of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only, so every
- * machine computes the same bits. */
+ * lie, and up by the part `lean` of the step. Each of the `runs` repetitions has its own coins, theta and total. Exact
+ * operations and IEEE sums only, so every machine computes the same bits. */
 DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n,
                                          ptrdiff_t runs, uint16_t top, double lean, double lower, double upper,
                                          double missing, double *theta, double *total)
@@ -117,28 +118,93 @@ static double dpfast_decayed(uint64_t i, double decay)
     return dpfast_exp_neg(exponent > 0.0 ? exponent : 0.0);
 }
 
-/* scale * i^-decay, i = first, first + 1, ..., to a relative error of 2^-44, decay in [0, 1]; the same bits on every
- * machine and for every `first`. From 2^13 on one power is shared by 16 neighbours, a + j for j < 16: (1 +
+/* i^-decay = power * factor, i = first, first + 1, ..., to a relative error of 2^-44, decay in [0, 1]; the same bits on
+ * every machine and for every `first`. From 2^13 on one power is shared by 16 neighbours, a + j for j < 16: (1 +
  * z)^-decay, z = j / a < 2^-9, by its series to z^4 (the rest is < z^5 < 2^-45). */
-static void dpfast_pushes(uint64_t first, double scale, double decay, double *out, ptrdiff_t n)
+static void dpfast_powers(uint64_t first, double decay, double *powers, double *factors, ptrdiff_t n)
 {
     const double c2 = -(decay + 1.0) / 2.0, c3 = -(decay + 2.0) / 3.0, c4 = -(decay + 3.0) / 4.0;
     uint64_t anchor = 0;
-    double push = 0.0, inverse = 0.0;
+    double power = 0.0, inverse = 0.0;
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t index = first + (uint64_t)i;
         if (index < 1u << 13) {
-            out[i] = scale * dpfast_decayed(index, decay);
+            powers[i] = dpfast_decayed(index, decay);
+            factors[i] = 1.0;
             continue;
         }
         if (anchor != (index & ~(uint64_t)15)) {
             anchor = index & ~(uint64_t)15;
-            push = scale * dpfast_decayed(anchor, decay);
+            power = dpfast_decayed(anchor, decay);
             inverse = 1.0 / dpfast_from_word(anchor);
         }
         double z = dpfast_from_word(index - anchor) * inverse;
-        out[i] = push * (1.0 - decay * z * (1.0 + c2 * z * (1.0 + c3 * z * (1.0 + c4 * z))));
+        powers[i] = power;
+        factors[i] = 1.0 - decay * z * (1.0 + c2 * z * (1.0 + c3 * z * (1.0 + c4 * z)));
     }
+}
+
+/* scale * i^-decay, i = first, first + 1, ..., rounded as (scale * power) * factor. */
+static void dpfast_pushes(uint64_t first, double scale, double decay, double *out, ptrdiff_t n)
+{
+    double factors[DPFAST_LANE_CHUNK];
+    for (ptrdiff_t start = 0; start < n; start += DPFAST_LANE_CHUNK) {
+        const ptrdiff_t count = n - start < DPFAST_LANE_CHUNK ? n - start : DPFAST_LANE_CHUNK;
+        dpfast_powers(first + (uint64_t)start, decay, out + start, factors, count);
+        for (ptrdiff_t i = 0; i < count; i++)
+            out[start + i] = scale * out[start + i] * factors[i];
+    }
+}
+
+/* ---- runs side by side ---- */
+
+/* Doubles of four runs, whose operations are those of each by itself, and masks of them. */
+typedef double dpfast_runs __attribute__((vector_size(32)));
+typedef int64_t dpfast_run_masks __attribute__((vector_size(32)));
+typedef uint16_t dpfast_run_lanes __attribute__((vector_size(8)));
+typedef int16_t dpfast_run_lies __attribute__((vector_size(8)));
+
+#define DPFAST_RUNS 8
+#define DPFAST_WHERE(mask, a, b) \
+    ((dpfast_runs)(((dpfast_run_masks)(a) & (mask)) | ((dpfast_run_masks)(b) & ~(mask))))
+
+/* dpfast_descend_once for each run r, from record first[r] on, with pushes of scale[r]: one run waits for the result of
+ * each operation, several do not wait for one another. lanes[DPFAST_RUNS i + r] is the coin of record i. */
+DPFAST_CLONES static void dpfast_descend_together(const double *x, const double *powers, const double *factors,
+                                                  const uint16_t *lanes, ptrdiff_t n, uint16_t top, double lean,
+                                                  double lower, double upper, double missing, const int64_t *first,
+                                                  const double *scale, double *theta, double *total)
+{
+    const dpfast_run_masks sign = (dpfast_run_masks){0} + INT64_MIN;
+    const dpfast_runs least = (dpfast_runs){0} + lower, most = (dpfast_runs){0} + upper;
+    dpfast_run_masks starts[2];
+    dpfast_runs scales[2], t[2], sums[2];
+    ptrdiff_t start = n;
+    memcpy(starts, first, sizeof starts);
+    memcpy(scales, scale, sizeof scales);
+    memcpy(t, theta, sizeof t);
+    memcpy(sums, total, sizeof sums);
+    for (ptrdiff_t r = 0; r < DPFAST_RUNS; r++)
+        start = first[r] < start ? first[r] : start;
+    for (ptrdiff_t i = start; i < n; i++) {
+        const double value = dpfast_record(x[i], lower, upper, missing);
+        for (int half = 0; half < 2; half++) {
+            dpfast_run_lanes lane;
+            memcpy(&lane, lanes + i * DPFAST_RUNS + 4 * half, sizeof lane);
+            const dpfast_run_masks begun = starts[half] <= i;
+            const dpfast_run_masks lies = __builtin_convertvector((dpfast_run_lies)(lane >= top), dpfast_run_masks);
+            const dpfast_runs push = scales[half] * powers[i] * factors[i];
+            sums[half] += DPFAST_WHERE(begun, t[half], (dpfast_runs){0});
+            const dpfast_run_masks below = (dpfast_run_masks)(t[half] - value);
+            const dpfast_run_masks away = (dpfast_run_masks)push ^ ((lies ^ below) & sign);
+            dpfast_runs moved = t[half] + lean * push - (dpfast_runs)away;
+            moved = DPFAST_WHERE(moved > least, moved, least);
+            moved = DPFAST_WHERE(moved < most, moved, most);
+            t[half] = DPFAST_WHERE(begun, moved, t[half]);
+        }
+    }
+    memcpy(theta, t, sizeof t);
+    memcpy(total, sums, sizeof sums);
 }
 
 #endif

@@ -29,10 +29,18 @@ static uint64_t secure_forks = 0;
 static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
 static uint64_t secure_oldest = 0; /* the number of forks before the first of its uninterrupted series of them */
 
-/* Not 0. */
+#ifdef __has_builtin
+#if __has_builtin(__builtin_thread_pointer)
+#define SECURE_THREAD_POINTER
+#endif
+#endif
+
+/* Not 0: the address of what is private to the thread, which takes no call, or else its name. */
 static inline uint64_t secure_thread(void) {
-#ifdef _WIN32
+#if defined(_WIN32)
     return (uint64_t)GetCurrentThreadId();
+#elif defined(SECURE_THREAD_POINTER)
+    return (uint64_t)__builtin_thread_pointer();
 #else
     return (uint64_t)pthread_self();
 #endif

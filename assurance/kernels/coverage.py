@@ -83,8 +83,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "depth.h": "dpfast_ray_to",
         "descent.h": (
-            "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_moved dpfast_pushes dpfast_record "
-            "dpfast_signed_push dpfast_test"
+            "dpfast_decayed dpfast_descend dpfast_descend_once dpfast_descend_together dpfast_moved dpfast_powers "
+            "dpfast_pushes dpfast_record dpfast_signed_push dpfast_test"
         ),
         "directions.h": (
             "dpfast_add_vectors dpfast_direction dpfast_dot dpfast_has_length dpfast_have_length dpfast_largest "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, SupportsIndex
@@ -194,8 +195,9 @@ class QuantileSearch(ThresholdProtocol):
 
     def _decision(self, ones: Any, zeros: Any) -> Any:
         """1 where a test with these reports decides "above", -1 where it decides "below", else 0."""
-        above, below = (one * ones + zero * zeros >= _EVIDENCE for one, zero in self._evidence)
-        return 1 * above - 1 * below
+        (one_above, zero_above), (one_below, zero_below) = self._evidence
+        above = one_above * ones + zero_above * zeros >= _EVIDENCE
+        return 1 * above - 1 * (one_below * ones + zero_below * zeros >= _EVIDENCE)
 
     # ---- the server ----
 
@@ -232,14 +234,20 @@ class QuantileSearch(ThresholdProtocol):
 
     def _tested(self, state: Search, ones: int, zeros: int) -> Search:
         """The state after more reports of a test, which decide it at the last of them or not at all."""
-        state = state._replace(ones=state.ones + ones, zeros=state.zeros + zeros, users=state.users + ones + zeros)
-        decision = int(self._decision(state.ones, state.zeros))
-        if decision or state.ones + state.zeros >= self.limit:
-            state = _MOVES[state.phase](state._replace(ones=0, zeros=0), decision, self.bounds)
+        theta, lower, upper, phase, right, run = (
+            state.theta, state.lower, state.upper, state.phase, state.right, state.run
+        )  # fmt: skip
+        ones, zeros, users = state.ones + ones, state.zeros + zeros, state.users + ones + zeros
+        decision = int(self._decision(ones, zeros))
+        if decision or ones + zeros >= self.limit:
+            phase, lower, upper, run, right = _MOVES[phase](state, decision, self.bounds)
+            theta, ones, zeros = _question(phase, lower, upper, run), 0, 0
         assert self.step is not None
-        if state.upper - state.lower <= self.step or (self.most is not None and state.users >= self.most):
-            state = state._replace(phase="descent", theta=_middle(state.lower, state.upper))
-        return state
+        if upper - lower <= self.step or (self.most is not None and users >= self.most):
+            phase, theta = "descent", _middle(lower, upper)
+        return Search(
+            theta, lower, upper, phase, ones, zeros, right, run, users, state.asked, state.total, state.refused
+        )  # fmt: skip
 
     def estimate(self, state: Search) -> float:
         """The mean of the thetas of the descent; before it, the middle of the bracket."""
@@ -265,30 +273,57 @@ class QuantileSearch(ThresholdProtocol):
             if self.most is not None
             else QuantileSearch(bounds=self.bounds, epsilon=self.epsilon, q=self.q, step=self.step, most=n // 2)
         )
-        estimates = np.array([made._run(source, values) for _ in range(math.prod(shape))])
+        runs = math.prod(shape)
+        together = made._together if runs > 1 and n <= BLOCK else made._one_by_one
+        estimates = np.array([made.estimate(state) for state in together(source, values, runs)])
         return float(estimates[0]) if size is None else estimates.reshape(shape)
 
-    def _run(self, source: Any, x: NDArray[Any]) -> float:
-        state, n = self.begin(), x.shape[0]
-        while state.phase != "descent" and state.users < n:
+    def _one_by_one(self, source: Any, x: NDArray[Any], runs: int) -> Iterator[Search]:
+        """The last states of so many runs."""
+        for _ in range(runs):
+            state = self._search(source, x)
+            yield self._descend(source, state, x[state.users :]) if state.users < x.shape[0] else state
+
+    def _together(self, source: Any, x: NDArray[Any], runs: int) -> Iterator[Search]:
+        """The same, some descents side by side."""
+        n, records, (lower, upper), width = x.shape[0], doubles(x), self.bounds, _descent.RUNS
+        powers, factors, lanes = np.empty(n), np.empty(n), np.zeros((n, width), np.uint16)
+        _descent.fill_powers(1, _DECAY, powers, factors)
+        for begin in range(0, runs, width):
+            states = []
+            for run in range(min(width, runs - begin)):
+                states.append(state := self._search(source, x))
+                _descent.fill_coins(source, self.coin.threshold, lanes, run, state.users)
+            first, scale, theta = np.full(width, n), np.zeros(width), np.full(width, lower)
+            for run, state in enumerate(states):
+                first[run], scale[run], theta[run] = state.users, _WIDTHS * (state.upper - state.lower), state.theta
+            total, public = np.zeros(width), (self._lean, lower, upper, clip(0.0, lower, upper))
+            _descent.descend_together(
+                lanes, self.coin.threshold, records, powers, factors, *public, first, scale, theta, total
+            )
+            for state, last, added in zip(states, theta.tolist(), total.tolist(), strict=False):
+                yield state._replace(theta=last, users=n, asked=n - state.users, total=added)
+
+    def _search(self, source: Any, x: NDArray[Any]) -> Search:
+        """The state after the search, or after all of x."""
+        state = self.begin()
+        while state.phase != "descent" and state.users < x.shape[0]:
             state = self._ask(source, state, doubles(x[state.users : state.users + BLOCK]))
-        if state.users < n:
-            state = self._descend(source, state, x[state.users :])
-        return self.estimate(state)
+        return state
 
     def _ask(self, source: Any, state: Search, x: NDArray[np.float64]) -> Search:
         """Ask people until the search ends, or all of x are asked."""
         lower, upper = self.bounds
         words, evidence = np.empty(x.size, np.uint64), np.array(self._evidence)
         _samplers.fill_words(source, words)
-        asked = state.users
+        asked, threshold = state.users, self.coin.threshold
+        public = lower, upper, clip(0.0, lower, upper), evidence, _EVIDENCE
         while state.phase != "descent" and (start := state.users - asked) < x.size:
             reach = self.limit - state.ones - state.zeros
             if self.most is not None:
                 reach = min(reach, self.most - state.users)
-            people, before = slice(start, start + reach), (state.ones, state.zeros)
-            public = state.theta, lower, upper, clip(0.0, lower, upper), evidence, _EVIDENCE
-            ones, zeros = _descent.ask(words[people], self.coin.threshold, x[people], *public, *before)
+            end, before = start + reach, (state.ones, state.zeros)
+            ones, zeros = _descent.ask(words[start:end], threshold, x[start:end], state.theta, *public, *before)
             state = self._tested(state, ones - state.ones, zeros - state.zeros)
         return state
 
@@ -365,78 +400,78 @@ def _middle(lower: float, upper: float) -> float:
     return lower + (upper - lower) / 2
 
 
-def _placed(state: Search, phase: str) -> Search:
-    """The state with the question of a phase."""
-    middle = _middle(state.lower, state.upper)
-    theta = {
-        "middle": middle,
-        "right": _middle(middle, state.upper),
-        "left": _middle(state.lower, middle),
-        "end": state.upper if state.run < 0 else state.lower,
-        "upper": state.upper,
-        "lower": state.lower,
-        "descent": middle,
-    }[phase]
-    return state._replace(phase=phase, theta=theta)
+def _question(phase: str, lower: float, upper: float, run: int) -> float:
+    """Theta in a phase."""
+    if phase in ("middle", "descent"):
+        return _middle(lower, upper)
+    if phase == "right":
+        return _middle(_middle(lower, upper), upper)
+    if phase == "left":
+        return _middle(lower, _middle(lower, upper))
+    if phase == "end":
+        return upper if run < 0 else lower
+    return upper if phase == "upper" else lower
 
 
-def _after_middle(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+# What follows a test: the phase, lower, upper, run and right of the next state.
+_Next = tuple[str, float, float, int, int]
+
+
+def _after_middle(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     if not decision:
-        return _placed(state, "right")
+        return "right", state.lower, state.upper, state.run, state.right
     run = state.run + decision if state.run * decision > 0 else decision
-    above = decision > 0
-    state = state._replace(
-        run=run, lower=state.lower if above else state.theta, upper=state.theta if above else state.upper
-    )
-    end = state.upper if run < 0 else state.lower
-    return _placed(state, "end" if abs(run) >= _RUN and bounds[0] < end < bounds[1] else "middle")
+    lower, upper = (state.lower, state.theta) if decision > 0 else (state.theta, state.upper)
+    end = upper if run < 0 else lower
+    phase = "end" if abs(run) >= _RUN and bounds[0] < end < bounds[1] else "middle"
+    return phase, lower, upper, run, state.right
 
 
-def _after_right(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _after_right(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     if decision < 0:  # the quantile is further to the right
-        return _placed(state._replace(lower=state.theta, run=0), "middle")
-    return _placed(state._replace(right=decision), "left")
+        return "middle", state.theta, state.upper, 0, state.right
+    return "left", state.lower, state.upper, state.run, decision
 
 
-def _after_left(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _after_left(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     if decision > 0:  # the quantile is further to the left
-        return _placed(state._replace(upper=state.theta, run=0), "middle")
+        return "middle", state.lower, state.theta, 0, state.right
     if not decision and not state.right:
-        return _placed(state, "upper")
+        return "upper", state.lower, state.upper, state.run, state.right
     upper = _middle(_middle(state.lower, state.upper), state.upper) if state.right else state.upper
-    return _placed(state._replace(lower=state.theta if decision else state.lower, upper=upper), "middle")
+    return "middle", state.theta if decision else state.lower, upper, state.run, state.right
 
 
-def _after_end(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _after_end(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     """Move the bracket beyond an end that the quantile is beyond, to four times its width."""
     if not decision:
-        return _placed(state._replace(run=0), "upper")
+        return "upper", state.lower, state.upper, 0, state.right
     if decision * state.run < 0:
-        return _placed(state._replace(run=0), "middle")
-    return _beyond(state, decision, bounds)
+        return "middle", state.lower, state.upper, 0, state.right
+    return _beyond(state, decision, state.run, bounds)
 
 
-def _beyond(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _beyond(state: Search, decision: int, run: int, bounds: tuple[float, float]) -> _Next:
     """The bracket beyond the end that the decision shows to be on the wrong side."""
     lower, upper, reach = state.lower, state.upper, 4 * (state.upper - state.lower)
     lower, upper = (upper, min(upper + reach, bounds[1])) if decision < 0 else (max(lower - reach, bounds[0]), lower)
-    return _placed(state._replace(lower=lower, upper=upper), "middle")
+    return "middle", lower, upper, run, state.right
 
 
-def _after_upper(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _after_upper(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     if decision < 0 and state.upper < bounds[1]:
-        return _beyond(state._replace(run=_RUN * decision), decision, bounds)
-    return _placed(state._replace(right=decision), "lower")
+        return _beyond(state, decision, _RUN * decision, bounds)
+    return "lower", state.lower, state.upper, state.run, decision
 
 
-def _after_lower(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+def _after_lower(state: Search, decision: int, bounds: tuple[float, float]) -> _Next:
     if decision > 0 and state.lower > bounds[0]:
-        return _beyond(state._replace(run=_RUN * decision), decision, bounds)
+        return _beyond(state, decision, _RUN * decision, bounds)
     width = state.upper - state.lower
     lower = state.lower if decision else max(state.lower - width, bounds[0])
     upper = state.upper if state.right else min(state.upper + width, bounds[1])
     wider = (lower, upper) != (state.lower, state.upper)
-    return _placed(state._replace(lower=lower, upper=upper), "upper" if wider else "descent")
+    return "upper" if wider else "descent", lower, upper, state.run, state.right
 
 
 _MOVES = {

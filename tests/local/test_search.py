@@ -97,6 +97,19 @@ def test_pushes_are_those_of_the_kernel(first, count):
     np.testing.assert_array_equal(protocol._pushes(first, count, state), out)
 
 
+@pytest.mark.parametrize("options", [{}, {"q": 0.9}, {"most": 0}, {"most": 5}, {"epsilon": 0.1}], ids=str)
+def test_runs_side_by_side_are_runs_one_by_one(options):
+    """The same bits and as many words, also where a search does not end, or ends at the last record."""
+    protocol = search(**options)
+    for n in (1, 2, 50, 700, 9000):
+        x = np.random.default_rng(n).normal(0.5, 1, n)
+        x[::50] = np.nan
+        together, alone = PCG64(3), PCG64(3)
+        released = protocol.release(x, size=19, rng=together)
+        assert released.tolist() == [protocol.release(x, rng=alone) for _ in range(19)]
+        assert together.random_raw() == alone.random_raw()
+
+
 def test_tests_are_rarely_wrong():
     """A walk at the median decides for each side at most e^-4 of the time, as Ville's inequality says."""
     protocol, source = search(1.0), np.random.default_rng(1)
