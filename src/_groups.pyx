@@ -49,6 +49,7 @@ cdef extern from "groups.h":
                                  Py_ssize_t depth) noexcept nogil
     void dpfast_interval_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                                  double *weights, Py_ssize_t n) noexcept nogil
+    Py_ssize_t FEW "DPFAST_FEW"
     ctypedef struct dpfast_interval_counts:
         pass
     ctypedef struct dpfast_few_groups:
@@ -271,7 +272,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                     n = offsets[g + 1] - offsets[g]
                     if n > largest:
                         break
-                    if g >= end and plan.measure.table == NULL:
+                    if g >= end and n < FEW and plan.measure.table == NULL:
                         begin, end = g, g + dpfast_prepare_few(&plan, records, &offsets[g], groups - g, few)
                     if g < end:
                         place = few.start[g - begin]

@@ -37,6 +37,11 @@ class Aggregate:
         Counts (int64) or sums, one for each category or coordinate; the randomiser defines them.
     refused : int
         Number of refused reports, included in neither `n` nor `sums`: the randomiser never sends them for any record.
+
+    Notes
+    -----
+    For categories, `sums` are computed from counters when they are first asked for; until then, aggregates are added by
+    their counters, so that one of many parts costs no more than counting its reports.
     """
 
     n: int
