@@ -1,8 +1,8 @@
 /* Exact sums of the products of codes of rows in a ball, and of the codes. docs/proofs/covariance.md
  *
  * The codes of 32 rows, each followed by that of its label, if it has one, a 1 and zeros, are multiplied in tiles:
- * doubles that add up 32 products, which stay in registers. Products of the 1 are the codes. A squared norm is at most 2^46, so 32 products add up to at most
- * 2^51, exactly, in any order, and those of 2^16 rows to 2^62.
+ * doubles that add up 32 products, which stay in registers. Products of the 1 are the codes. A squared norm is at most
+ * 2^46, so 32 products add up to at most 2^51, exactly, in any order, and those of 2^16 rows to 2^62.
  */
 #ifndef DPFAST_MOMENTS_H
 #define DPFAST_MOMENTS_H
