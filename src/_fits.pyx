@@ -1,9 +1,9 @@
 """Maximum-likelihood estimates of blocks that need all their records; serves dpfast/families.
 
-The iterations are in ``fits.h``, ``tiles.h`` and ``regressions.h``; docs/proofs/block-estimates.md derives them.
-Block j holds the records offsets[j]..offsets[j + 1] - 1. Every function fills one row of `out` for each block, and
-`counts` with the number of its records that were used: records that are not finite or outside the support are left
-out. Each row depends only on the records of its block. NaN means that an estimate does not exist.
+The iterations are in ``fits.h``, ``tiles.h``, ``singles.h`` and ``regressions.h``; docs/proofs/block-estimates.md
+derives them. Block j holds the records offsets[j]..offsets[j + 1] - 1. Every function fills one row of `out` for each
+block, and `counts` with the number of its records that were used: records that are not finite or outside the support
+are left out. Each row depends only on the records of its block. NaN means that an estimate does not exist.
 """
 
 cimport numpy as cnp

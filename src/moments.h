@@ -1,8 +1,8 @@
 /* Exact sums of the products of codes of rows in a ball, and of the codes. docs/proofs/covariance.md
  *
- * The codes of 32 rows, each followed by that of its label, if it has one, a 1 and zeros, are multiplied in tiles: doubles that add up 32 products, which
- * stay in registers. Products of the 1 are the codes. A squared norm is at most 2^46, so 32 products add up to at most
- * 2^51, exactly, in any order, and those of 2^16 rows to 2^62.
+ * The codes of 32 rows, each followed by that of its label, if it has one, a 1 and zeros, are multiplied in tiles:
+ * doubles that add up 32 products, which stay in registers. Products of the 1 are the codes. A squared norm is at most
+ * 2^46, so 32 products add up to at most 2^51, exactly, in any order, and those of 2^16 rows to 2^62.
  */
 #ifndef DPFAST_MOMENTS_H
 #define DPFAST_MOMENTS_H
@@ -41,13 +41,70 @@ ROWS_INLINE void moments_tile(const double *block, ptrdiff_t width, ptrdiff_t i,
             words[(i + a) * width + j + b] += dpfast_to_int(sums[a][b]);
 }
 
-/* words += the products of 32 rows: those on and above the diagonal of a square array, and some below. */
 DPFAST_CLONES
-static void moments_multiply(const double *block, ptrdiff_t width, int64_t *words)
+static void moments_multiply_all(const double *block, ptrdiff_t width, int64_t *words)
 {
     for (ptrdiff_t j = 0; j < width; j += MOMENTS_WIDE)
         for (ptrdiff_t i = 0; i < j + MOMENTS_WIDE; i += MOMENTS_HIGH)
             moments_tile(block, width, i, j, words);
+}
+
+#if DPFAST_AVX512
+#include <immintrin.h>
+
+/* words += the products of 8 columns from i on with 8 columns from j on, or with 16, in vectors of 8. */
+__attribute__((target("avx512f"), always_inline))
+static inline void moments_wide_tile(const double *block, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j, const int vectors,
+                                     int64_t *words)
+{
+    const __m512d whole = _mm512_set1_pd(0x1.8p52); /* plus an integer below 2^51: its last bits are the integer */
+    __m512d sums[MOMENTS_WIDE][2];
+    for (int a = 0; a < MOMENTS_WIDE; a++)
+        sums[a][0] = sums[a][1] = whole;
+    for (ptrdiff_t r = 0; r < MOMENTS_ROWS; r++) {
+        const double *row = block + r * width;
+        const __m512d first = _mm512_loadu_pd(row + j), second = _mm512_loadu_pd(row + j + 8 * (vectors - 1));
+        for (int a = 0; a < MOMENTS_WIDE; a++) {
+            const __m512d factor = _mm512_set1_pd(row[i + a]);
+            sums[a][0] = _mm512_fmadd_pd(factor, first, sums[a][0]); /* exact, and so the same as without fusion */
+            if (vectors > 1)
+                sums[a][1] = _mm512_fmadd_pd(factor, second, sums[a][1]);
+        }
+    }
+    for (int a = 0; a < MOMENTS_WIDE; a++)
+        for (int k = 0; k < vectors; k++) {
+            int64_t *to = words + (i + a) * width + j + 8 * k;
+            const __m512i sum = _mm512_sub_epi64(_mm512_castpd_si512(sums[a][k]), _mm512_castpd_si512(whole));
+            _mm512_storeu_si512(to, _mm512_add_epi64(_mm512_loadu_si512(to), sum));
+        }
+}
+
+__attribute__((target("avx512f")))
+static void moments_multiply_wide(const double *block, ptrdiff_t width, int64_t *words)
+{
+    for (ptrdiff_t j = 0; j < width; j += 2 * MOMENTS_WIDE) {
+        const int both = j + MOMENTS_WIDE < width;
+        for (ptrdiff_t i = 0; i <= j; i += MOMENTS_WIDE)
+            if (both)
+                moments_wide_tile(block, width, i, j, 2, words);
+            else
+                moments_wide_tile(block, width, i, j, 1, words);
+        if (both)
+            moments_wide_tile(block, width, j + MOMENTS_WIDE, j + MOMENTS_WIDE, 1, words);
+    }
+}
+#endif
+
+/* words += the products of 32 rows: those on and above the diagonal of a square array, and some below. */
+static void moments_multiply(const double *block, ptrdiff_t width, int64_t *words)
+{
+#if DPFAST_AVX512
+    if (dpfast_has_avx512()) {
+        moments_multiply_wide(block, width, words);
+        return;
+    }
+#endif
+    moments_multiply_all(block, width, words);
 }
 
 DPFAST_CLONES

@@ -149,8 +149,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "glm_transform"
         ),
         "moments.h": (
-            "moments_encode moments_finite moments_label moments_multiply moments_scratch moments_sum "
-            "moments_tile moments_width"
+            "moments_encode moments_finite moments_label moments_multiply moments_multiply_all moments_multiply_wide "
+            "moments_scratch moments_sum moments_tile moments_wide_tile moments_width"
         ),
         "regressions.h": (
             "fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel fits_add_products "

@@ -39,13 +39,23 @@ def summed(domain, X, threads=1):
 class TestSums:
     pytestmark = pytest.mark.kernel
 
-    @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 9, 20])
+    @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 9, 16, 20, 25])
     @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])
     def test_sums_are_those_of_integers(self, n, d):
         domain = Ball(1.0, center=(0.25,) * d).for_products()
         X = RNG.normal(size=(n, d))
         X[::7] *= 1e9
         X[3::11] = np.nan
+        assert summed(domain, X) == products.sums(domain.encode(X), d)
+
+    @pytest.mark.parametrize("d", [1, 2, 9, 16])
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_sums_of_equal_rows_at_the_end_of_the_ball(self, d, sign):
+        """Products of 32 rows then add up to 2^51, the most that a group may."""
+        domain = Ball(1.0, center=(0.0,) * d).for_products()
+        X = np.zeros((70, d))
+        X[:, 0] = 3.0
+        X[:, -1] = 3.0 * sign
         assert summed(domain, X) == products.sums(domain.encode(X), d)
 
     @pytest.mark.parametrize(
