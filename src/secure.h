@@ -114,6 +114,17 @@ static int secure_watch_forks(void) {
     return 0;
 }
 
+/* Whether OpenSSL has GCM in vectors of four blocks, faster than CTR, which it computes one block at a time: twice as fast
+ * here, where elsewhere it takes 1.6 times as long. VAES, for which not every compiler asks, comes with VPCLMULQDQ. */
+static inline int secure_gcm_is_fast(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512vl");
+#else
+    return 0;
+#endif
+}
+
 /* The compiler cannot drop a store through a volatile function pointer as a dead store. */
 static void *(*const volatile secure_memset)(void *, int, size_t) = memset;
 

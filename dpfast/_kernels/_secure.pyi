@@ -1,13 +1,19 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Literal, Never, NoReturn, Self, SupportsIndex, TypeAlias, overload
+from typing import Literal, Never, NoReturn, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
 _Size: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
+def gcm(counter: bytes | memoryview) -> GCM: ...
+
+mode: type[CTR] | Callable[[bytes | memoryview], GCM]
+
+@final
 class Keystream:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 
 ROOT = Path(__file__).parents[2]
 KEY = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"  # F.5.5, CTR-AES256.Encrypt
@@ -24,11 +24,11 @@ PROGRAM = """
 import sys, cryptography
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 assert "standin" in cryptography.__file__
 key, counter, data = map(bytes.fromhex, sys.stdin.read().split())
 out = bytearray(len(data) - 5)
-encryptor = Cipher(AES256(memoryview(key)), CTR(memoryview(counter))).encryptor()
+encryptor = Cipher(AES256(memoryview(key)), (GCM if len(counter) == 12 else CTR)(memoryview(counter))).encryptor()
 start = encryptor.update(data[:5])
 assert encryptor.update_into(data[5:], memoryview(out)) == len(out)
 print((start + out).hex())
@@ -50,3 +50,5 @@ def test_equals_the_library():
     counter = "ff" * 16  # the counter runs over
     expected = Cipher(AES256(bytes.fromhex(KEY)), CTR(bytes.fromhex(counter))).encryptor().update(data)
     assert stand_in(KEY, counter, data.hex()) == expected.hex()
+    expected = Cipher(AES256(bytes.fromhex(KEY)), GCM(bytes.fromhex(counter[:24]))).encryptor().update(data)
+    assert stand_in(KEY, counter[:24], data.hex()) == expected.hex()

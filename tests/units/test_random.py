@@ -57,7 +57,7 @@ class NoEntropy:
 
 
 def keystream(seed, words):
-    encryptor = Cipher(AES256(seed[:32]), CTR(seed[32:])).encryptor()
+    encryptor = Cipher(AES256(seed[:32]), CTR(seed[32:44] + b"\0\0\0\2")).encryptor()
     return np.frombuffer(encryptor.update(bytes(8 * words)), "<u8")
 
 
@@ -169,6 +169,15 @@ def test_a_key_is_replaced_after_16_mebibytes(entropy, read):
     assert len(entropy.given) == 2
     assert got[0] == keystream(SEEDS[0], KEY)[-1]
     np.testing.assert_array_equal(got[1:], keystream(SEEDS[1], BUFFER - 1))
+
+
+@pytest.mark.parametrize("mode", [_secure.gcm, CTR], ids=["GCM", "CTR"])
+def test_words_do_not_depend_on_the_mode_of_the_cipher(monkeypatch, entropy, mode):
+    monkeypatch.setattr(_secure, "mode", mode)
+    source = SecureBitGenerator()
+    words = [source.random_raw(size) for size in (3, 2 * BUFFER, KEY - 3)]
+    expected = [keystream(SEEDS[0], KEY), keystream(SEEDS[1], 2 * BUFFER)]
+    np.testing.assert_array_equal(np.concatenate(words), np.concatenate(expected))
 
 
 def test_key_material_is_wiped(entropy):

@@ -1,4 +1,4 @@
-"""A stand-in for `cryptography` in test environments that have no wheel of it: AES-256-CTR by libcrypto, with ctypes.
+"""A stand-in for `cryptography` in test environments that have no wheel of it: AES-256 by libcrypto, with ctypes.
 
 It has what dpfast calls, with the same bytes (tests/assurance/test_standin.py compares both with the answers of NIST SP
 800-38A), and is never installed with dpfast.
@@ -8,13 +8,14 @@ import ctypes
 import ctypes.util
 
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 
 _crypto = ctypes.CDLL(ctypes.util.find_library("crypto"))
 for _name, _result, *_arguments in (
     ("EVP_CIPHER_CTX_new", ctypes.c_void_p),
     ("EVP_CIPHER_CTX_free", None, ctypes.c_void_p),
     ("EVP_aes_256_ctr", ctypes.c_void_p),
+    ("EVP_aes_256_gcm", ctypes.c_void_p),
     ("EVP_EncryptInit_ex", ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_char_p] * 2),
     ("EVP_EncryptUpdate", ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_char_p, ctypes.c_int),
 ):
@@ -23,23 +24,24 @@ for _name, _result, *_arguments in (
 
 
 class Cipher:
-    """AES-256 in counter mode."""
+    """AES-256 in counter mode, or in the mode of Galois and counter, whose tag is never asked for."""
 
-    def __init__(self, algorithm: AES256, mode: CTR) -> None:
+    def __init__(self, algorithm: AES256, mode: CTR | GCM) -> None:
+        self._cipher = _crypto.EVP_aes_256_gcm() if isinstance(mode, GCM) else _crypto.EVP_aes_256_ctr()
         self._key, self._nonce = algorithm.key, mode.nonce
 
     def encryptor(self) -> "Encryptor":
-        return Encryptor(bytes(self._key), bytes(self._nonce))
+        return Encryptor(self._cipher, bytes(self._key), bytes(self._nonce))
 
 
 class Encryptor:
     """A context of libcrypto, which the object owns."""
 
-    def __init__(self, key: bytes, nonce: bytes) -> None:
+    def __init__(self, cipher: int, key: bytes, nonce: bytes) -> None:
         self._context = _crypto.EVP_CIPHER_CTX_new()
         if not self._context:
             raise MemoryError
-        if _crypto.EVP_EncryptInit_ex(self._context, _crypto.EVP_aes_256_ctr(), None, key, nonce) != 1:
+        if _crypto.EVP_EncryptInit_ex(self._context, cipher, None, key, nonce) != 1:
             raise OSError("EVP_EncryptInit_ex failed")
 
     def __del__(self) -> None:
