@@ -120,6 +120,11 @@ class Streams:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def shared(self) -> bool:
+        """Whether all items are the same one in a thread: the secure generator."""
+        return self._entropy is None
+
     def __getitem__(self, block: int) -> BitGenerator:
         if not 0 <= block < self._count:
             raise IndexError(f"block {block} of {self._count}")

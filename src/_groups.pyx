@@ -4,7 +4,7 @@ A counting sort by label, then for each group a sort, the levels of its nested-i
 docs/proofs/groups.md
 """
 
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
@@ -181,6 +181,20 @@ def within_ranges(const uint16_t[::1] labels not None, double[::1] values not No
             memcpy(records, &scratch[0], n * sizeof(double))
             for g in range(stop_group):
                 places[g] += ends[b]
+
+
+def sizes(const int64_t[::1] offsets not None, uint8_t[::1] out not None):
+    """Set out[n] to 1 for each group of n records, n < len(out).
+
+    **Law** deterministic. **Assumes** offsets in order. **Cost** one pass.
+    """
+    cdef Py_ssize_t g, largest = out.shape[0]
+    cdef int64_t n
+    with nogil:
+        for g in range(offsets.shape[0] - 1):
+            n = offsets[g + 1] - offsets[g]
+            if n < largest:
+                out[n] = 1
 
 
 def powers(double epsilon, double[::1] out not None):

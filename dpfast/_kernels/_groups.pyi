@@ -1,4 +1,4 @@
-from numpy import float64, int64, uint16
+from numpy import float64, int64, uint8, uint16
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ def within_ranges(
     offsets: NDArray[int64],
     scratch: NDArray[float64],
 ) -> None: ...
+def sizes(offsets: NDArray[int64], out: NDArray[uint8]) -> None: ...
 def powers(epsilon: float, out: NDArray[float64]) -> None: ...
 def private_ranks(q: tuple[int, int, bool], n: int, low: NDArray[int64], high: NDArray[int64]) -> None: ...
 def draw_quantiles(

@@ -21,6 +21,7 @@ from dpfast.random import RandomSource, Streams, streams
 from dpfast.streaming import Counted
 
 _BLOCK = 2**10  # number of groups that draw from one stream
+_CALLS, _BLOCKS = 16, 2**5  # calls of a thread, at least; blocks of a call, at most
 _LARGEST = _groups.LARGEST_GROUP
 
 _Draw = Callable[[int, int, np.random.BitGenerator], None]
@@ -91,13 +92,17 @@ def draw(
 
 
 def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:
-    """Call draw(start, stop, source) for blocks of groups, each with its own stream."""
+    """Call draw(start, stop, source) for blocks of groups, each with its own stream; several blocks of the same source.
+
+    Threads wait for the lock of the interpreter before and after a call, which takes longer than the call's Python.
+    """
     parts: Streams = streams(rng, -(-groups // _BLOCK))
+    step = min(max(len(parts) // (_CALLS * threads), 1), _BLOCKS) if parts.shared else 1
 
-    def block(i: int) -> None:
-        draw(i * _BLOCK, min((i + 1) * _BLOCK, groups), parts[i])
+    def blocks(i: int) -> None:
+        draw(i * _BLOCK, min((i + step) * _BLOCK, groups), parts[i])
 
-    each(block, range(len(parts)), threads)
+    each(blocks, range(0, len(parts), step), threads)
 
 
 def _quantiles(

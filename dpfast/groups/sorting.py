@@ -13,6 +13,7 @@ _MOST_RANGES = 2**10
 _DIGITS = 16
 _FEW = 2**17  # groups whose places, and the next records of each, stay in the second-level cache
 _PART = 2**16  # records of a thread, at least
+_PAGE = 2**12  # bytes
 
 
 def sorted_by_label(
@@ -35,7 +36,11 @@ def sorted_by_label(
     counts, low = np.zeros((parts, ranges), np.int64), np.empty(n, np.uint16)
 
     def count(i: int) -> None:
-        _groups.count_ranges(labels[bounds[i] : bounds[i + 1]], groups, shift, counts[i])
+        part = slice(bounds[i], bounds[i + 1])
+        _groups.count_ranges(labels[part], groups, shift, counts[i])
+        if parts > 1:  # each page is made by one thread: in `spread` several would write to it first, and each make one
+            out[part][:: _PAGE // out.itemsize] = 0
+            low[part][:: _PAGE // low.itemsize] = 0
 
     def spread(i: int) -> None:
         part = slice(bounds[i], bounds[i + 1])

@@ -461,10 +461,10 @@ class InverseSensitivity(StatisticMechanism):
         if self.hides_n:
             q = _share(_level(self.statistic))
         else:
-            ranks = np.zeros(largest + 1, np.int64)
-            sizes = np.diff(offsets)
-            for n in np.flatnonzero(np.bincount(sizes[(sizes > 0) & (sizes <= largest)], minlength=1)).tolist():
-                ranks[n] = self.statistic.rank(n)
+            ranks, sizes = np.zeros(largest + 1, np.int64), np.zeros(largest + 1, np.uint8)
+            _groups.sizes(offsets, sizes)
+            for n in np.flatnonzero(sizes[1:]).tolist():
+                ranks[n + 1] = self.statistic.rank(n + 1)
         radius, cap = self._radius_codes(1), self.cap(1)
         return {
             "epsilon": self._rate,

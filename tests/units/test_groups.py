@@ -197,6 +197,17 @@ class TestRoadsIn:
             found = [by_group(mechanism, x, labels=labels, num_groups=5000, rng=PCG64(1), workers=w) for w in (1, 3)]
             np.testing.assert_array_equal(*found)
 
+    @pytest.mark.parametrize("workers", [1, 3])
+    def test_blocks_of_the_secure_generator(self, workers):
+        """Blocks that one generator draws are drawn in one call; a small group of a large epsilon is its own median."""
+        x, groups = np.round(np.random.default_rng(3).uniform(-50, 50, 70_001)), 70_001
+        grid = Grid(-50, 50, step=1)
+        mechanism = InverseSensitivity(Median(), grid=grid, epsilon=500.0)
+        found = by_group(
+            mechanism, np.tile(x, 3), labels=np.tile(np.arange(groups), 3), num_groups=groups, workers=workers
+        )
+        np.testing.assert_array_equal(found, x)
+
     @pytest.mark.parametrize(
         "labels", [np.int8, np.uint16, np.int64, np.uint64, list, lambda values: np.repeat(values, 2)[::2]]
     )
