@@ -305,7 +305,7 @@ struct select_bracket {
 };
 
 #define SELECT_SLACK 3.5
-#define SELECT_AHEAD 16               /* sampled keys being prefetched */
+#define SELECT_AHEAD 128              /* sampled keys being fetched */
 #define SELECT_BLOCK FILTER_BLOCK     /* keys loaded at a time */
 
 static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t last)
@@ -332,21 +332,38 @@ static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width, uint
     return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
 }
 
+DPFAST_CLONES static void select_positions(ptrdiff_t start, ptrdiff_t count, ptrdiff_t width, uint64_t secret,
+                                           ptrdiff_t *places)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        places[i] = select_position(start + i, width, secret);
+}
+
+/* The places of the keys of SELECT_AHEAD strata from `start` on, fewer before `stop`, whose lines are fetched. */
+static inline void select_fetch(const struct select_keys *keys, ptrdiff_t width, uint64_t secret, ptrdiff_t start,
+                                ptrdiff_t stop, ptrdiff_t *places)
+{
+    const ptrdiff_t count = stop - start < SELECT_AHEAD ? stop - start : SELECT_AHEAD;
+    select_positions(start, count, width, secret, places);
+    for (ptrdiff_t i = 0; i < count; i++)
+        __builtin_prefetch(keys->data + places[i] * keys->stride);
+}
+
 /* The sampled keys of the strata start..stop-1. The reads do not wait for one another. */
 static void select_sample(const struct select_keys *keys, ptrdiff_t width, uint64_t secret, ptrdiff_t start,
                           ptrdiff_t stop, double *out)
 {
-    const double *x = (const double *)keys->data;
-    if (keys->in_place) {
-        for (ptrdiff_t stratum = start; stratum < stop; stratum++)
-            out[stratum] = x[select_position(stratum, width, secret)];
-        select_fill(out + start, stop - start, keys->missing);
-        return;
+    ptrdiff_t places[2][SELECT_AHEAD];
+    select_fetch(keys, width, secret, start, stop, places[0]);
+    for (ptrdiff_t first = start, turn = 0; first < stop; first += SELECT_AHEAD, turn = !turn) {
+        select_fetch(keys, width, secret, first + SELECT_AHEAD, stop, places[!turn]);
+        for (ptrdiff_t i = 0; i < SELECT_AHEAD && first + i < stop; i++)
+            if (keys->in_place)
+                out[first + i] = ((const double *)keys->data)[places[turn][i]];
+            else
+                select_load(keys, places[turn][i], 1, out + first + i);
     }
-    for (ptrdiff_t stratum = start; stratum < stop; stratum++) {
-        __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width, secret) * keys->stride);
-        select_load_filled(keys, select_position(stratum, width, secret), 1, out + stratum);
-    }
+    select_fill(out + start, stop - start, keys->missing);
 }
 
 /* ---- the scan ---- */

@@ -96,7 +96,7 @@ CLAIMS = {
         rf"each, {POWER} in all",
     ),
     "decayed": Claim("src/descent.h", "dpfast_decayed", rf"relative error of {POWER}"),
-    "pushes": Claim("src/descent.h", "dpfast_pushes", rf"to a relative error of {POWER}"),
+    "powers": Claim("src/descent.h", "dpfast_powers", rf"to a relative error of {POWER}"),
 }  # fmt: skip
 
 

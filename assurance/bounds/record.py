@@ -20,7 +20,7 @@ WHOLE = (
 )  # fmt: skip
 TEXTS = (
     "dpfast_rounded_student3", "dpfast_choose", "dpfast_flip", "dpfast_box", "dpfast_ball", "dpfast_box_cumulative",
-    "dpfast_normals", "dpfast_pushes",
+    "dpfast_normals", "dpfast_powers",
 )  # fmt: skip
 CONSTANTS = ("CHOICE_ERROR", "DPFAST_LEVEL_ERROR", "SCORES_ERROR", "DPFAST_UNIT", "DPFAST_PARTS")
 

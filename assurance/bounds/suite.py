@@ -20,6 +20,6 @@ OWNERS = [
     (("dpfast_discount_up",), margins.discount),
     (("dpfast_flip",), margins.flip),
     (("dpfast_decayed",), powers.decayed),
-    (("dpfast_pushes",), powers.pushes),
+    (("dpfast_powers",), powers.powers),
     (("dpfast_neg_log_product", "dpfast_box", "dpfast_ball", "dpfast_normals"), margins.knorm),
 ]

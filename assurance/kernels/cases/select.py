@@ -84,14 +84,10 @@ CASES.add(
 )
 CASES.add(
     "sample",
-    "select_sample select_position",
+    "select_sample select_fetch select_positions select_position",
     "2 strata of 1 or 2 keys",
     3,
-    (
-        "select.h",
-        "out[stratum] = x[select_position(stratum, width, secret)];",
-        "out[stratum] = x[(stratum + 1) * width];",
-    ),
+    ("select.h", "places[i] = select_position(start + i, width, secret);", "places[i] = (start + i + 1) * width;"),
 )
 CASES.add(
     "merge_twins",
