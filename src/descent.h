@@ -191,8 +191,9 @@ DPFAST_CLONES static void dpfast_descend_together(const double *x, const double 
         for (int half = 0; half < 2; half++) {
             dpfast_run_lanes lane;
             memcpy(&lane, lanes + i * DPFAST_RUNS + 4 * half, sizeof lane);
-            const dpfast_run_masks begun = starts[half] <= i;
-            const dpfast_run_masks lies = __builtin_convertvector((dpfast_run_lies)(lane >= top), dpfast_run_masks);
+            const dpfast_run_masks begun = starts[half] <= (dpfast_run_masks){0} + i;
+            const dpfast_run_lies lie = lane >= (dpfast_run_lanes){0} + top;
+            const dpfast_run_masks lies = __builtin_convertvector(lie, dpfast_run_masks);
             const dpfast_runs push = scales[half] * powers[i] * factors[i];
             sums[half] += DPFAST_WHERE(begun, t[half], (dpfast_runs){0});
             const dpfast_run_masks below = (dpfast_run_masks)(t[half] - value);
