@@ -80,9 +80,12 @@ cdef class Calls:
     def find(self, statistic, x, tuple parameters not None):
         """The result, or None if there is none."""
         cdef tuple slot
+        cdef Py_ssize_t place
         if not _is_vector(x):
             return None
-        found = self._slots[_place(statistic, x, parameters)]
+        place = _place(statistic, x, parameters)
+        with cython.critical_section(self):  # without the GIL, `keep` could free the tuple before it is held here
+            found = self._slots[place]
         if found is None:
             return None
         slot = <tuple> found
@@ -92,8 +95,11 @@ cdef class Calls:
 
     def keep(self, statistic, x, tuple parameters not None, result):
         """Keep a result, unless x is not a vector or a parameter is of another type."""
+        cdef Py_ssize_t place
         if _is_vector(x) and self._is_plain(parameters):
-            self._slots[_place(statistic, x, parameters)] = statistic, _described(x), parameters, result
+            place, slot = _place(statistic, x, parameters), (statistic, _described(x), parameters, result)
+            with cython.critical_section(self):
+                self._slots[place] = slot
 
     cdef bint _is_plain(self, object part) except -1:
         if type(part) is tuple:

@@ -29,7 +29,8 @@ static uint64_t secure_forks = 0;
 static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
 static uint64_t secure_oldest = 0; /* the number of forks before the first of its uninterrupted series of them */
 
-#ifdef __has_builtin
+/* gcc 10 says that it has this function for all processors, and refuses to compile it for x86. */
+#if defined(__has_builtin) && (defined(__clang__) || __GNUC__ > 10)
 #if __has_builtin(__builtin_thread_pointer)
 #define SECURE_THREAD_POINTER
 #endif

@@ -57,6 +57,7 @@ def shared() -> dict[str, Callable[[], Callable[[int], Any]]]:
         "the law of nested boxes": of(lambda: boxes.law(ROWS), sample),
         "the law of Tukey depth": of(lambda: depth.law(ROWS[:200]), sample),
         "a histogram": of(lambda: histogram, lambda mechanism, i: mechanism(X, rng=PCG64(i)).counts),
+        "a call of one line": of(lambda: X, lambda x, i: dpf.median(x, bounds=(0, 100), epsilon=1.0, rng=PCG64(i))),
         "noise": of(lambda: None, lambda _, i: dpf.noise.laplace(3.0, 500, rng=PCG64(i))),
     }
 

@@ -53,7 +53,7 @@ class Aggregate:
         n, refused = self.n + other.n, self.refused + other.refused
         own, others = _counters(self), _counters(other)
         if own and others and own.rule is others.rule:
-            wide = own.counts.dtype if n < 2**32 else np.dtype(np.int64)
+            wide = None if n < 2**32 else np.int64  # None: that of both
             return counted(n, np.add(own.counts, others.counts, dtype=wide), refused, own.rule)
         if self.sums.shape != other.sums.shape or self.sums.dtype != other.sums.dtype:
             raise ValueError("the aggregates must be of the same randomiser")
@@ -81,7 +81,9 @@ class Aggregate:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"n": self.n, "sums": self.sums, "refused": self.refused}
+        state = {**self.__dict__, "sums": self.sums}  # of a subclass, all fields
+        state.pop("_counters", None)
+        return state
 
     def to_bytes(self) -> bytes:
         """Return the aggregate as bytes, little-endian.

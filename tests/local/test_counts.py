@@ -56,12 +56,30 @@ def test_merged_counters_are_those_of_all_reports(method):
             total + local.Categorical(71, 1.0, method).aggregate(reports[:0])
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Noted(local.Aggregate):
+    note: str = ""
+
+
 def test_merged_counters_do_not_overflow():
     survey, n = local.Categorical(2, 1.0, "k-rr"), 2**32 - 1
     half = counted(n, np.array([n, 0], np.uint32), 0, method_of("k-rr", 2, 1.0))
     assert half + half == local.Aggregate(2 * n, np.array([2 * n, 0]))
     assert half + half + survey.aggregate(np.ones(3, np.uint8)) == local.Aggregate(2 * n + 3, np.array([2 * n, 3]))
     assert half == local.Aggregate(n, np.array([n, 0]))
+
+
+def test_counters_of_two_widths_are_added():
+    """Those of 2^32 reports and more have 64 bits, also if most of the reports are refused."""
+    rule = method_of("k-rr", 2, 1.0)
+    long, short = (counted(5, np.array([2, 3], width), 0, rule) for width in (np.int64, np.uint32))
+    assert long + short == short + long == local.Aggregate(10, np.array([4, 6]))
+
+
+def test_copies_of_a_subclass_keep_its_fields():
+    noted = Noted(2, np.array([1, 1]), 0, "a note")
+    for kept in (copy.copy(noted), copy.deepcopy(noted), pickle.loads(pickle.dumps(noted))):
+        assert (kept, kept.note) == (noted, "a note")
 
 
 def test_pairs_that_are_no_lines_are_not_counted():

@@ -11,6 +11,7 @@ from dpfast import Grid
 from dpfast._kernels._calls import Calls
 from dpfast.mechanisms import methods
 from dpfast.statistics import Median
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.kernel
 
@@ -58,6 +59,19 @@ class TestFind:
         found = [calls.find(STATISTIC, np.ones(3), (i / 8,)) for i in range(2000)]
         assert 128 < sum(i == each for i, each in enumerate(found)) <= 256
         assert all(each is None or each == i for i, each in enumerate(found))
+
+    def test_results_that_other_threads_replace(self):
+        """Where threads run at once, one must hold a result before another frees it: else the interpreter crashes."""
+        calls, x = Calls(frozenset()), np.ones(3)
+
+        def work(i):
+            found = []
+            for k in range(20_000):
+                found.append(calls.find(STATISTIC, x, (1.0,)))
+                calls.keep(STATISTIC, x, (1.0,), [i, k])
+            return all(each is None or len(each) == 2 for each in found)
+
+        assert all(in_threads(work))
 
     @pytest.mark.parametrize("x", [[1.0], np.ones((2, 2)), np.float64(1), np.ma.ones(3), 1.0], ids=str)
     def test_only_vectors(self, x):
