@@ -1,8 +1,8 @@
 /* Logistic regressions of one block in single precision, until doubles are needed. docs/proofs/block-estimates.md
  *
  * Columns are scaled by powers of two to magnitudes of at most 1 and rounded to floats, in pairs of tiles. X'WX is a sum
- * of floats at every step, because its errors only slow Newton's method down; the score is one while the maximum is at
- * least about a standard error away. Floats are summed in eight lanes, in a fixed order, and after FITS_FLUSH pairs lanes
+ * of floats at every step, because its errors only slow Newton's method down; the score is one as long as its own do not
+ * matter. Floats are summed in eight lanes, in a fixed order, and after FITS_FLUSH pairs lanes
  * are added to doubles.
  */
 #ifndef DPFAST_SINGLES_H

@@ -15,6 +15,7 @@
 #include "select.h"
 
 #define FITS_ROWS 64  /* of a tile, which then fits a first-level cache for up to 90 columns */
+#define FITS_SECANTS 5 /* steps with one Hessian from which it is improved */
 #define FITS_PANEL 2  /* columns that are multiplied by others at once */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
@@ -51,6 +52,7 @@ struct fits_room {
     double *hessian;  /* padded^2: X'WX, then its factor */
     double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *secants;  /* 2 FITS_SECANTS padded: steps, and what they changed the gradient by */
     double *scale;    /* padded: column j of the floats was divided by scale[j], a power of two */
     float *singles;   /* the tiles as floats, in pairs: columns of 2 FITS_ROWS */
     float *narrow;    /* padded^2: the inverse as floats, for columns divided by their scales */
@@ -72,7 +74,7 @@ static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
     ptrdiff_t doubles = tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS
-        + (2 + FITS_LANES) * padded * padded + (9 + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
+        + (2 + FITS_LANES) * padded * padded + (9 + 2 * FITS_SECANTS + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
     ptrdiff_t floats = (tiles + 1) * padded * FITS_ROWS + (2 * FITS_PANEL + 4) * FITS_ROWS + padded * padded + padded;
     return doubles + floats / 2;
 }
@@ -101,6 +103,7 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.beta = next, next += padded;
     room.trial = next, next += padded;
     room.unit = next, next += padded;
+    room.secants = next, next += 2 * FITS_SECANTS * padded;
     room.sizes = next, next += 2 * (padded + 1);
     room.exponent = (int *)next;
     return room;

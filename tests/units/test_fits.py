@@ -408,7 +408,8 @@ def test_records_that_are_not_finite_are_left_out():
         bad_X, bad_y = np.insert(X, [0, 77, 200], 1.0, axis=0), np.insert(y, [0, 77, 200], 1.0)
         bad_X[0, 1], bad_X[78, 2], bad_y[202] = math.nan, -math.inf, math.nan
         (out, counts), (expected, _) = regress(model, bad_X, bad_y), regress(model, X, y)
-        assert_allclose(out, expected, rtol=1e-12)  # rows lie in other lanes
+        # rows lie in other lanes; some scores of labels are floats
+        assert_allclose(out, expected, rtol=1e-9 if model == "logistic" else 1e-12)
         assert counts[0] == 200
 
 
