@@ -21,6 +21,7 @@
 #include "tiles.h"
 
 #define FITS_SINGULAR 0x1p-40  /* least share of a column that the others must leave unexplained */
+#define FITS_FEW 16            /* parameters below which a Hessian takes no longer than a score */
 #define FITS_COLLINEAR 0x1p-8  /* the same for a Hessian of floats */
 #define FITS_LOOSE 0x1p-16     /* bound of the error of such a Hessian, relative to its diagonal */
 /* Tolerances, in squared standard errors: */
@@ -298,19 +299,20 @@ DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const do
 
 /* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: r gives the first-order bias of the score,
  * w h being the leverage of a row. H^-1 X'r is then the correction of the maximum (Cox and Snell 1968, Firth 1993). Without
- * `correct`, r = 0. */
-DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model model, int correct)
+ * `correct`, r = 0. Meanwhile the rows from `next` are fetched, which the next block begins with. */
+DPFAST_CLONES static void fits_pass_last(struct fits_room *room, const struct fits_design *design, ptrdiff_t next)
 {
     const ptrdiff_t padded = room->padded;
-    const int labels = model == FITS_LOGISTIC;
+    const int labels = design->model == FITS_LOGISTIC, correct = design->correct;
     const int single = correct && room->single && fits_narrow_inverse(room);
     double *h = room->panel;
     fits_lanes *gradient = room->sums;
     memset(gradient, 0, padded * sizeof *gradient);
     for (ptrdiff_t t = 0; t < room->count; t++) {
         const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        fits_fetch_rows(design, next + t * FITS_ROWS, next + (t + 1) * FITS_ROWS);
         fits_predictor(tile, room->beta, padded, room->eta);
-        fits_weigh(room, model, y);
+        fits_weigh(room, design->model, y);
         if (correct) {
             if (single)
                 fits_single_leverages(fits_pair(room, t / 2) + t % 2 * FITS_ROWS, room->narrow, padded, h);
@@ -384,12 +386,12 @@ static int fits_is_near(const struct fits_place *at)
             && fmax(at->decrement * at->share, at->grain) * second <= FITS_CLOSE);
 }
 
-/* Whether to take the Hessian after the next step: a Hessian of other records is kept while steps converge well and end
- * far from the maximum, one of these records as soon as it is good enough for the end. */
-static int fits_is_curved(const struct fits_place *at)
+/* Whether to take the Hessian after the next step: that of other records is kept while steps converge well and end far
+ * from the maximum, if there are many parameters; one of these records as soon as it is good enough for the end. */
+static int fits_is_curved(const struct fits_place *at, ptrdiff_t parameters)
 {
     if (at->age < 0)
-        return at->share > FITS_SLOW || at->share * at->decrement <= FITS_KEPT;
+        return parameters < FITS_FEW || at->share > FITS_SLOW || at->share * at->decrement <= FITS_KEPT;
     return at->age > 0 ? at->share > FITS_SHARE : at->decrement > 4 * FITS_KEPT;
 }
 
@@ -436,7 +438,7 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             return 1;
         }
         fine = !room->single || at.share * at.decrement <= at.grain;
-        const int curved = rough > 0 || length < 1 || secants == FITS_SECANTS || fits_is_curved(&at);
+        const int curved = rough > 0 || length < 1 || secants == FITS_SECANTS || fits_is_curved(&at, p);
         double *secant = room->secants + 2 * secants * room->padded;
         for (ptrdiff_t j = 0; !curved && j < p; j++)
             secant[j] = step[j], secant[j + room->padded] = room->gradient[j];
@@ -468,7 +470,6 @@ static int fits_maximum(struct fits_room *room, enum fits_model model)
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     /* decrements near the sampling error of the part's Hessian, p^2 / rows, do not matter */
     const double rough = fmax(12.0 * room->parameters * room->parameters / (part * pair), 1);
-    room->single = model == FITS_LOGISTIC;
     if (room->single)
         fits_narrow_tiles(room);
     for (;; room->single = 0) {
@@ -498,6 +499,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
 {
     const ptrdiff_t p = room->parameters;
     int response;
+    room->single = design->model == FITS_LOGISTIC;
     ptrdiff_t used = fits_load_rows(room, design, start, stop, &response);
     for (ptrdiff_t j = 0; j < p + (design->model == FITS_LINEAR); j++)
         out[j] = NAN;
@@ -519,7 +521,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
     } else if (fits_maximum(room, design->model)) {
         if (design->correct)
             fits_invert(room);
-        fits_pass_last(room, design->model, design->correct);
+        fits_pass_last(room, design, stop);
         /* no correction beyond the standard errors: such a block is separated, with all leverages 1 */
         if (fits_solve(room, room->gradient, room->step) <= p)
             for (ptrdiff_t j = 0; j < p; j++)

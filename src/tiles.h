@@ -15,6 +15,8 @@
 #include "select.h"
 
 #define FITS_ROWS 64  /* of a tile, which then fits a first-level cache for up to 90 columns */
+#define FITS_PAIR (2 * FITS_ROWS)
+#define FITS_SPAN 16   /* of magnitudes in a column of floats, whose scale is that of its first tile */
 #define FITS_SECANTS 5 /* steps with one Hessian from which it is improved */
 #define FITS_PANEL 2  /* columns that are multiplied by others at once */
 
@@ -114,6 +116,11 @@ static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
     return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
 }
 
+static float *fits_pair(const struct fits_room *room, ptrdiff_t pair)
+{
+    return room->singles + pair * room->padded * FITS_PAIR;
+}
+
 /* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that their squares would
  * leave the range of doubles. */
 static int fits_exponent(double greatest)
@@ -205,6 +212,17 @@ DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptr
             memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);
 }
 
+/* Fetch rows start..stop - 1, as far as there are so many, into the second-level cache. */
+static void fits_fetch_rows(const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop)
+{
+    if (design->x.kind != SELECT_FLOAT64 || design->column_stride != sizeof(double))
+        return;
+    stop = stop < design->x.n ? stop : design->x.n;
+    for (ptrdiff_t row = start; row < stop; row++)
+        for (ptrdiff_t j = 0; j < design->columns; j += 8)
+            __builtin_prefetch(design->x.data + row * design->x.stride + 8 * j, 0, 2);
+}
+
 /* Labels become twice the residual at beta = 0: 1 or -1. */
 DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
 {
@@ -212,8 +230,29 @@ DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
         y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
 }
 
-/* Load rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero and so
- * does not change any sum. Returns the number of other rows; the exponent of the response goes to `response`. */
+/* The power of two above numbers up to `greatest`, after division by 2^exponent. */
+static double fits_scale(double greatest, int exponent)
+{
+    return greatest > 0 ? ldexp(1.0, ilogb(greatest) + 1 - exponent) : 1.0;
+}
+
+DPFAST_CLONES static void fits_narrow(const double *restrict x, double factor, ptrdiff_t count, float *restrict out)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = (float)(x[i] * factor);
+}
+
+/* The floats of one tile. */
+static void fits_narrow_tile(struct fits_room *room, ptrdiff_t t)
+{
+    float *out = fits_pair(room, t / 2) + t % 2 * FITS_ROWS;
+    for (ptrdiff_t j = 0; j < room->padded; j++)
+        fits_narrow(fits_tile(room, t) + j * FITS_ROWS, 1 / room->scale[j], FITS_ROWS, out + j * FITS_PAIR);
+}
+
+/* Load rows start..stop - 1 into tiles, and with `single` also as floats; a row with a number that is not finite, or a
+ * negative count, becomes zero and so does not change any sum. Returns the number of other rows; the exponent of the
+ * response goes to `response`. */
 static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
                                 int *response)
 {
@@ -253,7 +292,13 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
         }
         for (ptrdiff_t j = 0; j <= padded; j++)
             greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
+        for (ptrdiff_t j = 0; t == 0 && j < padded; j++)
+            room->scale[j] = fits_scale(sizes[j], 0);
+        if (room->single)
+            fits_narrow_tile(room, t);
     }
+    for (ptrdiff_t j = 0; room->single && room->count % 2 && j < padded; j++)
+        memset(fits_pair(room, room->count / 2) + j * FITS_PAIR + FITS_ROWS, 0, FITS_ROWS * sizeof(float));
     for (ptrdiff_t j = 0; j < parameters; j++) {
         room->exponent[j] = fits_exponent(greatest[j]);
         for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)

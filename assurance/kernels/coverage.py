@@ -169,12 +169,13 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "singles.h": (
             "fits_across fits_add_single_hessian fits_add_singles fits_add_some_singles fits_add_wide "
-            "fits_add_wide_singles fits_flush fits_narrow fits_narrow_inverse fits_narrow_tiles fits_pair "
+            "fits_add_wide_singles fits_flush fits_narrow_inverse fits_narrow_tiles "
             "fits_single_leverages fits_single_predictor fits_some_leverages fits_wide_leverages"
         ),
         "tiles.h": (
-            "fits_clear fits_divide fits_exponent fits_greatest fits_labels fits_load_rows fits_padded "
-            "fits_room_in fits_room_size fits_sizes fits_tile fits_transpose"
+            "fits_clear fits_divide fits_exponent fits_fetch_rows fits_greatest fits_labels fits_load_rows "
+            "fits_narrow fits_narrow_tile fits_padded fits_pair fits_room_in fits_room_size fits_scale fits_sizes "
+            "fits_tile fits_transpose"
         ),
     },
     _SYSTEM: {
