@@ -27,7 +27,7 @@
 /* Tolerances, in squared standard errors: */
 #define FITS_CLOSE 1e-14       /* at the end */
 #define FITS_NEAR 1e-2         /* where Newton's method converges quadratically */
-#define FITS_KEPT 1e-3         /* where a Hessian is, as a rule, good enough for the end */
+#define FITS_KEPT 4e-3         /* where a Hessian is, as a rule, good enough for the end */
 #define FITS_GRAIN 0x1p-44     /* of a score of floats, relative to the square of the coefficients */
 /* Shares of a squared distance that a step leaves: */
 #define FITS_GUESS 0.1         /* with the Hessian of other records, before one is known */
@@ -469,7 +469,7 @@ static int fits_maximum(struct fits_room *room, enum fits_model model)
     const ptrdiff_t least = (24 * room->parameters + pair - 1) / pair;
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     /* decrements near the sampling error of the part's Hessian, p^2 / rows, do not matter */
-    const double rough = fmax(12.0 * room->parameters * room->parameters / (part * pair), 1);
+    const double rough = fmax(18.0 * room->parameters * room->parameters / (part * pair), 1);
     if (room->single)
         fits_narrow_tiles(room);
     for (;; room->single = 0) {
