@@ -386,12 +386,14 @@ static int fits_is_near(const struct fits_place *at)
             && fmax(at->decrement * at->share, at->grain) * second <= FITS_CLOSE);
 }
 
-/* Whether to take the Hessian after the next step: that of other records is kept while steps converge well and end far
- * from the maximum, if there are many parameters; one of these records as soon as it is good enough for the end. */
+/* Whether to take the Hessian after the next step: for few parameters always; that of other records is kept while steps
+ * converge well and end far from the maximum, one of these records as soon as it is good enough for the end. */
 static int fits_is_curved(const struct fits_place *at, ptrdiff_t parameters)
 {
+    if (parameters < FITS_FEW)
+        return 1;
     if (at->age < 0)
-        return parameters < FITS_FEW || at->share > FITS_SLOW || at->share * at->decrement <= FITS_KEPT;
+        return at->share > FITS_SLOW || at->share * at->decrement <= FITS_KEPT;
     return at->age > 0 ? at->share > FITS_SHARE : at->decrement > 4 * FITS_KEPT;
 }
 
