@@ -1,9 +1,10 @@
 """Maximum-likelihood estimates of blocks that need all their records; serves dpfast/families.
 
-The iterations are in ``fits.h``, ``tiles.h``, ``singles.h`` and ``regressions.h``; docs/proofs/block-estimates.md
-derives them. Block j holds the records offsets[j]..offsets[j + 1] - 1. Every function fills one row of `out` for each
-block, and `counts` with the number of its records that were used: records that are not finite or outside the support
-are left out. Each row depends only on the records of its block. NaN means that an estimate does not exist.
+The iterations are in ``fits.h`` and ``regressions.h``, with ``tiles.h``, ``products.h`` and ``singles.h``;
+docs/proofs/block-estimates.md derives them. Block j holds the records offsets[j]..offsets[j + 1] - 1. Every function
+fills one row of `out` for each block, and `counts` with the number of its records that were used: records that are not
+finite or outside the support are left out. Each row depends only on the records of its block. NaN means that an
+estimate does not exist.
 """
 
 cimport numpy as cnp
@@ -208,8 +209,8 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
     **Law** deterministic, by doubles, not certified: least squares by Cholesky's factor, refined once; the others by
     Newton's method, 60 passes at most, with `correct` minus their bias to first order. A singular design, or fewer
     records than p: NaN. A separated block: the point where Newton's method stopped, beyond any reasonable box.
-    **Assumes** as `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60
-    operations per record, 3 of them with p (p + 1) more; memory of the longest block.
+    **Assumes** as `weibull`; `design` two-dimensional, equally long. **Cost** about 8 passes over the block of 4 p + 60
+    operations per record, 1 to 3 of them with p (p + 1) more, and `correct` p (p + 1); memory of the longest block.
     **Reference** docs/proofs/block-estimates.md; Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)

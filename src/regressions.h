@@ -15,141 +15,24 @@
 #include "certified.h"
 #include "clones.h"
 #include "fits.h"
+#include "products.h"
 #include "select.h"
 #include "singles.h"
 #include "tiles.h"
 
-#define FITS_WIDE 4   /* columns that FITS_PANEL others are multiplied by at once: 8 sums stay in registers */
-
-#define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
-#define FITS_COLLINEAR 0x1p-8 /* the same for a Hessian of floats */
-#define FITS_LOOSE 0x1p-16    /* bound of the error of such a Hessian, relative to its diagonal */
+#define FITS_SINGULAR 0x1p-40  /* least share of a column that the others must leave unexplained */
+#define FITS_FEW 16            /* parameters below which a Hessian takes no longer than a score */
+#define FITS_COLLINEAR 0x1p-8  /* the same for a Hessian of floats */
+#define FITS_LOOSE 0x1p-16     /* bound of the error of such a Hessian, relative to its diagonal */
 /* Tolerances, in squared standard errors: */
-#define FITS_CLOSE 1e-14 /* at the end */
-#define FITS_FINE 16.0   /* of the step to a point where the gradient is taken in doubles */
-#define FITS_NEAR 1e-2   /* where Newton's method converges quadratically */
-
-/* eta = X beta over one tile. */
-FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
-{
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 32) {
-        fits_rows sums[8] = {0};
-        for (ptrdiff_t j = 0; j < padded; j++)
-            for (int k = 0; k < 8; k++)
-                sums[k] += beta[j] * *(const fits_rows *)(tile + j * FITS_ROWS + i + 4 * k);
-        memcpy(eta + i, sums, sizeof sums);
-    }
-}
-
-/* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
-FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
-                               ptrdiff_t stride)
-{
-    fits_lanes sums[FITS_PANEL][FITS_WIDE];
-    for (int r = 0; r < rows; r++)
-        for (int k = 0; k < width; k++)
-            sums[r][k] = out[r * stride + k];
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-        fits_lanes u0 = *(const fits_lanes *)(u + i), u1 = *(const fits_lanes *)(u + (rows - 1) * FITS_ROWS + i);
-        for (int k = 0; k < width; k++) {
-            fits_lanes xk = *(const fits_lanes *)(x + k * FITS_ROWS + i);
-            sums[0][k] += u0 * xk;
-            if (rows > 1)
-                sums[1][k] += u1 * xk;
-        }
-    }
-    for (int r = 0; r < rows; r++)
-        for (int k = 0; k < width; k++)
-            out[r * stride + k] = sums[r][k];
-}
-
-/* The same for any even number of columns x, in parts of 2 to FITS_WIDE, of sizes that differ by at most 1. */
-FITS_INLINE void fits_add_products(const double *u, const int rows, const double *x, ptrdiff_t columns, fits_lanes *out,
-                                   ptrdiff_t stride)
-{
-    ptrdiff_t parts = (columns + FITS_WIDE - 1) / FITS_WIDE;
-    for (; parts; parts--) {
-        ptrdiff_t width = (columns + parts - 1) / parts;
-        switch (width) {
-        case 2: fits_add_some(u, rows, x, 2, out, stride); break;
-        case 3: fits_add_some(u, rows, x, 3, out, stride); break;
-        default: fits_add_some(u, rows, x, 4, out, stride);
-        }
-        columns -= width, x += width * FITS_ROWS, out += width;
-    }
-}
-
-#if DPFAST_AVX512
-#include <immintrin.h>
-
-#define FITS_PAIRS 6 /* pairs of columns at once: 12 sums stay in registers */
-
-/* The same for two columns u and `pairs` pairs of columns x, whose lanes share a vector. */
-__attribute__((target("avx512f"), always_inline))
-static inline void fits_add_pairs(const double *u, const double *x, const int pairs, fits_lanes *out, ptrdiff_t stride)
-{
-    __m512d first[FITS_PAIRS], second[FITS_PAIRS];
-    for (int k = 0; k < pairs; k++) {
-        first[k] = _mm512_loadu_pd(out + 2 * k);
-        second[k] = _mm512_loadu_pd(out + stride + 2 * k);
-    }
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-        const __m512d u0 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + i));
-        const __m512d u1 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + FITS_ROWS + i));
-        for (int k = 0; k < pairs; k++) {
-            const double *left = x + 2 * k * FITS_ROWS + i;
-            const __m512d both = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(left)),
-                                                    _mm256_loadu_pd(left + FITS_ROWS), 1);
-            first[k] = _mm512_add_pd(first[k], _mm512_mul_pd(u0, both));
-            second[k] = _mm512_add_pd(second[k], _mm512_mul_pd(u1, both));
-        }
-    }
-    for (int k = 0; k < pairs; k++) {
-        _mm512_storeu_pd(out + 2 * k, first[k]);
-        _mm512_storeu_pd(out + stride + 2 * k, second[k]);
-    }
-}
-
-__attribute__((target("avx512f")))
-static void fits_add_pair_products(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
-{
-    for (ptrdiff_t pairs = columns / 2; pairs > 0;) {
-        const ptrdiff_t some = pairs < FITS_PAIRS ? pairs : FITS_PAIRS;
-        switch (some) {
-        case 1: fits_add_pairs(u, x, 1, out, stride); break;
-        case 2: fits_add_pairs(u, x, 2, out, stride); break;
-        case 3: fits_add_pairs(u, x, 3, out, stride); break;
-        case 4: fits_add_pairs(u, x, 4, out, stride); break;
-        case 5: fits_add_pairs(u, x, 5, out, stride); break;
-        default: fits_add_pairs(u, x, FITS_PAIRS, out, stride);
-        }
-        pairs -= some, x += 2 * some * FITS_ROWS, out += 2 * some;
-    }
-}
-#endif
-
-/* The products of a panel of two columns u with an even number of columns x. */
-FITS_INLINE void fits_add_panel(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
-{
-#if DPFAST_AVX512
-    if (dpfast_has_avx512()) {
-        fits_add_pair_products(u, x, columns, out, stride);
-        return;
-    }
-#endif
-    fits_add_products(u, FITS_PANEL, x, columns, out, stride);
-}
-
-/* sums += X'WX over one tile, the upper triangle, in lanes. */
-FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
-{
-    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-        const double *x = tile + j * FITS_ROWS;
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-            panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
-        fits_add_panel(panel, x, padded - j, sums + j * padded + j, padded);
-    }
-}
+#define FITS_CLOSE 1e-14       /* at the end */
+#define FITS_NEAR 1e-2         /* where Newton's method converges quadratically */
+#define FITS_KEPT 4e-3         /* where a Hessian is, as a rule, good enough for the end */
+#define FITS_GRAIN 0x1p-44     /* of a score of floats, relative to the square of the coefficients */
+/* Shares of a squared distance that a step leaves: */
+#define FITS_GUESS 0.1         /* with the Hessian of other records, before one is known */
+#define FITS_SLOW 0.25         /* above which such a Hessian is replaced */
+#define FITS_SHARE 0x1p-16     /* with a Hessian that is good enough for the end, and for leverages */
 
 /* 1 / (1 + exp(margin)), and its derivative but for the sign. */
 FITS_INLINE double fits_logistic(double margin, double *slope)
@@ -416,19 +299,20 @@ DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const do
 
 /* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: r gives the first-order bias of the score,
  * w h being the leverage of a row. H^-1 X'r is then the correction of the maximum (Cox and Snell 1968, Firth 1993). Without
- * `correct`, r = 0. */
-DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model model, int correct)
+ * `correct`, r = 0. Meanwhile the rows from `next` are fetched, which the next block begins with. */
+DPFAST_CLONES static void fits_pass_last(struct fits_room *room, const struct fits_design *design, ptrdiff_t next)
 {
     const ptrdiff_t padded = room->padded;
-    const int labels = model == FITS_LOGISTIC;
+    const int labels = design->model == FITS_LOGISTIC, correct = design->correct;
     const int single = correct && room->single && fits_narrow_inverse(room);
     double *h = room->panel;
     fits_lanes *gradient = room->sums;
     memset(gradient, 0, padded * sizeof *gradient);
     for (ptrdiff_t t = 0; t < room->count; t++) {
         const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        fits_fetch_rows(design, next + t * FITS_ROWS, next + (t + 1) * FITS_ROWS);
         fits_predictor(tile, room->beta, padded, room->eta);
-        fits_weigh(room, model, y);
+        fits_weigh(room, design->model, y);
         if (correct) {
             if (single)
                 fits_single_leverages(fits_pair(room, t / 2) + t % 2 * FITS_ROWS, room->narrow, padded, h);
@@ -450,14 +334,67 @@ static double fits_dot(const double *a, const double *b, ptrdiff_t count)
     return sum;
 }
 
-/* Whether one more Newton step, followed by a step with the same Hessian, is close enough to the maximum. With a and
- * b for the square roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times
- * that, 2 b (b / a)^4. Each also leaves a share `loose` of the distance. */
-static int fits_is_near(double decrement, double before, double loose)
+/* The next step, H^-1 gradient with `count` updates of H by secants (Broyden, Fletcher, Goldfarb and Shanno; Nocedal 1980);
+ * returns its decrement. */
+static double fits_secant_step(struct fits_room *room, int count)
 {
-    double ratio = decrement / before + loose;
-    return decrement <= FITS_CLOSE
-        || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    double *v = room->trial, *step = room->step, parts[FITS_SECANTS];
+    if (!count)
+        return fits_solve(room, room->gradient, step);
+    memcpy(v, room->gradient, padded * sizeof *v);
+    for (int i = count - 1; i >= 0; i--) {
+        const double *s = room->secants + 2 * i * padded, *y = s + padded;
+        parts[i] = fits_dot(s, v, p) / fits_dot(s, y, p);
+        fits_subtract(parts[i], y, p, v);
+    }
+    fits_solve(room, v, step);
+    for (int i = 0; i < count; i++) {
+        const double *s = room->secants + 2 * i * padded, *y = s + padded;
+        fits_subtract(fits_dot(y, step, p) / fits_dot(s, y, p) - parts[i], s, p, step);
+    }
+    return fits_dot(step, room->gradient, p);
+}
+
+/* What fits_newton knows of its place. Decrements are squared distances to the maximum, in standard errors. */
+struct fits_place {
+    double decrement, before; /* here; where the step to here began, 0 if that step was not a full one */
+    double share;             /* of the decrement that the next step leaves, as far as known, else 1 */
+    int age;                  /* steps since the Hessian was taken, -1 where it is that of other records */
+    double grain;             /* decrements that errors of the score may cause */
+};
+
+/* The share that the next step leaves. With a and b for the square roots of `before` and
+ * `decrement`, b = c a^2: a step with the Hessian of its beginning, at b, leaves c b^2, and one with the Hessian of a
+ * point at distance d the share 2 c d. Each also leaves a share `loose` of the distance. */
+static void fits_expect(struct fits_place *at, double loose)
+{
+    double ratio = at->before > 0 ? at->decrement / at->before : 1;
+    double root = at->age > 0 ? 2 * sqrt(ratio) : ratio;
+    if (at->age < 0)
+        at->share = at->before > 0 ? ratio : FITS_GUESS;
+    else if (at->age < 2)
+        at->share = (root + loose) * (root + loose);
+}
+
+/* Whether the next step, followed by a step with the same Hessian, is close enough to the maximum. */
+static int fits_is_near(const struct fits_place *at)
+{
+    double second = at->age > 0 ? at->share : 4 * at->share;
+    return (at->grain == 0 && at->decrement <= FITS_CLOSE)
+        || (at->age >= 0 && at->decrement <= FITS_NEAR && second <= FITS_SHARE
+            && fmax(at->decrement * at->share, at->grain) * second <= FITS_CLOSE);
+}
+
+/* Whether to take the Hessian after the next step: for few parameters always; that of other records is kept while steps
+ * converge well and end far from the maximum, one of these records as soon as it is good enough for the end. */
+static int fits_is_curved(const struct fits_place *at, ptrdiff_t parameters)
+{
+    if (parameters < FITS_FEW)
+        return 1;
+    if (at->age < 0)
+        return at->share > FITS_SLOW || at->share * at->decrement <= FITS_KEPT;
+    return at->age > 0 ? at->share > FITS_SHARE : at->decrement > 4 * FITS_KEPT;
 }
 
 /* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if `warm`, else at 0,
@@ -468,8 +405,8 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
 {
     const ptrdiff_t p = room->parameters;
     double *beta = room->beta, *step = room->step, length = 1;
-    double decrement, before = 0; /* before: the decrement of the previous step if it was a full Newton step, else 0 */
-    int exact = !warm, fine = !room->single;
+    struct fits_place at = {.age = warm ? -1 : 0};
+    int fine = !room->single, secants = 0;
     memset(step, 0, room->padded * sizeof *step);
     memset(room->trial, 0, room->padded * sizeof *beta);
     if (!warm)
@@ -480,13 +417,13 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             beta[j] = NAN;
         return 0;
     }
-    decrement = fits_solve(room, room->gradient, step);
+    at.decrement = fits_solve(room, room->gradient, step);
     if (!warm && model == FITS_POISSON) {
         memcpy(beta, step, p * sizeof *beta);
         fits_pass(room, model, beta, 1);
         if (!fits_factor(room))
             return 0;
-        decrement = fits_solve(room, room->gradient, step);
+        at.decrement = fits_solve(room, room->gradient, step);
     }
     for (int pass = 0; pass < passes; pass++) {
         double moved = 0, size = 0;
@@ -495,24 +432,33 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             room->trial[j] = beta[j] + length * step[j];
             moved += change * change, size += value * value;
         }
-        int near = rough > 0 ? decrement <= rough : fine && fits_is_near(decrement, before, room->loose);
+        at.grain = fine ? 0 : FITS_GRAIN * (size + (double)p);
+        fits_expect(&at, room->loose);
+        int near = rough > 0 ? at.decrement <= rough : fits_is_near(&at);
         if (length == 1 && (near || moved <= 0x1p-90 * size)) {
             memcpy(beta, room->trial, p * sizeof *beta);
             return 1;
         }
-        fine = !room->single || decrement <= FITS_FINE;
-        fits_step_pass(room, model, room->trial, 1, fine);
-        if (!(fits_dot(step, room->gradient, p) >= -0.5 * decrement)) {
+        fine = !room->single || at.share * at.decrement <= at.grain;
+        const int curved = rough > 0 || length < 1 || secants == FITS_SECANTS || fits_is_curved(&at, p);
+        double *secant = room->secants + 2 * secants * room->padded;
+        for (ptrdiff_t j = 0; !curved && j < p; j++)
+            secant[j] = step[j], secant[j + room->padded] = room->gradient[j];
+        fits_step_pass(room, model, room->trial, curved, fine);
+        if (!(fits_dot(step, room->gradient, p) >= (at.age < 0 ? -1 : -0.5) * at.decrement)) {
             length /= 2;
             continue;
         }
         memcpy(beta, room->trial, p * sizeof *beta);
-        before = exact && length == 1 ? decrement : 0;
-        exact = 1;
+        at.before = (at.age == 0 || !curved) && length == 1 ? at.decrement : 0;
+        at.age = curved ? 0 : at.age < 0 ? -1 : at.age + 1;
         length = 1;
-        if (!fits_factor(room))
+        if (curved && !fits_factor(room))
             return 0;
-        decrement = fits_solve(room, room->gradient, step);
+        if (!curved)
+            fits_subtract(1, room->gradient, p, secant + room->padded);
+        secants = curved ? 0 : secants + (fits_dot(secant, secant + room->padded, p) > 0);
+        at.decrement = fits_secant_step(room, secants);
     }
     return 0;
 }
@@ -525,8 +471,7 @@ static int fits_maximum(struct fits_room *room, enum fits_model model)
     const ptrdiff_t least = (24 * room->parameters + pair - 1) / pair;
     const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     /* decrements near the sampling error of the part's Hessian, p^2 / rows, do not matter */
-    const double rough = fmax(6.0 * room->parameters * room->parameters / (part * pair), 1);
-    room->single = model == FITS_LOGISTIC;
+    const double rough = fmax(18.0 * room->parameters * room->parameters / (part * pair), 1);
     if (room->single)
         fits_narrow_tiles(room);
     for (;; room->single = 0) {
@@ -556,6 +501,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
 {
     const ptrdiff_t p = room->parameters;
     int response;
+    room->single = design->model == FITS_LOGISTIC;
     ptrdiff_t used = fits_load_rows(room, design, start, stop, &response);
     for (ptrdiff_t j = 0; j < p + (design->model == FITS_LINEAR); j++)
         out[j] = NAN;
@@ -577,7 +523,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
     } else if (fits_maximum(room, design->model)) {
         if (design->correct)
             fits_invert(room);
-        fits_pass_last(room, design->model, design->correct);
+        fits_pass_last(room, design, stop);
         /* no correction beyond the standard errors: such a block is separated, with all leverages 1 */
         if (fits_solve(room, room->gradient, room->step) <= p)
             for (ptrdiff_t j = 0; j < p; j++)

@@ -1,9 +1,8 @@
 /* Logistic regressions of one block in single precision, until doubles are needed. docs/proofs/block-estimates.md
  *
- * Columns are scaled by powers of two to magnitudes of at most 1 and rounded to floats, in pairs of tiles. X'WX is a sum
- * of floats at every step, because its errors only slow Newton's method down; the score is one while the maximum is at
- * least about a standard error away. Floats are summed in eight lanes, in a fixed order, and after FITS_FLUSH pairs lanes
- * are added to doubles.
+ * Columns are scaled by powers of two to magnitudes of at most FITS_SPAN and rounded to floats, in pairs of tiles. X'WX is
+ * a sum of floats at every step, because its errors only slow Newton's method down; the score is one as long as its own do
+ * not matter. Floats are summed in eight lanes, in a fixed order, and after FITS_FLUSH pairs lanes are added to doubles.
  */
 #ifndef DPFAST_SINGLES_H
 #define DPFAST_SINGLES_H
@@ -16,7 +15,6 @@
 #include "fits.h"
 #include "tiles.h"
 
-#define FITS_PAIR (2 * FITS_ROWS)
 #define FITS_FLUSH 32
 #define FITS_SINGLE_WIDE 4    /* columns that FITS_PANEL others are multiplied by at once */
 #define FITS_LEAST 0x1p-60f   /* of a diagonal entry of X'WX of scaled columns: products of floats are not denormal */
@@ -26,31 +24,19 @@ typedef float fits_floats __attribute__((vector_size(4 * 2 * FITS_LANES), may_al
 typedef float fits_four __attribute__((vector_size(16), may_alias));
 typedef float fits_sixteen __attribute__((vector_size(64), aligned(4), may_alias)); /* rows, each by itself */
 
-static float *fits_pair(const struct fits_room *room, ptrdiff_t pair)
-{
-    return room->singles + pair * room->padded * FITS_PAIR;
-}
-
-DPFAST_CLONES static void fits_narrow(const double *restrict x, double factor, ptrdiff_t count, float *restrict out)
-{
-    for (ptrdiff_t i = 0; i < count; i++)
-        out[i] = (float)(x[i] * factor);
-}
-
-/* The scales and the floats of all columns. */
+/* The floats again if those of the first scales are too great, or the columns were divided. */
 static void fits_narrow_tiles(struct fits_room *room)
 {
     const double *greatest = room->sizes + room->padded + 1;
-    for (ptrdiff_t j = 0; j < room->padded; j++)
-        room->scale[j] = greatest[j] > 0 && j < room->parameters
-            ? ldexp(1.0, ilogb(greatest[j]) + 1 - room->exponent[j]) : 1.0;
-    for (ptrdiff_t t = 0; t < room->count; t++) {
-        float *out = fits_pair(room, t / 2) + t % 2 * FITS_ROWS;
-        for (ptrdiff_t j = 0; j < room->padded; j++)
-            fits_narrow(fits_tile(room, t) + j * FITS_ROWS, 1 / room->scale[j], FITS_ROWS, out + j * FITS_PAIR);
-    }
-    for (ptrdiff_t j = 0; room->count % 2 && j < room->padded; j++)
-        memset(fits_pair(room, room->count / 2) + j * FITS_PAIR + FITS_ROWS, 0, FITS_ROWS * sizeof(float));
+    int again = 0;
+    for (ptrdiff_t j = 0; j < room->parameters; j++)
+        again |= room->exponent[j] != 0 || !(greatest[j] < FITS_SPAN * room->scale[j]);
+    if (!again)
+        return;
+    for (ptrdiff_t j = 0; j < room->parameters; j++)
+        room->scale[j] = fits_scale(greatest[j], room->exponent[j]);
+    for (ptrdiff_t t = 0; t < room->count; t++)
+        fits_narrow_tile(room, t);
 }
 
 /* eta = X beta over one tile; beta is that of the scaled columns. */

@@ -15,6 +15,9 @@
 #include "select.h"
 
 #define FITS_ROWS 64  /* of a tile, which then fits a first-level cache for up to 90 columns */
+#define FITS_PAIR (2 * FITS_ROWS)
+#define FITS_SPAN 16   /* of magnitudes in a column of floats, whose scale is that of its first tile */
+#define FITS_SECANTS 5 /* steps with one Hessian from which it is improved */
 #define FITS_PANEL 2  /* columns that are multiplied by others at once */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
@@ -51,6 +54,7 @@ struct fits_room {
     double *hessian;  /* padded^2: X'WX, then its factor */
     double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *secants;  /* 2 FITS_SECANTS padded: steps, and what they changed the gradient by */
     double *scale;    /* padded: column j of the floats was divided by scale[j], a power of two */
     float *singles;   /* the tiles as floats, in pairs: columns of 2 FITS_ROWS */
     float *narrow;    /* padded^2: the inverse as floats, for columns divided by their scales */
@@ -72,7 +76,7 @@ static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
     ptrdiff_t doubles = tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS
-        + (2 + FITS_LANES) * padded * padded + (9 + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
+        + (2 + FITS_LANES) * padded * padded + (9 + 2 * FITS_SECANTS + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
     ptrdiff_t floats = (tiles + 1) * padded * FITS_ROWS + (2 * FITS_PANEL + 4) * FITS_ROWS + padded * padded + padded;
     return doubles + floats / 2;
 }
@@ -101,6 +105,7 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.beta = next, next += padded;
     room.trial = next, next += padded;
     room.unit = next, next += padded;
+    room.secants = next, next += 2 * FITS_SECANTS * padded;
     room.sizes = next, next += 2 * (padded + 1);
     room.exponent = (int *)next;
     return room;
@@ -109,6 +114,11 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
 static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
 {
     return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
+}
+
+static float *fits_pair(const struct fits_room *room, ptrdiff_t pair)
+{
+    return room->singles + pair * room->padded * FITS_PAIR;
 }
 
 /* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that their squares would
@@ -202,6 +212,17 @@ DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptr
             memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);
 }
 
+/* Fetch rows start..stop - 1, as far as there are so many, into the second-level cache. */
+static void fits_fetch_rows(const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop)
+{
+    if (design->x.kind != SELECT_FLOAT64 || design->column_stride != sizeof(double))
+        return;
+    stop = stop < design->x.n ? stop : design->x.n;
+    for (ptrdiff_t row = start; row < stop; row++)
+        for (ptrdiff_t j = 0; j < design->columns; j += 8)
+            __builtin_prefetch(design->x.data + row * design->x.stride + 8 * j, 0, 2);
+}
+
 /* Labels become twice the residual at beta = 0: 1 or -1. */
 DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
 {
@@ -209,8 +230,29 @@ DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
         y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
 }
 
-/* Load rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero and so
- * does not change any sum. Returns the number of other rows; the exponent of the response goes to `response`. */
+/* The power of two above numbers up to `greatest`, after division by 2^exponent. */
+static double fits_scale(double greatest, int exponent)
+{
+    return greatest > 0 ? ldexp(1.0, ilogb(greatest) + 1 - exponent) : 1.0;
+}
+
+DPFAST_CLONES static void fits_narrow(const double *restrict x, double factor, ptrdiff_t count, float *restrict out)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = (float)(x[i] * factor);
+}
+
+/* The floats of one tile. */
+static void fits_narrow_tile(struct fits_room *room, ptrdiff_t t)
+{
+    float *out = fits_pair(room, t / 2) + t % 2 * FITS_ROWS;
+    for (ptrdiff_t j = 0; j < room->padded; j++)
+        fits_narrow(fits_tile(room, t) + j * FITS_ROWS, 1 / room->scale[j], FITS_ROWS, out + j * FITS_PAIR);
+}
+
+/* Load rows start..stop - 1 into tiles, and with `single` also as floats; a row with a number that is not finite, or a
+ * negative count, becomes zero and so does not change any sum. Returns the number of other rows; the exponent of the
+ * response goes to `response`. */
 static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
                                 int *response)
 {
@@ -250,7 +292,13 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
         }
         for (ptrdiff_t j = 0; j <= padded; j++)
             greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
+        for (ptrdiff_t j = 0; t == 0 && j < padded; j++)
+            room->scale[j] = fits_scale(sizes[j], 0);
+        if (room->single)
+            fits_narrow_tile(room, t);
     }
+    for (ptrdiff_t j = 0; room->single && room->count % 2 && j < padded; j++)
+        memset(fits_pair(room, room->count / 2) + j * FITS_PAIR + FITS_ROWS, 0, FITS_ROWS * sizeof(float));
     for (ptrdiff_t j = 0; j < parameters; j++) {
         room->exponent[j] = fits_exponent(greatest[j]);
         for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)

@@ -152,12 +152,15 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "moments_encode moments_finite moments_label moments_multiply moments_multiply_all moments_multiply_wide "
             "moments_scratch moments_sum moments_tile moments_wide_tile moments_width"
         ),
+        "products.h": (
+            "fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel fits_add_products fits_add_some "
+            "fits_predictor"
+        ),
         "regressions.h": (
-            "fits_add_hessian fits_add_pair_products fits_add_pairs fits_add_panel fits_add_products "
-            "fits_add_some fits_dot fits_exp fits_factor fits_invert fits_is_near fits_leverages fits_logistic "
-            "fits_maximum fits_newton fits_pass fits_pass_last fits_pass_single fits_predictor fits_regression "
-            "fits_solve fits_step_pass fits_subtract fits_tilt_residuals fits_weigh fits_weigh_counts "
-            "fits_weigh_labels fits_weigh_linear fits_weigh_start"
+            "fits_dot fits_exp fits_expect fits_factor fits_invert fits_is_curved fits_is_near fits_leverages "
+            "fits_logistic fits_maximum fits_newton fits_pass fits_pass_last fits_pass_single fits_regression "
+            "fits_secant_step fits_solve fits_step_pass fits_subtract fits_tilt_residuals fits_weigh "
+            "fits_weigh_counts fits_weigh_labels fits_weigh_linear fits_weigh_start"
         ),
         "rows.h": (
             "rows_center rows_center_vector rows_encode rows_encode_ball rows_encode_group rows_extreme "
@@ -166,12 +169,13 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "singles.h": (
             "fits_across fits_add_single_hessian fits_add_singles fits_add_some_singles fits_add_wide "
-            "fits_add_wide_singles fits_flush fits_narrow fits_narrow_inverse fits_narrow_tiles fits_pair "
+            "fits_add_wide_singles fits_flush fits_narrow_inverse fits_narrow_tiles "
             "fits_single_leverages fits_single_predictor fits_some_leverages fits_wide_leverages"
         ),
         "tiles.h": (
-            "fits_clear fits_divide fits_exponent fits_greatest fits_labels fits_load_rows fits_padded "
-            "fits_room_in fits_room_size fits_sizes fits_tile fits_transpose"
+            "fits_clear fits_divide fits_exponent fits_fetch_rows fits_greatest fits_labels fits_load_rows "
+            "fits_narrow fits_narrow_tile fits_padded fits_pair fits_room_in fits_room_size fits_scale fits_sizes "
+            "fits_tile fits_transpose"
         ),
     },
     _SYSTEM: {

@@ -1,0 +1,385 @@
+"""Local randomisers of scalars and categories, and the count of hashed reports; serves dpfast/local/.
+
+Each report takes one exact coin, ``word < threshold``, and choices that are uniform for every record
+(docs/proofs/local-categories.md, docs/proofs/local-interval.md). Words are drawn in chunks, a fixed number per report;
+an exactly uniform integer takes a further word with probability below 2**-32. The number of words never depends on a
+record.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
+
+import numpy as np
+
+from dpfast._kernels._samplers import fill_words
+from dpfast._kernels._secure import SecureBitGenerator
+
+cnp.import_array()
+
+cdef extern from "randomize.h":
+    enum:
+        DPFAST_DIGITS
+    uint32_t dpfast_window(
+        bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size, uint64_t threshold
+    ) noexcept nogil
+    uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t last, uint64_t threshold) noexcept nogil
+    uint32_t dpfast_dither(double x, double lower, uint64_t word, const double *knots, Py_ssize_t n) noexcept nogil
+    void dpfast_threshold_bits(
+        const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *lanes, Py_ssize_t n
+    ) noexcept nogil
+    uint64_t dpfast_close_lanes(bitgen_t *source, uint64_t bits, uint64_t lanes, uint64_t threshold) noexcept nogil
+    void dpfast_subset(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
+        uint64_t *out
+    ) noexcept nogil
+    void dpfast_line(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
+    ) noexcept nogil
+    void dpfast_fetch(const void *table, uint64_t z, Py_ssize_t size) noexcept nogil
+    void dpfast_hadamard(int64_t *x, Py_ssize_t n) noexcept nogil
+    Py_ssize_t dpfast_count_lines(
+        const uint32_t *lines, Py_ssize_t n, uint32_t edge, int64_t *counts, Py_ssize_t size
+    ) noexcept nogil
+
+
+ctypedef fused symbol:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+ctypedef fused counter:
+    uint32_t
+    int64_t
+
+
+# Words drawn at once: 128 KiB stay in the second-level cache.
+cdef Py_ssize_t CHUNK = 2**14
+# Up to this number, words are drawn one by one faster than in bulk.
+cdef Py_ssize_t FEW = 256
+# Counts of more bytes are fetched into the first-level cache, AHEAD reports before they are needed.
+cdef Py_ssize_t CACHE = 2**15, AHEAD = 64
+
+
+cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):
+    """An array for the words of a chunk of at least one report."""
+    return np.empty(each * max(1, min(reports, CHUNK // each)), np.uint64)
+
+
+cdef int refill(object bit_generator, uint64_t[::1] words) except -1:
+    cdef bitgen_t *source
+    cdef Py_ssize_t i
+    if words.shape[0] <= FEW:
+        source = unwrap(bit_generator)
+        with bit_generator.lock:
+            for i in range(words.shape[0]):
+                words[i] = source.next_uint64(source.state)
+    elif isinstance(bit_generator, SecureBitGenerator):
+        bit_generator.fill(words)  # the same words, three times as fast
+    else:
+        fill_words(bit_generator, words)
+    return 0
+
+
+cdef struct column:
+    # The entries of a vector; numbers of `itemsize` bytes
+    char *data
+    Py_ssize_t n
+    Py_ssize_t stride
+    Py_ssize_t itemsize
+
+
+cdef column vector(cnp.ndarray array, str kinds) except *:
+    """Where the entries of a vector of a dtype of these kinds lie; without the buffer interface, which takes 0.5 us."""
+    cdef column found
+    if cnp.PyArray_NDIM(array) != 1 or chr(array.descr.kind) not in kinds or not cnp.PyArray_ISALIGNED(array):
+        raise ValueError(f"a vector of kind {kinds} in place, not of dtype {array.dtype} and {array.ndim} dimensions")
+    found.data = <char *> cnp.PyArray_DATA(array)
+    found.n, found.stride = cnp.PyArray_DIM(array, 0), cnp.PyArray_STRIDE(array, 0)
+    found.itemsize = cnp.PyArray_ITEMSIZE(array)
+    return found
+
+
+cdef inline double double_at(const column *x, Py_ssize_t i) noexcept nogil:
+    return (<double *> (x.data + i * x.stride))[0]
+
+
+cdef inline uint32_t code_at(const column *x, Py_ssize_t i) noexcept nogil:
+    return (<uint32_t *> (x.data + i * x.stride))[0]
+
+
+cdef inline void put(const column *out, Py_ssize_t i, uint32_t symbol) noexcept nogil:
+    cdef char *place = out.data + i * out.stride
+    if out.itemsize == 1:
+        (<uint8_t *> place)[0] = <uint8_t> symbol
+    elif out.itemsize == 2:
+        (<uint16_t *> place)[0] = <uint16_t> symbol
+    else:
+        (<uint32_t *> place)[0] = symbol
+
+
+cdef inline void draw_words(bitgen_t *source, uint64_t *words, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        words[i] = source.next_uint64(source.state)
+
+
+cdef uint32_t _category(double x, double k) noexcept nogil:
+    """x, or 0 if it is not one of 0..k - 1; without a jump that depends on it."""
+    cdef double inside = x if (x >= 0) & (x < k) else 0.0
+    cdef uint32_t code = <uint32_t> inside
+    return code & -<uint32_t> (<double> code == inside)
+
+
+cdef void _fill_categories(const column *x, bint is_float, uint32_t k, const column *out) noexcept nogil:
+    cdef column records = x[0], codes = out[0]  # copies, which a category that is put cannot change
+    cdef uint64_t whole
+    cdef Py_ssize_t i
+    if is_float:
+        for i in range(records.n):
+            put(&codes, i, _category(double_at(&records, i), k))
+    else:
+        for i in range(records.n):
+            whole = (<uint64_t *> (records.data + i * records.stride))[0]
+            put(&codes, i, <uint32_t> whole & -<uint32_t> (whole < k))
+
+
+def categories(cnp.ndarray x not None, uint32_t k, cnp.ndarray out not None):
+    """Fill with the categories of doubles or 64-bit integers, 0 for a number that is none of 0..k - 1, as NaN or 0.5.
+
+    **Law** deterministic. **Assumes** k at most 2**31, `out` of uint32. **Cost** 1 ns each.
+    """
+    cdef column records = vector(x, "fiu"), codes = vector(out, "u")
+    cdef bint is_float = chr(x.descr.kind) == "f"
+    with nogil:
+        _fill_categories(&records, is_float, k, &codes)
+
+
+cdef void _fill_windows(bitgen_t *source, const uint64_t *words, const column *starts, uint32_t width, uint32_t size,
+                        uint64_t threshold, const column *out, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef column records = starts[0], symbols = out[0]  # copies, which a report that is put cannot change
+    cdef Py_ssize_t i
+    for i in range(first, first + count):
+        put(&symbols, i, dpfast_window(source, words, code_at(&records, i), width, size, threshold))
+        words += 2
+
+
+def fill_windows(
+    bit_generator, cnp.ndarray starts not None, uint32_t width, uint32_t size, uint64_t threshold,
+    cnp.ndarray out not None,
+):
+    """Fill with symbols of 0..size-1: in the window of `width` from the record's start on, or outside it.
+
+    **Law** with probability threshold / 2**64 uniform on start..start + width - 1, else uniform on the others, exactly.
+    **Assumes** 1 <= width < size, starts <= size - width, of uint32; size at most the range of `out`, unsigned
+    integers. **Cost** two words each. Width 1 is k-ary randomised response.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef column windows = vector(starts, "u"), symbols = vector(out, "u")
+    cdef Py_ssize_t n = windows.n, done = 0, m
+    cdef uint64_t few[256]
+    cdef uint64_t[::1] words
+    if 2 * n <= FEW:
+        with bit_generator.lock:
+            draw_words(source, few, 2 * n)
+            _fill_windows(source, few, &windows, width, size, threshold, &symbols, 0, n)
+        return
+    words = room(n, 2)
+    while done < n:
+        m = min(n - done, words.shape[0] // 2)
+        refill(bit_generator, words[:2 * m])
+        with bit_generator.lock, nogil:
+            _fill_windows(source, &words[0], &windows, width, size, threshold, &symbols, done, m)
+        done += m
+
+
+def fill_rows(
+    bit_generator, const uint32_t[::1] x not None, uint32_t last, uint64_t threshold, symbol[::1] out not None
+):
+    """Fill with 2 row + bit: a uniform row of the Hadamard matrix of order last + 1, its entry at x kept or flipped.
+
+    **Law** kept with probability threshold / 2**64, exactly; bit 1 means the entry -1. **Assumes** last + 1 a
+    power of two, at most 2**31, x <= last, 2 last + 1 in the range of `out`. **Cost** two words each, always.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef Py_ssize_t n = x.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 2)
+    while done < n:
+        m = min(n - done, words.shape[0] // 2)
+        refill(bit_generator, words[:2 * m])
+        with nogil:
+            for i in range(m):
+                out[done + i] = <symbol>dpfast_row(&words[2 * i], x[done + i], last, threshold)
+        done += m
+
+
+cdef void _fill_dither(const uint64_t *words, const column *x, double lower, const double *knots, Py_ssize_t size,
+                       const column *out, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        put(out, first + i, dpfast_dither(double_at(x, first + i), lower, words[i], knots, size))
+
+
+def fill_dither(
+    bit_generator, cnp.ndarray x not None, double lower, cnp.ndarray knots not None, cnp.ndarray out not None
+):
+    """Fill with the index of one of the two knots around each x - lower, so that the mean of the knot is x - lower.
+
+    **Law** the upper knot with probability (x - lower - lower knot) / (distance of the knots), a double rounded up to
+    53 binary digits. NaN is 0; distances are clamped to the first and last knot. Not critical for privacy: any index in
+    0..len(knots)-1 is private. **Assumes** doubles, at least two knots, strictly increasing and contiguous; `out` of
+    uint32. **Cost** one word each, a search.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef column records = vector(x, "f"), places = vector(knots, "f"), codes = vector(out, "u")
+    cdef const double *known = <const double *> places.data
+    cdef Py_ssize_t n = records.n, done = 0, m
+    cdef uint64_t few[256]
+    cdef uint64_t[::1] words
+    if n <= FEW:
+        with bit_generator.lock:
+            draw_words(source, few, n)
+        _fill_dither(few, &records, lower, known, places.n, &codes, 0, n)
+        return
+    words = room(n, 1)
+    while done < n:
+        m = min(n - done, words.shape[0])
+        refill(bit_generator, words[:m])
+        with nogil:
+            _fill_dither(&words[0], &records, lower, known, places.n, &codes, done, m)
+        done += m
+
+
+def fill_unary(
+    bit_generator, const uint32_t[::1] x not None, uint64_t threshold, Py_ssize_t size, uint64_t[:, ::1] out not None
+):
+    """Fill each row with `size` packed bits: bit x is fair, the others are 1 with probability threshold / 2**64.
+
+    **Law** exact; bits from `size` on are 0. **Assumes** x < size, out.shape == (len(x), ceil(size / 64)). **Cost** 8
+    words for 64 bits, a further word for each bit that remains open (2**-8 of them); one for 64 fair bits.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], width = out.shape[1], total = n * width, done = 0, i, m
+    cdef uint64_t[::1] fair = np.empty((n + 63) // 64, np.uint64)
+    cdef uint64_t[::1] words = room(total, DPFAST_DIGITS)
+    cdef uint64_t[::1] lanes = np.empty(words.shape[0] // DPFAST_DIGITS, np.uint64)
+    cdef uint64_t inside = <uint64_t>-1 >> (-size & 63), own
+    cdef uint64_t *bits
+    if total == 0:
+        return
+    bits = &out[0, 0]
+    refill(bit_generator, fair)
+    while done < total:
+        m = min(total - done, lanes.shape[0])
+        refill(bit_generator, words[:DPFAST_DIGITS * m])
+        with bit_generator.lock, nogil:
+            dpfast_threshold_bits(&words[0], threshold, bits + done, &lanes[0], m)
+            for i in range(m):
+                if (done + i) % width == width - 1:
+                    bits[done + i] &= inside
+                    lanes[i] &= inside
+                bits[done + i] = dpfast_close_lanes(source, bits[done + i], lanes[i], threshold)
+        done += m
+    with nogil:
+        for i in range(n):
+            own = <uint64_t>1 << (x[i] & 63)
+            bits = &out[i, x[i] >> 6]
+            bits[0] = (bits[0] & ~own) | ((fair[i >> 6] >> (i & 63) & 1) << (x[i] & 63))
+
+
+def fill_subsets(
+    bit_generator, const uint32_t[::1] x not None, uint32_t width, uint32_t size, uint64_t threshold,
+    uint64_t[:, ::1] out not None,
+):
+    """Add to each row, packed, the bits of a set of `width` of the categories 0..size-1 that contains x or not.
+
+    **Law** x is in the set with probability threshold / 2**64, the rest is uniform, exactly. **Assumes** `out` zero, of
+    shape (len(x), ceil(size / 64)), 1 <= width < size, x < size. **Cost** width + 1 words each.
+    **Reference** Ye and Barg 2018; Floyd's sampling of sets (Bentley and Floyd 1987).
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], each = <Py_ssize_t>width + 1, done = 0, i, m
+    cdef uint64_t[::1] words = room(n, each)
+    while done < n:
+        m = min(n - done, words.shape[0] // each)
+        refill(bit_generator, words[:each * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_subset(source, &words[each * i], x[done + i], width, size, threshold, &out[done + i, 0])
+        done += m
+
+
+def fill_lines(
+    bit_generator, const uint32_t[::1] x not None, uint32_t edge, uint64_t threshold, uint32_t[:, ::1] out not None
+):
+    """Fill with lines (slope, offset) modulo the prime 2**32 - 5, below `edge` at x or not.
+
+    **Law** (slope x + offset) mod prime < edge with probability threshold / 2**64; uniform among such lines, exactly.
+    **Assumes** out.shape == (len(x), 2), 1 <= edge < prime, x < prime. **Cost** three words each.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 3)
+    while done < n:
+        m = min(n - done, words.shape[0] // 3)
+        refill(bit_generator, words[:3 * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_line(source, &words[3 * i], x[done + i], edge, threshold, &out[done + i, 0])
+        done += m
+
+
+def count_symbols(const symbol[::1] reports not None, counter[::1] counts not None):
+    """counts[z] += the number of reports z below len(counts); return how many these are.
+
+    **Law** exact, for counts that do not exceed their type in the end. **Cost** one pass; 0.3 ns each where the counts
+    are in the first-level cache, 0.8 ns in the third.
+    """
+    cdef Py_ssize_t i, n = reports.shape[0], far = 0, refused = 0
+    cdef uint64_t size = counts.shape[0], z
+    if size * sizeof(counter) > <size_t> CACHE:
+        far = max(n - AHEAD, 0)
+    with nogil:
+        for i in range(far):
+            dpfast_fetch(&counts[0], reports[i + AHEAD], sizeof(counter))
+            z = reports[i]
+            if z < size:
+                counts[z] += 1
+            else:
+                refused += 1
+        for i in range(far, n):
+            z = reports[i]
+            if z < size:
+                counts[z] += 1
+            else:
+                refused += 1
+    return n - refused
+
+
+def transform(int64_t[::1] x not None):
+    """Replace x by its Walsh-Hadamard transform: entry v becomes the sum of x[j] (-1)**(number of digits in j & v).
+
+    **Law** exact, modulo 2**64. **Assumes** len(x) a power of two. **Cost** n log2(n) additions, in place.
+    """
+    with nogil:
+        dpfast_hadamard(&x[0], x.shape[0])
+
+
+def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::1] out not None):
+    """Add to out[v] the number of lines below `edge` at category v; return the number of lines.
+
+    A pair of numbers is a line if both are below the prime 2**32 - 5.
+
+    **Law** exact. **Assumes** lines of shape (n, 2), `edge` below the prime, at least one category. **Cost**
+    n * len(out) steps of 0.1 to 0.5 ns; no memory.
+    """
+    cdef Py_ssize_t counted = 0
+    if lines.shape[0]:
+        with nogil:
+            counted = dpfast_count_lines(&lines[0, 0], lines.shape[0], edge, &out[0], out.shape[0])
+    return counted
