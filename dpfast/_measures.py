@@ -1,7 +1,7 @@
-"""Base measures of the exponential mechanism on evenly spaced points: exact weights that favour round numbers.
+"""Base measures of the exponential mechanism: exact weights that favour round numbers, and of floats modest ones.
 
 A measure is public. It has one integer weight for each release code 0..last, where code k is the value (first + k) *
-step. https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html
+step on evenly spaced points. https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import _containers
-from dpfast._kernels._measures import MOST_PARTS, Measure
+from dpfast._kernels._measures import MOST_PARTS, Magnitudes, Measure
+from dpfast.grid import FloatGrid
 
 NAMES = ("auto", "uniform", "dyadic", "integers", "decimal")
 Table = tuple[int, ...]
@@ -101,3 +103,64 @@ def _dyadics(unit: Fraction, size: int) -> list[Fraction]:
 
 
 _SPACINGS = {"auto": _auto, "dyadic": _dyadics, "integers": _integers, "decimal": _decimals}
+
+
+# Floats, by measurement (docs/results/bounds.md). A binade e, of numbers from 2**e to 2**(e + 1), has a weight
+# proportional to (_NEAR + |e - _USUAL|)**-3; round numbers of k significant digits in the decade from 10**d have a share
+# of _OF_DIGITS[k - 1], proportional to (_NEAR_DECADES + |d - _USUAL_DECADE|)**-3 and equally shared inside a decade.
+_USUAL, _NEAR = 3, 12
+_OF_ROUND, _OF_ZERO, _OF_DIGITS = 0.5, 0.0625, (0.3125, 0.3125, 0.3125)
+_USUAL_DECADE, _NEAR_DECADES = 1, 4
+_DECADES = range(-8, 40)
+_POWER = -3
+
+
+@lru_cache(maxsize=64)
+def on_floats(grid: FloatGrid, measure: str | Table = "auto") -> Measure:
+    """The weights of the codes of a grid of floats: modest magnitudes and round numbers have more."""
+    if measure != "auto":
+        raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
+    return Measure(grid.size - 1, offset=grid.first, floats=_magnitudes(grid.digits, grid.resolution))
+
+
+@lru_cache(maxsize=16)
+def _magnitudes(digits: int, resolution: float) -> Magnitudes:
+    """The weights of all floats of so many bits that are evenly spaced below the resolution."""
+    grid = FloatGrid(digits, resolution=resolution)
+    most = grid.size // 2  # the magnitude of the greatest point
+    middle = 2 ** (digits - 1)  # the magnitude of the resolution
+    octaves = most // middle
+    # The first magnitude of each piece; on grids of whole numbers the middle is by binades, else in one.
+    firsts = np.array([0, *(2**p for p in range(digits)), *(middle * k for k in range(2, octaves + 1))])
+    sizes = np.diff(np.append(firsts, most + 1))
+    binades = np.frexp(grid.decode(firsts - grid.first))[1] - 1.0
+    whole = grid.value(1 - grid.first) >= 1
+    share = 1.0 / (_NEAR + np.abs(binades - _USUAL)) ** -_POWER
+    if not whole:
+        inside = firsts < middle
+        share[inside] = share[np.argmin(inside)] * sizes[inside] / middle
+    else:
+        share[0] = share[1]
+    total = 2.0 ** min(61, max(50, digits + 24))
+    slopes = np.maximum(np.rint(share * ((1 - _OF_ROUND) * total / 2 / share.sum() / sizes)), 1).astype(np.int64)
+    points, more = _rounds(grid)
+    more = np.maximum(np.rint(more * (_OF_ROUND * total)), 1).astype(np.int64)
+    return Magnitudes(digits, slopes, points, more, (_magnitudes, (digits, resolution)))
+
+
+def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The magnitudes of the round numbers on an unbounded grid, ascending, and the share of each on each side of 0."""
+    values, shares = [np.zeros(1)], [np.full(1, _OF_ZERO)]
+    decades = np.array([(_NEAR_DECADES + abs(d - _USUAL_DECADE)) ** float(_POWER) for d in _DECADES])
+    for d, share in zip(_DECADES, decades / decades.sum() / 2, strict=True):
+        leading = np.arange(10 ** (len(_OF_DIGITS) - 1), 10 ** len(_OF_DIGITS))
+        power = d - len(_OF_DIGITS) + 1
+        values.append(leading / 10.0**-power if power < 0 else np.array([float(int(i) * 10**power) for i in leading]))
+        weights = np.zeros(len(leading))
+        for k, of_digits in enumerate(_OF_DIGITS, 1):
+            multiples = leading % 10 ** (len(_OF_DIGITS) - k) == 0
+            weights[multiples] += of_digits / multiples.sum()
+        shares.append(share * weights)
+    codes = grid.encode(np.concatenate(values)) + grid.first
+    points, place = np.unique(codes, return_inverse=True)
+    return points, np.bincount(place.reshape(-1), np.concatenate(shares))

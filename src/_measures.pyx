@@ -1,11 +1,25 @@
-"""Base measures of the nested-interval law, for dpfast/_measures.py; the weights and the draws are in measure.h.
+"""Base measures of the nested-interval law, for dpfast/_measures.py; weights and draws are in measure.h and magnitudes.h.
 
 docs/proofs/base-measures.md
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from measure cimport DPFAST_PARTS, dpfast_count, dpfast_interval_weight, dpfast_measure, dpfast_set_uniform
+from measure cimport (
+    DPFAST_PARTS,
+    dpfast_bucket,
+    dpfast_count,
+    dpfast_first_of_piece,
+    dpfast_interval_weight,
+    dpfast_magnitudes,
+    dpfast_measure,
+    dpfast_piece,
+    dpfast_piece_of,
+    dpfast_point_at,
+    dpfast_powers_of,
+    dpfast_rounds_below,
+    dpfast_set_uniform,
+)
 
 from collections import Counter
 
@@ -16,10 +30,115 @@ from dpfast._kernels._samplers import next_word
 MOST_PARTS = DPFAST_PARTS
 
 
+cdef class Magnitudes:
+    """The weights of floats by magnitude: those of the points of a `FloatGrid` without bounds, for indices from 0.0.
+
+    The slope of each piece (magnitudes.h) is the weight of its magnitudes; `points` have the weights `more` besides.
+
+    **Assumes** 1 <= digits <= 40, positive slopes for digits + 1 pieces and more, `points` ascending and inside them,
+    positive `more`; twice the sum of all weights is below 2**62. ``made_by`` is a pair of function and arguments that
+    make an equal object. **Cost** 16 bytes a point, 4 for each of 2**fine parts of the pieces with points.
+    """
+
+    def __init__(self, int digits, const int64_t[::1] slopes not None, const int64_t[::1] points not None,
+                 const int64_t[::1] more not None, made_by, *, int fine=9):
+        cdef dpfast_magnitudes *f = &self.magnitudes
+        cdef const int64_t[::1] edge, held, point, before, kinds, weight, count
+        cdef const int32_t[::1] start
+        cdef const uint64_t[:, ::1] piece
+        self._made_by = made_by
+        f.digits, f.fine, f.pieces, f.zero = digits, min(fine, digits - 1), slopes.shape[0], slopes[0]
+        if points.shape[0] and points[0] == 0:
+            f.zero += more[0]
+        # where the pieces begin, and the weights of the points in each
+        firsts = np.array([dpfast_first_of_piece(f, p) for p in range(f.pieces + 1)])
+        place = np.searchsorted(points, firsts)
+        held = place
+        before = np.concatenate([[0], np.cumsum(more)])
+        slope = np.asarray(slopes)
+        edges = np.concatenate([[0], np.cumsum(slope * np.diff(firsts))])
+        edge = edges + np.asarray(before)[place]
+        pieces = np.stack([edges[:f.pieces] - slope * firsts[:f.pieces], slope], axis=1)
+        piece = np.concatenate([pieces, pieces[f.pieces - 1:]]).view(np.uint64)  # the last up to after its end
+        # the buckets
+        buckets = np.array([dpfast_bucket(f, m) for m in points], np.int64)
+        f.first = buckets[0] if buckets.size else 0
+        f.last = buckets[buckets.size - 1] + 1 if buckets.size else 0
+        start = np.searchsorted(buckets, np.arange(f.first, f.last + 1)).astype(np.int32)
+        f.steps = np.diff(start).max(initial=0)
+        point = np.concatenate([points, np.full(f.steps + 1, 2**63 - 1)])
+        # the kinds of weights in each piece: its own, if any magnitude has it, and those of its points
+        owner = np.searchsorted(place, np.arange(points.shape[0]), side="right") - 1
+        spare = np.diff(firsts) - np.diff(place)
+        own = np.flatnonzero(spare)
+        every = np.stack([np.concatenate([own, owner]), np.concatenate([slope[own], slope[owner] + np.asarray(more)])])
+        (owners, weights), places = np.unique(every, axis=1, return_inverse=True)
+        counts = np.bincount(places.reshape(-1), np.concatenate([spare[own], np.ones_like(owner)]))
+        kinds = np.searchsorted(owners, np.arange(f.pieces + 1))
+        weight, count = np.ascontiguousarray(weights), counts.astype(np.int64)
+        # the struct points into them
+        self._arrays = tuple(map(np.asarray, (piece, edge, held, start, point, before, kinds, weight, count)))
+        f.piece = <const dpfast_piece *> &piece[0, 0]
+        f.edge, f.held, f.start, f.point, f.before = &edge[0], &held[0], &start[0], &point[0], &before[0]
+        f.kinds, f.weight, f.count = &kinds[0], &weight[0], &count[0]
+
+    def __reduce__(self):
+        function, arguments = self._made_by
+        return function, arguments
+
+    cdef int64_t least_slope(self, int64_t low, int64_t high):
+        """The least slope of the pieces of the indices low..high, which is at most their least weight."""
+        cdef const dpfast_magnitudes *f = &self.magnitudes
+        cdef int64_t near = 0 if low <= 0 <= high else min(abs(low), abs(high))
+        cdef Py_ssize_t begin = dpfast_piece_of(f, dpfast_bucket(f, near))
+        cdef Py_ssize_t end = dpfast_piece_of(f, dpfast_bucket(f, max(abs(low), abs(high))))
+        return min(<int64_t> f.piece[p].slope for p in range(begin, end + 1))
+
+    cdef tuple stretch(self, Py_ssize_t p, int64_t low, int64_t high):
+        """The part of piece p in low..high: its first magnitude, the last, and the round numbers and their weights."""
+        cdef const dpfast_magnitudes *f = &self.magnitudes
+        cdef int64_t start = max(low, dpfast_first_of_piece(f, p)), stop = min(high, dpfast_first_of_piece(f, p + 1) - 1)
+        cdef Py_ssize_t j = dpfast_rounds_below(f, start, dpfast_bucket(f, start))
+        cdef Py_ssize_t beyond = dpfast_rounds_below(f, stop + 1, dpfast_bucket(f, stop + 1))
+        _, _, _, _, point, before, _, _, _ = self._arrays
+        return start, stop, point[j:beyond], <int64_t> f.piece[p].slope + np.diff(before[j:beyond + 1])
+
+    cdef object kinds(self, int64_t low, int64_t high):
+        """Weights and how many of the magnitudes low..high have them, two rows; a weight may come several times."""
+        cdef const dpfast_magnitudes *f = &self.magnitudes
+        cdef Py_ssize_t p, begin, end
+        if low > high:
+            return np.empty((2, 0), np.int64)
+        _, _, _, _, _, _, kinds, weight, count = self._arrays
+        begin, end = dpfast_piece_of(f, dpfast_bucket(f, low)), dpfast_piece_of(f, dpfast_bucket(f, high))
+        found = [np.stack([weight, count])[:, kinds[begin + 1]:max(kinds[begin + 1], kinds[end])]]
+        for p in {begin, end}:
+            start, stop, points, weights = self.stretch(p, low, high)
+            found.append([[<int64_t> f.piece[p].slope], [stop - start + 1 - len(points)]])
+            found.append([weights, np.ones_like(weights)])
+        weights, counts = np.concatenate(found, axis=1)
+        return np.stack([weights[counts > 0], counts[counts > 0]])
+
+    cdef list places(self, int64_t weight, int64_t low, int64_t high):
+        """The magnitudes low..high of a weight: (how many, the first, None), or with those that others come before."""
+        cdef const dpfast_magnitudes *f = &self.magnitudes
+        cdef Py_ssize_t p
+        found = []
+        if low > high:
+            return found
+        for p in range(dpfast_piece_of(f, dpfast_bucket(f, low)), dpfast_piece_of(f, dpfast_bucket(f, high)) + 1):
+            start, stop, points, weights = self.stretch(p, low, high)
+            if <int64_t> f.piece[p].slope == weight:  # the i-th follows the round numbers that fewer than i + 1 precede
+                found.append((stop - start + 1 - len(points), start, points - start - np.arange(len(points))))
+            alike = points[weights == weight]
+            found.append((len(alike), alike, None))
+        return found
+
+
 cdef class Measure:
     """An integer weight for each code of 0..last: `unit`, and for each part that holds the code the weight of the part.
 
-    With `table`, its entries are the weights instead.
+    With `table`, its entries are the weights instead; with `floats`, those of the index k + offset of floats.
 
     **Assumes** `parts` of (weight, numerator, denominator): part j holds, for each integer i, the least code k with
     (k + offset + 1/2) numerator / denominator >= i, all positive, the numerator odd; the spacing, denominator /
@@ -28,12 +147,14 @@ cdef class Measure:
     per code.
     """
 
-    def __init__(self, int64_t last, int64_t unit=1, int64_t offset=0, object parts=(), object table=None):
+    def __init__(self, int64_t last, int64_t unit=1, int64_t offset=0, object parts=(), object table=None,
+                 Magnitudes floats=None):
         cdef const int64_t[::1] below
         cdef Py_ssize_t j
         before = 1, 1
-        self.unit, self.offset, self.parts, self.table = unit, offset, parts, table
+        self.unit, self.offset, self.parts, self.table, self.floats = unit, offset, parts, table, floats
         self.measure.unit, self.measure.offset, self.measure.table = unit, offset, NULL
+        self.measure.floats = NULL if floats is None else &floats.magnitudes
         self.measure.parts = len(parts)
         for j, (weight, numerator, denominator) in enumerate(parts):
             # Python divides integers with one rounding
@@ -49,9 +170,35 @@ cdef class Measure:
         self.measure.total = dpfast_interval_weight(&self.measure, 0, last)
         self.last, self.total = last, self.measure.total
         self.least = unit if table is None else min(table)
+        if floats is not None:
+            self.least = floats.least_slope(offset, last + offset)
 
     def __reduce__(self):
-        return Measure, (self.last, self.unit, self.offset, self.parts, self.table)
+        return Measure, (self.last, self.unit, self.offset, self.parts, self.table, self.floats)
+
+    cdef list _sides(self, int64_t first, int64_t last):
+        """The magnitudes of the codes first..last of a measure of floats below 0, and of the others: least, greatest."""
+        cdef int64_t low = first + self.offset, high = last + self.offset
+        return [(max(1, -high), -low), (max(0, low), high)]
+
+    def point_at(self, int64_t first, int64_t last, int64_t place):
+        """The code at a place of the weight of first..last: uniform places give codes by their weights.
+
+        **Law** deterministic. **Assumes** 0 <= place < the weight. **Cost** O(parts), or the logarithm of the numbers in
+        a table, or of pieces and round numbers.
+        """
+        return dpfast_point_at(&self.measure, first, last, place)
+
+    def power_sums(self, int64_t first, int64_t last, double whole, Py_ssize_t count):
+        """The sums of (weight / whole)**k over the codes first..last, k = 1..count, relative errors (k + 128) 2**-52.
+
+        **Law** deterministic. **Assumes** first <= last in range, count <= 128. **Cost** O(count) for each part, piece
+        or kind of weight.
+        """
+        out = np.empty(count)
+        cdef double[::1] view = out
+        dpfast_powers_of(&self.measure, first, last, whole, &view[0], count)
+        return out
 
     def weights(self, const int64_t[:] lower not None, const int64_t[:] upper not None):
         """The weights of the intervals lower[t]..upper[t], exact.
@@ -70,7 +217,7 @@ cdef class Measure:
         """The distinct weights of the codes first..last, ascending, and how many codes have each: a list of pairs.
 
         **Law** deterministic. **Assumes** 0 <= first <= last + 1, last in range. **Cost** O(parts), or O(codes) for a
-        table.
+        table, or O(pieces + round numbers) for floats.
         """
         cdef const dpfast_measure *measure = &self.measure
         cdef double below = <double> (first + measure.offset - 1), up_to = <double> (last + measure.offset)
@@ -78,6 +225,14 @@ cdef class Measure:
         cdef Py_ssize_t j
         if self.table is not None:
             return sorted(Counter(self.table[first:last + 1]).items())
+        if self.floats is not None:
+            floats = <Magnitudes> self.floats
+            sides = (floats.kinds(low, high) for low, high in self._sides(first, last))
+            weights, counts = np.concatenate([pairs for pairs in sides], axis=1)
+            distinct, place = np.unique(weights, return_inverse=True)
+            totals = np.zeros(len(distinct), np.int64)
+            np.add.at(totals, place.reshape(-1), counts)
+            return list(zip(distinct.tolist(), totals.tolist(), strict=True))
         found = []
         for j in range(measure.parts):
             below, up_to = dpfast_count(&measure.part[j], below), dpfast_count(&measure.part[j], up_to)
@@ -102,6 +257,8 @@ cdef class Measure:
         if self.table is not None:
             codes = [k for k in range(first, last + 1) if self.table[k] == weight]
             return codes[below(len(codes))]
+        if self.floats is not None:
+            return self._float_of(weight, first, last, below)
         while inside < weight:
             before, up_to = dpfast_count(&measure.part[part], before), dpfast_count(&measure.part[part], up_to)
             inside += measure.part[part].weight
@@ -114,6 +271,24 @@ cdef class Measure:
             code -= measure.offset
             if dpfast_interval_weight(measure, code, code) == weight:
                 return code
+
+
+    cdef int64_t _float_of(self, int64_t weight, int64_t first, int64_t last, below) except -1:
+        """`code_of` for a measure of floats."""
+        cdef Magnitudes floats = self.floats
+        (low, high), (least, most) = self._sides(first, last)
+        negative = floats.places(weight, low, high)
+        found = negative + floats.places(weight, least, most)
+        place = below(sum(count for count, _, _ in found))
+        for i, (count, start, between) in enumerate(found):
+            if place < count:
+                break
+            place -= count
+        if between is None:
+            magnitude = int(start[place])
+        else:
+            magnitude = start + place + int(np.searchsorted(between, place, side="right"))
+        return (-magnitude if i < len(negative) else magnitude) - self.offset
 
 
 cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, int64_t last) noexcept:

@@ -25,7 +25,7 @@
 #define DPFAST_STATE_FLOOR 0x1p-880
 #define DPFAST_ARRIVAL_FLOOR 0x1p-960
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
-#define DPFAST_MOST_FREE 128    /* targets between pins, with a base measure */
+#define DPFAST_MOST_FREE DPFAST_MOST_POWERS     /* targets between pins, with a base measure */
 #define DPFAST_MOST_LENGTHS 65536   /* of runs, beyond which none is left out */
 #define DPFAST_PLAIN 1.0     /* marks of states whose longer runs count: in doubles, */
 #define DPFAST_SCALED 2.0    /* or in doubles with exponents of their own */

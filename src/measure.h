@@ -2,7 +2,7 @@
  *
  * Every code weighs `unit`, and more if it is in a part. The parts are sets of evenly spaced codes, each inside the one
  * before: part j holds index i of the multiples at the least code k with (k + offset + 1/2) numerator / denominator >= i.
- * A table holds the weights of any other measure.
+ * A table holds the weights of any other measure, and magnitudes.h has that of floats.
  *
  * The number of multiples up to a code is floor((k + offset + 1/2) / spacing), from part to part floor((count + 1/2) /
  * ratio). In doubles it is exact: with an odd numerator the quotient is at least 1 / (2 denominator) from every integer,
@@ -12,6 +12,7 @@
 #define DPFAST_MEASURE_H
 
 #include "draws.h"
+#include "magnitudes.h"
 
 #define DPFAST_PARTS 64
 #define DPFAST_MEASURE_BLOCK 128
@@ -25,6 +26,7 @@ typedef struct {
 typedef struct {
     int64_t total, unit, offset;
     const int64_t *table;               /* the weight of all codes below k, k = 0..last + 1; or NULL */
+    const dpfast_magnitudes *floats;    /* the weight of code k is that of the index k + offset; or NULL */
     ptrdiff_t parts;
     dpfast_part part[DPFAST_PARTS];
 } dpfast_measure;
@@ -36,6 +38,7 @@ static inline void dpfast_set_uniform(dpfast_measure *measure, int64_t last)
     measure->unit = 1;
     measure->offset = 0;
     measure->table = NULL;
+    measure->floats = NULL;
     measure->parts = 0;
 }
 
@@ -44,9 +47,18 @@ static inline double dpfast_count(const dpfast_part *part, double before)
     return (before * part->factor + part->shift + 0x1.8p52) - 0x1.8p52;
 }
 
+/* The weight of the codes first..last by a measure of floats, exact. */
+static inline int64_t dpfast_float_weight(const dpfast_measure *measure, int64_t first, int64_t last)
+{
+    return dpfast_below_index(measure->floats, last + 1 + measure->offset)
+           - dpfast_below_index(measure->floats, first + measure->offset);
+}
+
 /* The weight of the codes first..last, exact. */
 static inline int64_t dpfast_interval_weight(const dpfast_measure *measure, int64_t first, int64_t last)
 {
+    if (measure->floats)
+        return dpfast_float_weight(measure, first, last);
     if (measure->table)
         return measure->table[last + 1] - measure->table[first];
     int64_t weight = measure->unit * (last - first + 1);
@@ -64,9 +76,9 @@ DPFAST_CLONES static void dpfast_interval_weights(const dpfast_measure *measure,
                                                   double *weights, ptrdiff_t n)
 {
     double below[DPFAST_MEASURE_BLOCK], up_to[DPFAST_MEASURE_BLOCK];
-    if (measure->table) {
+    if (measure->table || measure->floats) {
         for (ptrdiff_t t = 0; t < n; t++)
-            weights[t] = (double)(measure->table[upper[t] + 1] - measure->table[lower[t]]);
+            weights[t] = (double)dpfast_interval_weight(measure, lower[t], upper[t]);
         return;
     }
     const double unit = (double)measure->unit, offset = (double)measure->offset;
@@ -99,6 +111,12 @@ DPFAST_CLONES static void dpfast_weigh_below(const dpfast_measure *measure, doub
             codes[t] = (double)measure->table[(ptrdiff_t)codes[t]];
         return;
     }
+    if (measure->floats) {
+        const int64_t start = dpfast_below_index(measure->floats, measure->offset);
+        for (ptrdiff_t t = 0; t < n; t++)
+            codes[t] = (double)(dpfast_below_index(measure->floats, (int64_t)codes[t] + measure->offset) - start);
+        return;
+    }
     const double unit = (double)measure->unit, before = (double)(measure->offset - 1);
     for (ptrdiff_t start = 0; start < n; start += DPFAST_MEASURE_BLOCK) {
         const ptrdiff_t count = n - start < DPFAST_MEASURE_BLOCK ? n - start : DPFAST_MEASURE_BLOCK;
@@ -129,6 +147,9 @@ static inline int64_t dpfast_multiple(const dpfast_measure *measure, const dpfas
  * below that weight. */
 static int64_t dpfast_point_at(const dpfast_measure *measure, int64_t first, int64_t last, int64_t place)
 {
+    if (measure->floats)
+        return dpfast_index_at(measure->floats, place + dpfast_below_index(measure->floats, first + measure->offset))
+               - measure->offset;
     if (measure->table) {
         const int64_t *table = measure->table;
         place += table[first];
@@ -182,6 +203,10 @@ DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, 
 {
     const double unit = (double)measure->unit, offset = (double)measure->offset;
     double below[DPFAST_TOGETHER], up_to[DPFAST_TOGETHER];
+    if (measure->floats) {
+        dpfast_interval_weights(measure, lower, upper, weights, n);
+        return;
+    }
     for (ptrdiff_t t = 0; t < n; t++) {
         const double first = dpfast_small_double(lower[t]), last = dpfast_small_double(upper[t]);
         weights[t] = unit * (last - first + 1.0);
@@ -206,6 +231,8 @@ DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, 
 static int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_interval_counts *counts,
                                     int64_t first, int64_t last, ptrdiff_t t)
 {
+    if (measure->floats)
+        return dpfast_draw_point(measure, source, first, last);
     const uint64_t word = source->next_uint64(source->state);
     const int64_t evenly = measure->unit * (last - first + 1);
     int64_t weight = evenly;
@@ -226,10 +253,27 @@ static int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *sou
 
 /* Doubles side by side, whose operations are those of each by itself. */
 #define DPFAST_LANES 4
+#define DPFAST_MOST_POWERS 128
 typedef double dpfast_lanes __attribute__((vector_size(8 * DPFAST_LANES)));
 
+/* dpfast_power_sums for a measure of floats, at most DPFAST_MOST_POWERS of them. */
+static void dpfast_float_sums(const dpfast_measure *measure, const int64_t *first, const int64_t *last,
+                              const dpfast_lanes *whole, dpfast_lanes *sums, ptrdiff_t count)
+{
+    double recent[DPFAST_MOST_POWERS] = {0.0};
+    for (ptrdiff_t l = 0; l < DPFAST_LANES; l++) {
+        const int64_t low = first[l] + measure->offset, high = last[l] + measure->offset;
+        dpfast_powers powers = {(double *)sums + l, recent, count, DPFAST_LANES, 0};
+        if (low > high)
+            continue;
+        dpfast_add_magnitudes(measure->floats, high < 0 ? -high : 1, -low, (*whole)[l], &powers);
+        dpfast_add_magnitudes(measure->floats, low > 0 ? low : 0, high, (*whole)[l], &powers);
+        dpfast_settle(&powers);
+    }
+}
+
 /* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at most
- * (k + 4) 2^-52, for an interval in each lane; 0 for an empty one. */
+ * (k + 4) 2^-52, of floats (k + 128) 2^-52, for an interval in each lane; 0 for an empty one. */
 DPFAST_CLONES static void dpfast_power_sums(const dpfast_measure *measure, const int64_t *first, const int64_t *last,
                                             const dpfast_lanes *whole, dpfast_lanes *sums, ptrdiff_t count)
 {
@@ -243,7 +287,9 @@ DPFAST_CLONES static void dpfast_power_sums(const dpfast_measure *measure, const
             for (ptrdiff_t k = 0; k < count; k++)
                 sums[k][l] += power *= share;
         }
-    if (measure->table)
+    if (measure->floats)
+        dpfast_float_sums(measure, first, last, whole, sums, count);
+    if (measure->table || measure->floats)
         return;
     for (ptrdiff_t l = 0; l < DPFAST_LANES; l++) {
         below[l] = (double)(first[l] + measure->offset - 1);
@@ -266,6 +312,22 @@ DPFAST_CLONES static void dpfast_power_sums(const dpfast_measure *measure, const
             sums[k] += powers *= share;
         weight += j < measure->parts ? measure->part[j].weight : 0;
     }
+}
+
+/* The same for one interval. */
+static void dpfast_powers_of(const dpfast_measure *measure, int64_t first, int64_t last, double whole, double *sums,
+                             ptrdiff_t count)
+{
+    int64_t low[DPFAST_LANES], high[DPFAST_LANES];
+    dpfast_lanes all, side_by_side[DPFAST_MOST_POWERS];
+    for (ptrdiff_t l = 0; l < DPFAST_LANES; l++) {
+        low[l] = first;
+        high[l] = l ? first - 1 : last;
+        all[l] = whole;
+    }
+    dpfast_power_sums(measure, low, high, &all, side_by_side, count);
+    for (ptrdiff_t k = 0; k < count; k++)
+        sums[k] = side_by_side[k][0];
 }
 
 #endif

@@ -2,7 +2,16 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from measure cimport dpfast_measure
+from measure cimport dpfast_magnitudes, dpfast_measure
+
+
+cdef class Magnitudes:
+    cdef dpfast_magnitudes magnitudes
+    cdef object _arrays, _made_by
+    cdef int64_t least_slope(self, int64_t low, int64_t high)
+    cdef tuple stretch(self, Py_ssize_t p, int64_t low, int64_t high)
+    cdef object kinds(self, int64_t low, int64_t high)
+    cdef list places(self, int64_t weight, int64_t low, int64_t high)
 
 
 cdef class Measure:
@@ -12,8 +21,10 @@ cdef class Measure:
     cdef readonly int64_t least
     cdef readonly int64_t unit
     cdef readonly int64_t offset
-    cdef readonly object parts, table
+    cdef readonly object parts, table, floats
     cdef object _below
+    cdef list _sides(self, int64_t first, int64_t last)
+    cdef int64_t _float_of(self, int64_t weight, int64_t first, int64_t last, below) except -1
 
 
 cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, int64_t last) noexcept

@@ -5,9 +5,11 @@ https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from itertools import accumulate
-from math import comb
+from math import comb, fsum
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,8 @@ import numpy.typing as npt
 from dpfast._kernels._measures import Measure
 
 Kinds = list[tuple[int, int]]
+
+_DOUBT = 2.0**-34
 
 
 def weight_of_all(measure: Measure | None, first: int, last: int, length: int) -> int:
@@ -41,7 +45,7 @@ def _sums(kinds: Kinds, length: int) -> tuple[list[int], list[int]]:
             powers[k] += term
     sums = [1]
     for r in range(1, length + 1):
-        sums.append(sum(map(int.__mul__, powers, reversed(sums))) // r)
+        sums.append(sum(map(mul, powers, reversed(sums))) // r)
     return powers, sums
 
 
@@ -49,24 +53,49 @@ def draw(measure: Measure, first: int, last: int, length: int, word: Callable[[]
     """A sorted vector with entries in first..last, with probability proportional to the product of their weights.
 
     One term k of r h_r = p_1 h_(r-1) + ... at a time: k copies of a code of weight w, with probability w**k / p_k, and
-    a vector of length r - k.
+    a vector of length r - k. Doubles of p_k and h_r decide where their errors, below 2**-37, leave no doubt.
     """
-
-    def below(n: int) -> int:
-        return _below(n, word)
-
-    kinds, drawn = measure.kinds(first, last), []
-    powers, sums = _sums(kinds, length)
+    whole = int(measure.weights(np.array([first]), np.array([last]))[0])
+    powers, sums, drawn = measure.power_sums(first, last, float(whole), length).tolist(), [1.0], []
+    for r in range(1, length + 1):
+        sums.append(fsum(map(mul, powers, reversed(sums))) / r)
     while length:
-        place, k = below(length * sums[length]), 1
-        while place >= (terms := powers[k - 1] * sums[length - k]):
-            place, k = place - terms, k + 1
-        vectors = sums[length - k]  # in each term codes * weight**k for each of these
-        edges = accumulate(codes * weight**k * vectors for weight, codes in kinds)
-        kind = next(i for i, edge in enumerate(edges) if place < edge)
-        drawn += [measure.code_of(kinds[kind][0], first, last, below)] * k
+        k = _term(list(map(mul, powers[:length], reversed(sums[:length]))), first_word := word())
+        if k == 0:
+            k = _term_exactly(measure, first, last, length, first_word, word)
+        if k == 1:
+            drawn.append(measure.point_at(first, last, _below(whole, word)))
+        else:
+            drawn += [_repeated(measure, first, last, k, word)] * k
         length -= k
     return np.array(sorted(drawn), np.int64)
+
+
+def _term(terms: list[float], word: int) -> int:
+    """The number of the term, from 1, in which the word is a place of their sum; 0 in doubt."""
+    edges = list(accumulate(terms))
+    place, doubt = word * 2.0**-64 * edges[-1], _DOUBT * edges[-1]
+    k = bisect(edges[:-1], place)
+    below = edges[k - 1] if k else -doubt
+    return k + 1 if place - below >= doubt and (k + 1 == len(edges) or edges[k] - place >= doubt) else 0
+
+
+def _term_exactly(measure: Measure, first: int, last: int, length: int, word: int, more: Callable[[], int]) -> int:
+    """The same in integers, with further digits of the place."""
+    powers, sums = _sums(measure.kinds(first, last), length)
+    edges = list(accumulate(map(mul, powers, reversed(sums[:length]))))
+    digits, place = 64, word
+    while (k := bisect(edges, place * edges[-1] >> digits)) != bisect(edges, ((place + 1) * edges[-1] - 1) >> digits):
+        digits, place = digits + 64, (place << 64) + more()
+    return k + 1
+
+
+def _repeated(measure: Measure, first: int, last: int, k: int, word: Callable[[], int]) -> int:
+    """A code of weight w with probability w**k / p_k."""
+    kinds = measure.kinds(first, last)
+    edges = list(accumulate(codes * weight**k for weight, codes in kinds))
+    kind = bisect(edges, _below(edges[-1], word))
+    return measure.code_of(kinds[kind][0], first, last, lambda n: _below(n, word))
 
 
 def _below(n: int, word: Callable[[], int]) -> int:

@@ -209,7 +209,7 @@ class InverseSensitivity(StatisticMechanism):
         (https://dpfast.readthedocs.io/en/latest/proofs/permute-and-flip.html).
         """
         statistic = self.statistic
-        few = self.grid.size <= _FEW_POINTS and not self.interpolate
+        few = self.grid.size <= _FEW_POINTS and isinstance(self.grid, Grid) and not self.interpolate
         return isinstance(statistic, OrderStatistic | InterquartileRange) and few
 
     def __repr__(self) -> str:
@@ -240,10 +240,10 @@ class InverseSensitivity(StatisticMechanism):
         grid, statistic = self.grid, self.statistic
         if self.measure == "uniform" or (self.measure == "auto" and not isinstance(statistic, OrderStatistic)):
             return None
-        if self.measure == "auto" and (self.interpolate or isinstance(grid, FloatGrid)):
+        if self.measure == "auto" and self.interpolate:
             return None
         if isinstance(grid, FloatGrid):
-            raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
+            return _measures.on_floats(grid, self.measure)
         at, after = statistic.value(grid, 1, 0), statistic.value(grid, 1, 1)
         if after - at != grid.step or statistic.codes_per_step(2) != 1:
             raise ValueError(

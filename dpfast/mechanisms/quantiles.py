@@ -130,14 +130,13 @@ differential privacy) for one record replaced (the number of records is public)>
     @cached_property
     def base_measure(self) -> Measure | None:
         """The weights of the grid points, public; None if all are equal."""
-        auto = self.measure == "auto"
-        if self.measure == "uniform" or (auto and (isinstance(self.grid, FloatGrid) or len(self.qs) > MOST_FREE)):
+        if self.measure == "uniform" or (self.measure == "auto" and len(self.qs) > MOST_FREE):
             return None
-        if isinstance(self.grid, FloatGrid):
-            raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
         if len(self.qs) > MOST_FREE:
             raise ValueError(f"measure must be 'auto' or 'uniform' for more than {MOST_FREE} quantiles")
         grid = self.grid
+        if isinstance(grid, FloatGrid):
+            return _measures.on_floats(grid, self.measure)
         return _measures.measure_on(self.measure, round(grid.lower / grid.step), grid.size - 1, grid.step)
 
     @property
