@@ -7,6 +7,7 @@ some of them once for many calls, and warn of the traps of the one that they use
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator
@@ -79,14 +80,20 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
         )
 
 
-def of_few_records(product: float, least: float) -> Iterator[Trap]:
-    """The trap of quantiles without bounds, if n epsilon is small."""
+def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
+    """The trap of quantiles without bounds, if n epsilon is below `least`."""
+    product = n * epsilon
     if product < least:
+        enough = f"or at least {math.ceil(least / epsilon):,} records" if least / epsilon < 2**60 else "which these need"
         yield Trap(
             UtilityWarning,
-            f"n epsilon = {product:.3g} is below {least:g}: without bounds, released quantiles may be far from all "
-            f"records; give bounds",
+            f"n epsilon = {product:.3g} is {_below(least)}: without bounds, released quantiles may be far from all "
+            f"records; give bounds=(lower, upper), {enough}",
         )
+
+
+def _below(least: float) -> str:
+    return f"below {least:.3g}" if math.isfinite(least) else "never enough for the least or the greatest record"
 
 
 class WarnsUsers(ABCMeta):

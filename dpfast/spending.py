@@ -126,6 +126,11 @@ class Bearer:
 class Carrier(Bearer):
     """Base class of all objects that release: a copy or pickle made under a budget carries its `Ticket`."""
 
+    watched: bool = False  # whether `watch` may have a warning
+
+    def watch(self, x: Any) -> None:
+        """Warn, before a release from x is charged, of what its public numbers say about its use."""
+
     _ticket: Ticket | None = None
     _lent: Ticket | None = None  # for copies made without an active budget, while a block of this budget is open
 
@@ -262,6 +267,8 @@ def charged(method: _Method) -> _Method:
 
     @wraps(method)
     def release(self: Any, *args: Any, **options: Any) -> Any:
+        if self.watched and args:
+            self.watch(args[0])
         if payer(self) is None:
             return method(self, *args, **options)
         # Wrong arguments that are detected without the data cost nothing.
@@ -274,6 +281,8 @@ def charged(method: _Method) -> _Method:
     @wraps(method)
     def call(self: Any, x: Any, *, rng: Any = None, workers: Any = 1) -> Any:
         if active.get() is None and not blocks and self._ticket is None:  # as `payer` finds, in one step
+            if self.watched:
+                self.watch(x)
             return method(self, x, rng=rng, workers=workers)
         return release(self, x, rng=rng, workers=workers)
 

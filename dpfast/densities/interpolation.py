@@ -13,7 +13,6 @@ from dpfast.random import RandomSource, bit_generator
 LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method
 _LEAST, _MOST = 3, 127
 _BEYOND = 60  # least product of epsilon and the records beyond the last quantile, for a quantile near them among floats
-LEAST_UNBOUNDED = 2 * _LEAST * _BEYOND  # n epsilon that this takes
 
 
 def are_better(n: int, epsilon: float, grid: Points) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, warn
+from dpfast._traps import Trap, of_epsilon, warn
 from dpfast._types import Exact
 from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
 from dpfast.densities.consistency import Names
@@ -28,6 +28,7 @@ from dpfast.densities.marginals import (
 )
 from dpfast.densities.released_marginals import Marginals
 from dpfast.densities.trees import Components
+from dpfast.grid import FloatGrid, Points
 from dpfast.laws import Independent, RoundedGaussian
 from dpfast.mechanisms import Quantiles, Selection
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -39,6 +40,7 @@ _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
 _NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
 _FEWEST, _MOST = 8, 64  # bins by default
+_LEAST_TAIL = 50.0  # records beyond an outermost quantile among floats, times epsilon
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,14 @@ def marginals(
     plan = _Plan(domains, budget, chosen, rng, threads)
     plan.check()
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
+    each = down(bins_epsilon / len(private)) if private else 0.0
+    for _, column in domains:
+        if isinstance(column, Bins) and column.private and column.grid is not None:
+            warn(_traps_of(_levels(column, table.n, each), column.grid, table.n, each))
     parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *plan.parts]
     with spending(PrivacyProfile(privacy, tuple(parts), failure=0.0), label=f"marginals of {len(names)} columns"):
         if private:
-            domains = _with_private_bins(domains, table, bins_epsilon / len(private), rng)
+            domains = _with_private_bins(domains, table, each, rng)
             plan = replace(plan, columns=domains)
         return replace(plan.release(encoded(domains, X)), privacy=privacy)
 
@@ -191,25 +197,43 @@ def _some_edges(column: Column) -> Column:
 
 
 def _with_private_bins(
-    columns: Sequence[tuple[Any, Column]], table: Table, epsilon: Fraction, rng: RandomSource
+    columns: Sequence[tuple[Any, Column]], table: Table, epsilon: float, rng: RandomSource
 ) -> tuple[tuple[Any, Column], ...]:
     """The columns with quantiles as edges of bins."""
     made = []
     for name, column in columns:
         if isinstance(column, Bins) and column.private:
             values = _containers.vector(f"column {name!r}", table[name])
-            column = _quantile_bins(column, values, down(epsilon), rng)
+            column = _quantile_bins(column, values, epsilon, rng)
         made.append((name, column))
     return tuple(made)
 
 
-def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: RandomSource) -> Bins:
-    """Bins whose inner edges are released quantiles; a repeated one, and the outermost ones, have bins of their own."""
+def _levels(column: Bins, n: int, epsilon: float) -> tuple[float, ...]:
+    """The levels of the quantiles that are the edges of bins: as many as n epsilon allows among floats. Public."""
     assert isinstance(column.bins, int)
     assert column.grid is not None
-    grid, b = column.grid, column.bins
-    levels = [1 / (4 * b), *(i / b for i in range(1, b)), 1 - 1 / (4 * b)]
-    codes = grid.encode(np.asarray(Quantiles(levels, grid=grid, epsilon=epsilon)(values, rng=rng)))
+    for b in range(column.bins, 1, -1):
+        outer = 1 / (4 * b)
+        if isinstance(column.grid, FloatGrid):
+            outer = max(outer, _LEAST_TAIL / (n * epsilon))
+        inner = (i / b for i in range(1, b))
+        levels = (outer, *(level for level in inner if outer < level < 1 - outer), 1 - outer)
+        if outer < 0.5 and not _traps_of(levels, column.grid, n, epsilon):
+            return levels
+    return (0.5,)
+
+
+def _traps_of(levels: Sequence[float], grid: Points, n: int, epsilon: float) -> tuple[Trap, ...]:
+    return Quantiles(levels, grid=grid, epsilon=epsilon).traps_of(n)
+
+
+def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: RandomSource) -> Bins:
+    """Bins whose inner edges are released quantiles; a repeated one, and the outermost ones, have bins of their own."""
+    grid = column.grid
+    assert grid is not None
+    edges = Quantiles(_levels(column, len(values), epsilon), grid=grid, epsilon=epsilon)
+    codes = grid.encode(np.asarray(edges.part(values, rng=rng)))
     repeated = codes[1:][codes[1:] == codes[:-1]]
     cuts = np.unique(np.concatenate([codes, repeated + 1]))
     cuts = cuts[(cuts >= 1) & (cuts < grid.size)]

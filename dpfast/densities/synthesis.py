@@ -11,7 +11,6 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_few_records, warn
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -19,7 +18,7 @@ from dpfast.densities.choice import SynthesisChoice
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.interpolation import LEAST_UNBOUNDED, are_better, draw_between, quantile_levels
+from dpfast.densities.interpolation import are_better, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
@@ -134,8 +133,6 @@ def _series(request: Request) -> NDArray[np.float64]:
 def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
     n, epsilon = _records(column), request.epsilon
-    if isinstance(grid, FloatGrid):
-        warn(of_few_records(n * epsilon, LEAST_UNBOUNDED))
     mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import Trap
 from dpfast._types import Exact, Records
-from dpfast.grid import FloatGrid, Grid, Points, integers_within
+from dpfast.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
@@ -26,7 +28,7 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down
-from dpfast.statistics import Mean, Statistic, Sum
+from dpfast.statistics import Mean, Median, Statistic, Sum
 from dpfast.streaming import Chunks
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
@@ -36,8 +38,10 @@ _MOST_POINTS = 2**32  # of a grid with the default step
 _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 
 # The records beyond a bound have this log-weight against each point beyond all records: the tails of the grid then have
-# a probability below 1e-6, without bounds and on a `FloatGrid` inside bounds.
-_NATS, _NATS_WITHIN = 30.0, 24.0
+# a probability below 1e-6 for pay, 1e-3 for N(1e5, 10) and for numbers of seven digits that are all equal. Up to
+# _MOST_NATS for many records, to which they cost little. Inside bounds the tails are below 1e-6.
+_NATS, _MOST_NATS, _NATS_WITHIN = 28.0, 40.0, 24.0
+_CENTER = 100.0  # n times the epsilon of a median that stands for missing records while bounds are found
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
 _FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
@@ -63,15 +67,16 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. NaN counts as -1e100 unless `missing` says otherwise. n
-        epsilon (1 - coverage) must be at least 120: with less, the bounds may be random floats up to 1e100.
+        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 300, for integers and with a
+        number as `missing` 200.
     epsilon : float
         Positive.
     coverage : float
-        In (0, 1): the same share of the others is below as above.
+        In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 100, inner
+        quantiles are released and extended outward by their distance, as far as exponential tails reach.
     missing : float, "lower" or "half", optional
-        The value of NaN and None, by default "lower", -1e100; for "half" -1e100 or 1e100 at alternating positions. If
-        more than (1 - coverage) / 2 of the records are missing, the bounds are useless with these: give a number.
+        A number counts as the value of NaN and None. By default, and for the others, missing records do not move the
+        bounds while fewer than half are missing: a median, released first with a part of epsilon, stands for them.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -88,13 +93,14 @@ def bounds(
     Raises
     ------
     TypeError, ValueError
-        Parameters of a wrong type or out of range; x empty or of a wrong shape or dtype.
+        Parameters of a wrong type or out of range; x empty, too short for epsilon, or of a wrong shape or dtype.
 
     Notes
     -----
-    Privacy: one release by `Quantiles` of the levels (1 - coverage) / 2 and (1 + coverage) / 2 on the floats of 25 bits
-    between -1e100 and 1e100 (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html); rounding is
-    post-processing. Cost: that of two quantiles.
+    Privacy: a release by `Quantiles` of the levels (1 - coverage) / 2 and (1 + coverage) / 2, or of inner ones, on the
+    floats of 25 bits between -1e100 and 1e100, and for floats one of the median before
+    (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html); the rest is post-processing. Cost: that of two or
+    four quantiles, and of a median.
 
     Examples
     --------
@@ -104,14 +110,9 @@ def bounds(
     (0.0, 180000.0)
     """
     share = _checks.between("coverage", coverage, 0, 1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    mechanism = Quantiles(_levels((1 - share) / 2), grid=_grid_for(x).with_missing(missing), epsilon=epsilon)
-    low, high = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
-    return rounded_outward(low, high)
-
-
-def _levels(beyond: float) -> tuple[float, float]:
-    return beyond, 1 - beyond
+    mechanism = _Coverage(share, None if _grid_for(x) is _FLOATS else 1.0, epsilon, checked_policy(missing))
+    lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
+    return lower, upper
 
 
 def _grid_for(x: Any) -> Points:
@@ -133,6 +134,119 @@ def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 
     if first == last:
         first, last = first - 1, last + 1
     return float(first * step), float(last * step)
+
+
+def _public_number(values: Any) -> int:
+    """The public number of records of an array or of `Chunks`."""
+    return values.records() if isinstance(values, Chunks) else len(values)
+
+
+def _nats(product: float) -> float:
+    """The log-weight of the records beyond a bound for this n epsilon, without bounds."""
+    return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
+
+
+class _Finding(StatisticMechanism):
+    """A mechanism that finds bounds by quantiles, of records that have none or are within wide ones."""
+
+    epsilon: float
+    step: float | None
+    missing: float | str | None
+    watched = True
+
+    def traps_of(self, n: int) -> tuple[Trap, ...]:
+        self.check_records(n)  # too few are refused before the charge
+        return ()
+
+    @property
+    def _candidates(self) -> Points:
+        """The points among which bounds are found."""
+        return _FLOATS if self.step is None else _INTEGERS
+
+    def _least_records(self, product: float) -> int:
+        """The least n with n epsilon of at least `product`."""
+        return math.ceil(Fraction(product) / Fraction(self.epsilon))
+
+    @property
+    def _centers(self) -> bool:
+        """Whether a median stands for missing records: floats may be missing, and no number is given for them."""
+        return self.step is None and not isinstance(self.missing, float)
+
+    def _center(self, n: int) -> float:
+        """The epsilon of the median of n records that stands for missing ones, or 0."""
+        return min(_CENTER / n, self.epsilon / 4) if self._centers else 0.0
+
+    def _quantiles(
+        self, levels: Sequence[float], values: Any, epsilon: float, center: float, source: Any, workers: int
+    ) -> list[Fraction]:
+        """Release quantiles, and before, for missing records, a median with the epsilon `center`, unless it is 0.
+
+        That median counts missing records as lowest and highest in turn. While fewer than half are missing, it is one
+        of the values, or between two, and so then are the quantiles.
+        """
+        grid = self._candidates.with_missing(self.missing)
+        if center:
+            halves = grid.with_missing("half")
+            middle = InverseSensitivity(Median(), grid=halves, epsilon=center)
+            grid = grid.with_missing(middle.part(values, rng=source, workers=workers))
+        released = Quantiles(levels, grid=grid, epsilon=epsilon).part(values, rng=source, workers=workers)
+        return list(map(Fraction, released.tolist()))
+
+
+@dataclass(frozen=True, repr=False)
+class _Coverage(_Finding):
+    """Release bounds between which about a share `coverage` of the records lies."""
+
+    coverage: float
+    step: float | None
+    epsilon: float
+    missing: float | str | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        _ = self._candidates.with_missing(self.missing)  # reject a bad policy before data are read
+        if self.missing == "drop":
+            check_missing("bounds", (self._candidates.with_missing(self.missing),), hides_n=False)
+
+    @property
+    def ordered(self) -> bool:
+        return self._centers
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon)
+
+    def __repr__(self) -> str:
+        return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
+
+    def check_records(self, n: SupportsIndex) -> int:
+        n = _checks.whole("n", n, least=1)
+        least = self._least_records(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
+        if n < least:
+            raise ValueError(
+                f"bounds need {least} records for epsilon={self.epsilon!r}, not {n}: use public knowledge, or a larger "
+                f"epsilon"
+            )
+        return n
+
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
+        source, _ = bit_generator(rng), _checks.threads(workers)
+        values = x if isinstance(x, Chunks) else _containers.vector("x", x)
+        n = self.check_records(_public_number(values))
+        center = self._center(n)
+        epsilon = down(Fraction(self.epsilon) - Fraction(center))
+        wanted = (1 - self.coverage) / 2
+        beyond = min(max(wanted, 2 * _nats(n * self.epsilon) / epsilon / n), _MOST_BEYOND)
+        if beyond == wanted:
+            levels: tuple[float, ...] = (beyond, 1 - beyond)
+        else:
+            levels = (beyond, 2 * beyond, 1 - 2 * beyond, 1 - beyond)
+        found = self._quantiles(levels, values, epsilon, center, source, workers)
+        low, high = found[0], found[-1]
+        if beyond > wanted:  # exponential tails halve at equal distances
+            further = Fraction(math.log2(beyond / wanted))
+            low, high = low - further * (found[1] - low), high + further * (high - found[2])
+        return np.array(rounded_outward(low, high))
 
 
 def within_private_bounds(
@@ -158,14 +272,16 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    finding, releasing : float
-        The epsilon of the quantiles and that of the statistic, together at most epsilon.
+    center, finding, releasing : float
+        The epsilon of a median that stands for missing records, of the quantiles and of the statistic, together at most
+        epsilon.
     beyond : float
         The share of the records beyond the outer quantile of each side; beyond the inner one it is twice as large.
     stretch : float
         How far the outer quantiles move outward, in distances of the two quantiles of that side.
     """
 
+    center: float
     finding: float
     releasing: float
     beyond: float
@@ -180,7 +296,7 @@ def _inside(grid: Grid, low: Fraction, high: Fraction) -> Grid:
 
 
 @dataclass(frozen=True, repr=False)
-class _PrivatelyBounded(StatisticMechanism):
+class _PrivatelyBounded(_Finding):
     """Release a statistic within bounds that a share of epsilon finds, inside public bounds or without any.
 
     The bounds are two quantiles, moved outward: the mechanism of ``bounds="private"`` and ``method="private-bounds"``.
@@ -224,57 +340,56 @@ class _PrivatelyBounded(StatisticMechanism):
         policy = "lower" if self.missing is None else self.missing
         if isinstance(policy, float):
             return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
-        ends = "+-1e100" if self.within is None else "the given bounds"
-        return (
-            f"Missing records (NaN, None, null) follow missing={policy!r}, within {ends} until bounds are found: "
-            f"give a number if many are missing"
-        )
+        until = "within the given bounds until bounds are found" if self.within else "and do not move the bounds"
+        return f"Missing records (NaN, None, null) follow missing={policy!r}, {until}"
 
     def check_records(self, n: SupportsIndex) -> int:
         n = _checks.whole("n", n)
-        least = math.ceil(Fraction(2 * self._nats / _MOST_BEYOND / _MOST_SHARE) / Fraction(self.epsilon))
+        least = self._least_records(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
         if n < least:
             what = "bounds='private'" if self.within is None else "method='private-bounds'"
             other = "give bounds=(lower, upper)" if self.within is None else "use 'global-sensitivity'"
             raise ValueError(f"{what} needs {least} records for epsilon={self.epsilon!r}, not {n}: {other}")
         return n
 
-    @property
-    def _nats(self) -> float:
+    def _nats(self, product: float) -> float:
         """The log-weight that the records beyond a bound have against the points beyond all records."""
-        return _NATS if self.within is None else _NATS_WITHIN
+        return _nats(product) if self.within is None else _NATS_WITHIN
 
     def plan(self, n: int) -> Plan:
         """The public numbers of a release from n records
         (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
         """
         at = n * self.epsilon
-        share = min(max(_LEAST_SHARE, 10 / math.sqrt(at), 2 * self._nats / _MOST_BEYOND / at), _MOST_SHARE)
-        finding = self.epsilon * share
-        releasing = down(Fraction(self.epsilon) - Fraction(finding))
-        beyond = min(2 * self._nats / finding / n, _MOST_BEYOND)
+        nats = self._nats(at)
+        share = min(max(_LEAST_SHARE, 9 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
+        finding, center = self.epsilon * share, self._center(n)
+        releasing = down(Fraction(self.epsilon) - Fraction(finding) - Fraction(center))
+        beyond = min(2 * nats / finding / n, _MOST_BEYOND)
         stretch = min(_MOST_STRETCH, 3 + math.sqrt(n) * self.epsilon / 8) / math.log(2)
-        return Plan(finding, releasing, beyond, stretch)
+        return Plan(center, finding, releasing, beyond, stretch)
+
+    @property
+    def _centers(self) -> bool:
+        return self.within is None and super()._centers
 
     @property
     def _candidates(self) -> Points:
-        """The points among which bounds are found: floats, in whose order each octave has the same weight."""
         if (grid := self.within) is None:
-            return (_FLOATS if self.step is None else _INTEGERS).with_missing(self.missing)
+            return super()._candidates
         farthest = max(abs(grid.lower), abs(grid.upper))
         if farthest / 2 > grid.upper - grid.lower:  # far from 0, floats are even, too
             return grid
         resolution = math.ldexp(1.0, min(math.frexp(grid.step)[1] + _DIGITS - 2, 1000))
         return FloatGrid(_DIGITS, resolution=resolution, lower=grid.lower, upper=grid.upper, missing=grid.missing)
 
-    def _finding(self, plan: Plan) -> Quantiles:
-        levels = (plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond)
-        return Quantiles(levels, grid=self._candidates, epsilon=plan.finding)
+    def _levels(self, plan: Plan) -> tuple[float, ...]:
+        return plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond
 
-    def _found(self, plan: Plan, quantiles: ArrayLike) -> Grid:
+    def _found(self, plan: Plan, quantiles: Sequence[Fraction]) -> Grid:
         """The grid within two quantiles on each side, the outer ones moved outward."""
         # Fractions, because floats would overflow inside very wide bounds.
-        low, inner_low, inner_high, high = map(Fraction, np.asarray(quantiles).tolist())
+        low, inner_low, inner_high, high = quantiles
         stretch = Fraction(plan.stretch)
         low, high = low - stretch * (inner_low - low), high + stretch * (high - inner_high)
         if self.within is not None:
@@ -286,9 +401,9 @@ class _PrivatelyBounded(StatisticMechanism):
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        plan = self.plan(self.check_records(values.records() if isinstance(values, Chunks) else len(values)))
-        quantiles = self._finding(plan)(values, rng=source, workers=workers)
-        return self._on(self._found(plan, quantiles), plan.releasing)(values, rng=source, workers=workers)
+        plan = self.plan(self.check_records(_public_number(values)))
+        quantiles = self._quantiles(self._levels(plan), values, plan.finding, plan.center, source, workers)
+        return self._on(self._found(plan, quantiles), plan.releasing).part(values, rng=source, workers=workers)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         bias, noise, deviation = self._imagined(n, assumed, SAMPLES, 1)
@@ -316,7 +431,9 @@ class _PrivatelyBounded(StatisticMechanism):
         if not isinstance(self.statistic, (Mean, Sum)) or self.method is not GlobalSensitivity:
             raise TypeError(f"no error is known for the {self.statistic} within private bounds")
         plan = self.plan(self.check_records(n))
-        found = [self._found(plan, row) for row in self._finding(plan).imagined_releases(n, assumed, samples, draws)]
+        finding = Quantiles(self._levels(plan), grid=self._candidates, epsilon=plan.finding)
+        rows = finding.imagined_releases(n, assumed, samples, draws).tolist()
+        found = [self._found(plan, list(map(Fraction, row))) for row in rows]
         lower, upper = np.array([grid.lower for grid in found]), np.array([grid.upper for grid in found])
         mean, variance = assumed.clamped_moments(lower, upper)
         magnitude = (upper - lower) / n / (2 * math.sinh(min(plan.releasing / 2, 500)))

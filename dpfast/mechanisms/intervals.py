@@ -14,8 +14,9 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import Trap
 from dpfast._types import Records
-from dpfast.grid import Grid, Points, check_grid, check_points
+from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
@@ -129,11 +130,29 @@ class _QuantileInterval(_Interval):
         parts = ("bounded-range", candidates, 1), ("discrete-laplace", first / 2, 2), ("discrete-laplace", second, 1)
         return PrivacyProfile(self.privacy, parts)
 
+    @cached_property
+    def watched(self) -> bool:  # type: ignore[override]
+        """Whether there are no bounds."""
+        return isinstance(self.grid, FloatGrid)
+
+    def traps_of(self, n: int) -> tuple[Trap, ...]:
+        return self._finding([self.statistic.rank(n)], n, self._shares[0]).traps_of(n)
+
+    def _finding(self, places: Sequence[int], n: int, epsilon: float) -> Quantiles:
+        """The release of the order statistics of these ranks."""
+        return Quantiles([(place - 0.5) / n for place in places], grid=self.grid, epsilon=epsilon)
+
+    @cached_property
+    def _log_points(self) -> float:
+        """The logarithm of the number of points, or of the weight of all over the least weight of one."""
+        measure = self._finding([1], 1, self.epsilon).base_measure
+        return math.log(self.grid.size if measure is None else measure.total / measure.least)
+
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
         n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
-        limits = _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self.grid.size)
+        limits = _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
         middle, last = self.statistic.rank(n), self.grid.size - 1
         inner = middle, n + 1 - middle
 
@@ -144,13 +163,13 @@ class _QuantileInterval(_Interval):
         places = ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1])
 
         def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
-            finding = Quantiles([(place - 0.5) / n for place in places], grid=self.grid, epsilon=epsilon)
-            released: list[float] = finding(values, rng=source, workers=workers).tolist()
+            finding = self._finding(places, n, epsilon)
+            released: list[float] = finding.part(values, rng=source, workers=workers).tolist()
             return released
 
         def counts(ends: list[int], scale: Fraction) -> list[int]:
             counting = _Beyond(self.grid, ends[0], last - ends[1], scale)
-            beyond: list[int] = counting(values, rng=source, workers=workers).tolist()
+            beyond: list[int] = counting.part(values, rng=source, workers=workers).tolist()
             return beyond
 
         def outward(end: int, value: float) -> int:
@@ -207,7 +226,7 @@ class _Limits(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _limits(n: int, level: float, confidence: float, first: float, second: float, size: int) -> _Limits:
+def _limits(n: int, level: float, confidence: float, first: float, second: float, log_points: float) -> _Limits:
     wrong = (1 - confidence) / 2
     of_second = (1 - _OF_FIRST) / 2 * wrong
 
@@ -218,9 +237,9 @@ def _limits(n: int, level: float, confidence: float, first: float, second: float
 
     def of_ranks(epsilon: float) -> tuple[int, int]:
         def exceeds(z: NDArray[np.float64]) -> NDArray[np.float64]:
-            """The probability that one of `size` points with a score of 1 - z is released: rank - count below = z."""
+            """The probability that a point with a score of 1 - z is released: rank - count below = z."""
             with np.errstate(over="ignore"):
-                exponents = math.log(size) + epsilon / 2 * (z - 1)
+                exponents = log_points + epsilon / 2 * (z - 1)
             return np.exp(np.minimum(exponents, 0.0)) + 2.0**-50
 
         low, high = (certified_count(n, part, exceeds, of_second) for part in (level, 1 - level))

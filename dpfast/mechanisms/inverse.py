@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
+from dpfast._traps import Trap
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
@@ -26,6 +27,7 @@ from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
+from dpfast.mechanisms.usefulness import least_product, of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import sums_epsilons
@@ -177,6 +179,7 @@ class InverseSensitivity(StatisticMechanism):
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
         self._is_direct  # noqa: B018  # here, as a call leaves no trace in a mechanism but the last public n
+        object.__setattr__(self, "watched", isinstance(self.grid, FloatGrid) and not self.hides_n)
 
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
@@ -306,6 +309,13 @@ class InverseSensitivity(StatisticMechanism):
         floats, value = isinstance(self.grid, FloatGrid), partial(statistic.value, self.grid, n)
         return _DirectPlan(first - reach, last + reach, self.grid.nan_value, draw, thins, floats, value)
 
+    @for_last_n
+    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
+        assert n is not None
+        if not self.watched:
+            return ()
+        return tuple(of_quantiles(self.grid, self.base_measure, (self.statistic.level,), n, self.epsilon))
+
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
         count = self._private_levels(n) if self.hides_n else self._levels(n)
@@ -378,9 +388,9 @@ class InverseSensitivity(StatisticMechanism):
         text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
         if not isinstance(grid, FloatGrid):
             return text
-        tail = min(statistic.level, 1 - statistic.level)
-        reached = "" if n is None else f": here it is {n * self.epsilon * tail:.3g}"
-        return f"{text}. A release on floats requires that n epsilon min(q, 1 - q) is at least 50{reached}"
+        least = least_product(grid, self.base_measure, (statistic.level,))
+        reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
+        return f"{text}. A release on floats requires that n epsilon is at least {least:.3g}{reached}"
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         if self.hides_n:

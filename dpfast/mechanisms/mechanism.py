@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._tabular import Described
-from dpfast._traps import Cautious
+from dpfast._traps import Cautious, Trap, warn
 from dpfast.grid import Points, check_missing, resolved
 from dpfast.laws import Law
 from dpfast.mechanisms.prediction import Predicted
 from dpfast.mechanisms.recent import without_recent
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, Carrier, charged, hook, refused
+from dpfast.spending import LAW, Carrier, charged, hook, refuse, refused
 from dpfast.streaming import Chunks, Counted, Reading, State
 
 _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
@@ -167,6 +167,21 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         return self.drawn(lambda: self.law(x, workers=workers), None, rng)
+
+    def traps_of(self, n: int) -> tuple[Trap, ...]:
+        """Warnings that a release from n records deserves, n public."""
+        return ()
+
+    def watch(self, x: Any) -> None:
+        n = _public_number(x)
+        if n and (traps := self.traps_of(n)):
+            warn(traps)
+
+    def part(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
+        """Make a release that is a part of another one, which is charged for it and warns of its own traps."""
+        refuse("a part of a release is charged with the whole: call the mechanism", self)
+        whole = type(self).__call__
+        return getattr(whole, "__wrapped__", whole)(self, x, rng=rng, workers=workers)
 
     @overload
     def release(self, x: Any, *, size: None = None, rng: RandomSource = None, workers: int = 1) -> Any: ...
@@ -337,6 +352,15 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def hides_n(self) -> bool:
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
+
+
+def _public_number(x: Any) -> int | None:
+    """The number of records of x, if it is known before they are read."""
+    if isinstance(x, Counted):
+        return None
+    if type(x) is np.ndarray:
+        return len(x) if x.ndim else None
+    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
 
 
 def _missing_in(grid: Points) -> str:

@@ -21,12 +21,14 @@ from dpfast._kernels._multisets import draw as draw_multiset
 from dpfast._kernels._multisets import weight_of_all, weights_of_all
 from dpfast._kernels._narrow import NarrowChain
 from dpfast._kernels._samplers import next_word
+from dpfast._traps import Trap
 from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
@@ -126,6 +128,15 @@ differential privacy) for one record replaced (the number of records is public)>
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "measure", _measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
+        object.__setattr__(self, "watched", isinstance(self.grid, FloatGrid))
+
+    @for_last_n
+    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
+        assert n is not None
+        if not isinstance(self.grid, FloatGrid):
+            return ()
+        epsilon = self._plan(n).stages.epsilon  # of the first of two stages, on which the second depends
+        return tuple(of_quantiles(self.grid, self.base_measure, tuple(sorted(set(self.qs))), n, epsilon))
 
     @cached_property
     def base_measure(self) -> Measure | None:

@@ -1,0 +1,95 @@
+"""Whether a release of quantiles without bounds may be absurd, from public numbers.
+
+A release is absurd if it is far outside of all records, by several times their range. Without bounds most points are:
+the exponential mechanism releases one of them with a probability of about the weight of all points over that near the
+quantile, times exp(-epsilon t / 2), t the number of records on the shorter side. The weight near the quantile depends on
+the records, so the rule is for a stated class of them. https://dpfast.readthedocs.io/en/latest/guides/bounds.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dpfast._kernels._measures import Measure
+from dpfast._traps import Trap, of_few_records
+from dpfast.grid import FloatGrid
+
+_MOST_CHANCE = 0.01
+# The class: numbers of three digits, or spread over at least a thousandth of their size; below 1e6, and not tiny.
+_DECADES = range(-3, 6)
+_BINADES = range(-10, 20)
+_SPREAD = 1e-3
+# n epsilon min(q, 1 - q), from which on none of the columns of docs/results/columns.md was absurd for few quantiles.
+_ENOUGH, _FEW = 50.0, 9
+_NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release is as likely as the quantile itself
+
+
+@lru_cache(maxsize=256)
+def least_product(grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...]) -> float:
+    """The least n epsilon for which quantiles of these levels are absurd with a probability of at most 1 %.
+
+    Infinite if one of the levels is 0 or 1. For several quantiles, j of them on one side may be absurd together, which
+    takes n times the j-th level replaced records.
+    """
+    least = min(min(level, 1 - level) for level in levels)
+    if least <= 0:
+        return math.inf if math.isfinite(_odds(grid, measure)[1]) else 0.0
+    low, high = 0.0, 1.0
+    while not suffices(grid, measure, levels, high):
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if suffices(grid, measure, levels, middle) else (middle, high)
+    return high if measure is None or len(levels) > _FEW else min(high, _ENOUGH / least)
+
+
+def suffices(grid: FloatGrid, measure: Measure | None, levels: Sequence[float], product: float) -> bool:
+    """Whether quantiles of these levels are absurd with a probability of at most 1 % for this n epsilon."""
+    ties, spread = _odds(grid, measure)
+    if not math.isfinite(spread):  # no number of the class is inside the bounds of the grid
+        return True
+    target = math.log(len(levels) / _MOST_CHANCE)
+    odds = max(ties, spread + math.log(max(product, 1.0)))
+    sides = sorted(levels), sorted(1 - level for level in levels)
+    return all(
+        product * tail / 2 >= j * odds - math.lgamma(j + 1) + target
+        for side in sides
+        for j, tail in enumerate(side, 1)
+        if tail <= 0.5
+    )
+
+
+@lru_cache(maxsize=64)
+def _odds(grid: FloatGrid, measure: Measure | None) -> tuple[float, float]:
+    """Logarithms of the weight of all points over that of one of three digits, and over n epsilon times that of ranks.
+
+    These are the few ranks around a quantile of records that are spread over a thousandth of their size.
+    """
+    total = grid.size if measure is None else measure.total
+    numbers = np.array([101 * 10.0 ** (d - 2) for d in _DECADES])
+    numbers = np.concatenate([numbers, -numbers])
+    codes = grid.encode(numbers[(numbers >= grid.lower) & (numbers <= grid.upper)])
+    edges = 2.0 ** np.arange(_BINADES.start, _BINADES.stop + 1)
+    edges = edges[(edges >= grid.lower) & (edges <= grid.upper)]
+    starts, sizes = grid.encode(edges)[:-1], np.diff(grid.encode(edges))
+    fine = sizes >= 1 / _SPREAD  # in others records that are not round are tied, or few
+    starts, sizes = starts[fine], sizes[fine]
+    if not len(codes) or not len(starts):
+        return 0.0, math.inf
+    ties, even = np.ones(1, np.int64), np.ones(1, np.int64)
+    if measure is not None:
+        between = starts + sizes // 3 + 1  # a point that is not round
+        ties, even = measure.weights(codes, codes), measure.weights(between, between)
+    spread = math.log(2) / _SPREAD / _NEAR * total / float(np.min(even * sizes))
+    return math.log(total / float(np.min(ties))), math.log(spread)
+
+
+def of_quantiles(
+    grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], n: int, epsilon: float
+) -> Iterator[Trap]:
+    """The trap of quantiles without bounds of too few records."""
+    yield from of_few_records(n, epsilon, least_product(grid, measure, levels))
