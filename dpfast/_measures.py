@@ -105,14 +105,20 @@ def _dyadics(unit: Fraction, size: int) -> list[Fraction]:
 _SPACINGS = {"auto": _auto, "dyadic": _dyadics, "integers": _integers, "decimal": _decimals}
 
 
-# Floats, by measurement (docs/results/bounds.md). A binade e, of numbers from 2**e to 2**(e + 1), has a weight
-# proportional to (_NEAR + |e - _USUAL|)**-3; round numbers of k significant digits in the decade from 10**d have a share
-# of _OF_DIGITS[k - 1], proportional to (_NEAR_DECADES + |d - _USUAL_DECADE|)**-3 and equally shared inside a decade.
-_USUAL, _NEAR = 3, 12
-_OF_ROUND, _OF_ZERO, _OF_DIGITS = 0.5, 0.0625, (0.3125, 0.3125, 0.3125)
-_USUAL_DECADE, _NEAR_DECADES = 1, 4
-_DECADES = range(-8, 40)
-_POWER = -3
+# Floats: the shares of all weight, chosen by measurement (docs/results/bounds.md). 11/16 are on magnitudes: a binade e,
+# of the numbers from 2**e to 2**(e + 1), has a part proportional to (12 + |e - 3|)**-3, the same for each of its floats.
+# 1/16 each are on zero and on the numbers of 1, 2, 3 and 4 significant digits: the decade from 10**d has a part
+# proportional to (4 + |d - 1|)**-3, the same for each of its numbers; those of four digits are in few decades.
+_SIXTEENTH = 1 / 16
+_DECADES_OF_DIGITS = {1: range(-8, 40), 2: range(-8, 40), 3: range(-8, 40), 4: range(6)}
+
+
+def _binades(e: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((12 + np.abs(e - 3)) ** -3.0)
+
+
+def _decades(d: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray((4.0 + np.abs(d - 1)) ** -3.0)
 
 
 @lru_cache(maxsize=64)
@@ -134,33 +140,30 @@ def _magnitudes(digits: int, resolution: float) -> Magnitudes:
     firsts = np.array([0, *(2**p for p in range(digits)), *(middle * k for k in range(2, octaves + 1))])
     sizes = np.diff(np.append(firsts, most + 1))
     binades = np.frexp(grid.decode(firsts - grid.first))[1] - 1.0
-    whole = grid.value(1 - grid.first) >= 1
-    share = 1.0 / (_NEAR + np.abs(binades - _USUAL)) ** -_POWER
-    if not whole:
+    share = _binades(binades)
+    if grid.value(1 - grid.first) >= 1:
+        share[0] = share[1]
+    else:
         inside = firsts < middle
         share[inside] = share[np.argmin(inside)] * sizes[inside] / middle
-    else:
-        share[0] = share[1]
-    total = 2.0 ** min(61, max(50, digits + 24))
-    slopes = np.maximum(np.rint(share * ((1 - _OF_ROUND) * total / 2 / share.sum() / sizes)), 1).astype(np.int64)
-    points, more = _rounds(grid)
-    more = np.maximum(np.rint(more * (_OF_ROUND * total)), 1).astype(np.int64)
+    total = 2.0 ** min(61, max(50, digits + 24))  # at most 2**52 with up to 28 digits, for sums in doubles
+    of_magnitudes = total * (1 - 5 * _SIXTEENTH) / 2 * share / share.sum()
+    slopes = np.maximum(np.rint(of_magnitudes / sizes), 1).astype(np.int64)
+    points, shares = _rounds(grid)
+    more = np.maximum(np.rint(total * shares), 1).astype(np.int64)
     return Magnitudes(digits, slopes, points, more, (_magnitudes, (digits, resolution)))
 
 
 def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The magnitudes of the round numbers on an unbounded grid, ascending, and the share of each on each side of 0."""
-    values, shares = [np.zeros(1)], [np.full(1, _OF_ZERO)]
-    decades = np.array([(_NEAR_DECADES + abs(d - _USUAL_DECADE)) ** float(_POWER) for d in _DECADES])
-    for d, share in zip(_DECADES, decades / decades.sum() / 2, strict=True):
-        leading = np.arange(10 ** (len(_OF_DIGITS) - 1), 10 ** len(_OF_DIGITS))
-        power = d - len(_OF_DIGITS) + 1
-        values.append(leading / 10.0**-power if power < 0 else np.array([float(int(i) * 10**power) for i in leading]))
-        weights = np.zeros(len(leading))
-        for k, of_digits in enumerate(_OF_DIGITS, 1):
-            multiples = leading % 10 ** (len(_OF_DIGITS) - k) == 0
-            weights[multiples] += of_digits / multiples.sum()
-        shares.append(share * weights)
+    values, shares = [np.zeros(1)], [np.full(1, _SIXTEENTH)]
+    for digits, decades in _DECADES_OF_DIGITS.items():
+        weights = _decades(np.array(decades))
+        leading = np.arange(10 ** (digits - 1), 10**digits)
+        for d, weight in zip(decades, weights / weights.sum(), strict=True):
+            power = d - digits + 1
+            values.append(leading / 10.0**-power if power < 0 else leading * float(10**power))
+            shares.append(np.full(len(leading), _SIXTEENTH / 2 * weight / len(leading)))
     codes = grid.encode(np.concatenate(values)) + grid.first
     points, place = np.unique(codes, return_inverse=True)
     return points, np.bincount(place.reshape(-1), np.concatenate(shares))

@@ -41,11 +41,13 @@ cdef class Magnitudes:
     """
 
     def __init__(self, int digits, const int64_t[::1] slopes not None, const int64_t[::1] points not None,
-                 const int64_t[::1] more not None, made_by, *, int fine=9):
+                 const int64_t[::1] more not None, made_by, *, int fine=11):
         cdef dpfast_magnitudes *f = &self.magnitudes
         cdef const int64_t[::1] edge, held, point, before, kinds, weight, count
-        cdef const int32_t[::1] start
+        cdef const int32_t[::1] start, kind
         cdef const uint64_t[:, ::1] piece
+        cdef int64_t[::1] bucket
+        cdef Py_ssize_t j
         self._made_by = made_by
         f.digits, f.fine, f.pieces, f.zero = digits, min(fine, digits - 1), slopes.shape[0], slopes[0]
         if points.shape[0] and points[0] == 0:
@@ -61,26 +63,40 @@ cdef class Magnitudes:
         pieces = np.stack([edges[:f.pieces] - slope * firsts[:f.pieces], slope], axis=1)
         piece = np.concatenate([pieces, pieces[f.pieces - 1:]]).view(np.uint64)  # the last up to after its end
         # the buckets
-        buckets = np.array([dpfast_bucket(f, m) for m in points], np.int64)
+        buckets = np.empty(points.shape[0], np.int64)
+        bucket = buckets
+        for j in range(points.shape[0]):
+            bucket[j] = dpfast_bucket(f, points[j])
         f.first = buckets[0] if buckets.size else 0
         f.last = buckets[buckets.size - 1] + 1 if buckets.size else 0
-        start = np.searchsorted(buckets, np.arange(f.first, f.last + 1)).astype(np.int32)
-        f.steps = np.diff(start).max(initial=0)
-        point = np.concatenate([points, np.full(f.steps + 1, 2**63 - 1)])
+        counts = np.bincount(buckets - f.first, minlength=f.last - f.first)
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        f.step = 1 << int(counts.max(initial=1)).bit_length() - 1
+        point = np.concatenate([points, np.full(2 * f.step, 2**63 - 1)])
         # the kinds of weights in each piece: its own, if any magnitude has it, and those of its points
         owner = np.searchsorted(place, np.arange(points.shape[0]), side="right") - 1
         spare = np.diff(firsts) - np.diff(place)
         own = np.flatnonzero(spare)
-        every = np.stack([np.concatenate([own, owner]), np.concatenate([slope[own], slope[owner] + np.asarray(more)])])
-        (owners, weights), places = np.unique(every, axis=1, return_inverse=True)
-        counts = np.bincount(places.reshape(-1), np.concatenate([spare[own], np.ones_like(owner)]))
+        owners = np.concatenate([own, owner])
+        weights = np.concatenate([slope[own], slope[owner] + np.asarray(more)])
+        order = np.lexsort((weights, owners))
+        owners, weights = owners[order], weights[order]
+        fresh = np.concatenate([[True], (owners[1:] != owners[:owners.size - 1])
+                                | (weights[1:] != weights[:weights.size - 1])])
+        counts = np.add.reduceat(np.concatenate([spare[own], np.ones_like(owner)])[order], np.flatnonzero(fresh))
+        owners, weights = owners[fresh], weights[fresh]
         kinds = np.searchsorted(owners, np.arange(f.pieces + 1))
-        weight, count = np.ascontiguousarray(weights), counts.astype(np.int64)
+        places = np.empty(order.size, np.int64)
+        places[order] = np.cumsum(fresh) - 1
+        kind = (places[own.size:] - np.asarray(kinds)[owner]).astype(np.int32)
+        weight, count = weights, counts
         # the struct points into them
-        self._arrays = tuple(map(np.asarray, (piece, edge, held, start, point, before, kinds, weight, count)))
+        self._arrays = tuple(map(np.asarray, (piece, edge, held, start, point, before, kind, kinds, weight, count)))
         f.piece = <const dpfast_piece *> &piece[0, 0]
         f.edge, f.held, f.start, f.point, f.before = &edge[0], &held[0], &start[0], &point[0], &before[0]
         f.kinds, f.weight, f.count = &kinds[0], &weight[0], &count[0]
+        f.kind = &kind[0] if kind.shape[0] else NULL
+        f.most_kinds = np.diff(kinds).max()
 
     def __reduce__(self):
         function, arguments = self._made_by
@@ -100,7 +116,7 @@ cdef class Magnitudes:
         cdef int64_t start = max(low, dpfast_first_of_piece(f, p)), stop = min(high, dpfast_first_of_piece(f, p + 1) - 1)
         cdef Py_ssize_t j = dpfast_rounds_below(f, start, dpfast_bucket(f, start))
         cdef Py_ssize_t beyond = dpfast_rounds_below(f, stop + 1, dpfast_bucket(f, stop + 1))
-        _, _, _, _, point, before, _, _, _ = self._arrays
+        _, _, _, _, point, before, _, _, _, _ = self._arrays
         return start, stop, point[j:beyond], <int64_t> f.piece[p].slope + np.diff(before[j:beyond + 1])
 
     cdef object kinds(self, int64_t low, int64_t high):
@@ -109,7 +125,7 @@ cdef class Magnitudes:
         cdef Py_ssize_t p, begin, end
         if low > high:
             return np.empty((2, 0), np.int64)
-        _, _, _, _, _, _, kinds, weight, count = self._arrays
+        _, _, _, _, _, _, _, kinds, weight, count = self._arrays
         begin, end = dpfast_piece_of(f, dpfast_bucket(f, low)), dpfast_piece_of(f, dpfast_bucket(f, high))
         found = [np.stack([weight, count])[:, kinds[begin + 1]:max(kinds[begin + 1], kinds[end])]]
         for p in {begin, end}:

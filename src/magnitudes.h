@@ -16,13 +16,15 @@
 #include "draws.h"
 
 #define DPFAST_ADDED_TOGETHER 32
+#define DPFAST_MOST_KINDS 128       /* of weights in a piece, to be counted before their powers are added */
 
 typedef struct {
     uint64_t base, slope;       /* modulo 2^64 */
 } dpfast_piece;
 
 typedef struct {
-    int digits, fine, steps;    /* `steps`: the most round numbers in a bucket */
+    int digits, fine;
+    ptrdiff_t step;             /* a power of two: buckets hold fewer than twice as many round numbers */
     int64_t first, last;        /* the buckets from that of the first round number to the one after that of the last */
     ptrdiff_t pieces;
     int64_t zero;               /* the weight of 0 */
@@ -30,9 +32,11 @@ typedef struct {
     const int64_t *edge;        /* below(the first magnitude) of each piece, and of the one after all pieces */
     const int64_t *held;        /* how many round numbers are below each piece, and in all */
     const int32_t *start;       /* how many are below each bucket first..last */
-    const int64_t *point;       /* their magnitudes, ascending, then INT64_MAX */
+    const int64_t *point;       /* their magnitudes, ascending, then INT64_MAX 2 step times */
     const int64_t *before;      /* the weights of those before each of them, and of all */
+    const int32_t *kind;        /* the kind of weight of each of them, of those of its piece */
     const int64_t *kinds;       /* for each piece and all, the place of its first kind of weight */
+    ptrdiff_t most_kinds;       /* of a piece */
     const int64_t *weight, *count;  /* each kind: a weight, and how many magnitudes of the piece have it */
 } dpfast_magnitudes;
 
@@ -62,8 +66,8 @@ static inline ptrdiff_t dpfast_rounds_below(const dpfast_magnitudes *f, int64_t 
     int64_t b = bucket < f->last ? bucket : f->last;
     b = b > f->first ? b - f->first : 0;
     ptrdiff_t j = f->start[b];
-    for (int s = 0; s < f->steps; s++)
-        j += f->point[j] < m;
+    for (ptrdiff_t step = f->step; step; step >>= 1)    /* those after the bucket are not below m */
+        j += f->point[j + step - 1] < m ? step : 0;
     return j;
 }
 
@@ -156,10 +160,19 @@ static void dpfast_add_magnitudes(const dpfast_magnitudes *f, int64_t low, int64
         ptrdiff_t j = dpfast_rounds_below(f, from, dpfast_bucket(f, from));
         const ptrdiff_t beyond = dpfast_rounds_below(f, to + 1, dpfast_bucket(f, to + 1));
         dpfast_add_powers(powers, (double)f->piece[p].slope / whole, (double)(to - from + 1 - (beyond - j)));
-        for (; j < beyond; j++) {
-            const int64_t weight = (int64_t)f->piece[p].slope + f->before[j + 1] - f->before[j];
-            dpfast_add_powers(powers, (double)weight / whole, 1.0);
+        if (f->most_kinds > DPFAST_MOST_KINDS) {
+            for (; j < beyond; j++) {
+                const int64_t weight = (int64_t)f->piece[p].slope + f->before[j + 1] - f->before[j];
+                dpfast_add_powers(powers, (double)weight / whole, 1.0);
+            }
+            continue;
         }
+        int64_t counts[DPFAST_MOST_KINDS] = {0};
+        for (; j < beyond; j++)
+            counts[f->kind[j]]++;
+        for (int64_t k = f->kinds[p]; k < f->kinds[p + 1]; k++)
+            if (counts[k - f->kinds[p]])
+                dpfast_add_powers(powers, (double)f->weight[k] / whole, (double)counts[k - f->kinds[p]]);
     }
 }
 

@@ -10,7 +10,7 @@ cdef extern from "magnitudes.h" nogil:
     ctypedef struct dpfast_magnitudes:
         int digits
         int fine
-        int steps
+        Py_ssize_t step
         int64_t first
         int64_t last
         Py_ssize_t pieces
@@ -21,7 +21,9 @@ cdef extern from "magnitudes.h" nogil:
         const int32_t *start
         const int64_t *point
         const int64_t *before
+        const int32_t *kind
         const int64_t *kinds
+        Py_ssize_t most_kinds
         const int64_t *weight
         const int64_t *count
 

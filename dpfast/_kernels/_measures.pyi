@@ -15,7 +15,7 @@ class Magnitudes:
         more: NDArray[int64],
         made_by: tuple[Callable[..., Magnitudes], tuple[Any, ...]],
         *,
-        fine: int = 9,
+        fine: int = 11,
     ) -> None: ...
 
 class Measure:
