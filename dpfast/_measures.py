@@ -122,7 +122,7 @@ def _decades(d: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def on_floats(grid: FloatGrid, measure: str | Table = "auto") -> Measure:
+def on_floats(grid: FloatGrid, measure: str | Table) -> Measure:
     """The weights of the codes of a grid of floats: modest magnitudes and round numbers have more."""
     if measure != "auto":
         raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
@@ -145,7 +145,7 @@ def _magnitudes(digits: int, resolution: float) -> Magnitudes:
         share[0] = share[1]
     else:
         inside = firsts < middle
-        share[inside] = share[np.argmin(inside)] * sizes[inside] / middle
+        share[inside] = _binades(binades[~inside][0] - 1) * sizes[inside] / middle
     total = 2.0 ** min(61, max(50, digits + 24))  # at most 2**52 with up to 28 digits, for sums in doubles
     of_magnitudes = total * (1 - 5 * _SIXTEENTH) / 2 * share / share.sum()
     slopes = np.maximum(np.rint(of_magnitudes / sizes), 1).astype(np.int64)
@@ -166,4 +166,5 @@ def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             shares.append(np.full(len(leading), _SIXTEENTH / 2 * weight / len(leading)))
     codes = grid.encode(np.concatenate(values)) + grid.first
     points, place = np.unique(codes, return_inverse=True)
-    return points, np.bincount(place.reshape(-1), np.concatenate(shares))
+    both = np.where((codes == 0) & (np.arange(len(codes)) > 0), 2.0, 1.0)  # those next to 0 are one point with their negatives
+    return points, np.bincount(place.reshape(-1), both * np.concatenate(shares))

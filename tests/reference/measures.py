@@ -1,7 +1,8 @@
 """Base measures by their definition, one code at a time."""
 
+from collections import Counter
 from fractions import Fraction
-from math import ceil
+from math import ceil, frexp
 
 
 def weights(last, unit, offset, parts):
@@ -23,3 +24,28 @@ def round_numbers(first, last, step, spacings):
         for d in spacings
     }
     return [[first + k in nearest[d] for d in spacings] for k in range(last + 1)]
+
+
+def of_floats(grid):
+    """The weight of each code of an unbounded FloatGrid: 11/16 on magnitudes, 1/16 on zero and on 1 to 4 digits each."""
+    magnitudes = [abs(grid.value(code)) for code in range(grid.size)]
+    whole = grid.value(1 - grid.first) >= 1
+    lowest = grid.resolution or 2.0**-1022
+
+    def binade(x):
+        """That of a magnitude; the evenly spaced middle is one, unless its points are whole numbers: then 0 is one."""
+        return (x == 0, 0 if x == 0 else frexp(x)[1] - 1) if whole else (False, frexp(max(x, lowest / 2))[1] - 1)
+
+    sizes = Counter(binade(x) for x in magnitudes[-grid.first :])
+    parts = {(zero, e): (12 + abs(e - 3)) ** -3.0 for zero, e in sizes}
+    shares = [11 / 32 * parts[binade(x)] / sum(parts.values()) / sizes[binade(x)] for x in magnitudes]
+    shares[-grid.first] += 1 / 16
+    for digits in range(1, 5):
+        decades = range(-8, 40) if digits < 4 else range(6)
+        norm = sum((4 + abs(d - 1)) ** -3.0 for d in decades)
+        for d in decades:
+            for i in range(10 ** (digits - 1), 10**digits):
+                x = float(Fraction(i) * Fraction(10) ** (d - digits + 1))
+                for code in grid.encode([x, -x]):
+                    shares[code] += (4 + abs(d - 1)) ** -3.0 / norm / (9 * 10 ** (digits - 1)) / 32
+    return shares
