@@ -41,6 +41,8 @@ class Case:
     function: str  # its name in tests/releases.py, or that of the class
     run: Callable
     level: float = 0.5  # the smallest of min(q, 1 - q), by which the calls are sorted
+    bounded: bool = False  # by public bounds
+    grouped: bool = False
     private_n: bool = False  # then nothing can be said before the release
     quantile: float | None = None  # whose rank error counts
 
@@ -240,7 +242,7 @@ def _moments():
     for name in MOMENTS:
         yield Case(f"{name}, private bounds", f"dpf.{name}", partial(_moment, name, "private"))
     for name in MOMENTS:
-        yield Case(f"{name}, bounds", f"dpf.{name}", partial(_moment, name, "public"))
+        yield Case(f"{name}, bounds", f"dpf.{name}", partial(_moment, name, "public"), bounded=True)
     for name in ("mean", "sum", "variance", "std"):
         yield Case(f"{name}, wide bounds", f"dpf.{name}", partial(_moment_in_wide_bounds, name))
 
@@ -254,7 +256,7 @@ CASES = {
         Case("quantiles .1 .5 .9", "dpf.quantile", partial(_quantile, (0.1, 0.5, 0.9)), level=0.1),
         Case("median, Chunks", "dpf.median", _median_in_chunks, quantile=0.5),
         Case("median, Counted", "dpf.median", _median_of_counted, quantile=0.5),
-        Case("median, missing", "dpf.median", _median_with_missing, quantile=0.5),
+        Case("median, missing", "dpf.median", _median_with_missing),
         Case(
             "median, add-remove",
             "dpf.quantile",
@@ -262,31 +264,42 @@ CASES = {
             private_n=True,
             quantile=0.5,
         ),
-        Case("median by group", "dpf.by_group", _median_by_group),
+        Case("median by group", "dpf.by_group", _median_by_group, grouped=True),
         Case("Quantiles", "dpf.Quantiles", _quantiles_of_mechanism, level=0.25),
         Case("iqr", "dpf.iqr", _iqr, level=0.25),
-        Case("iqr, bounds", "dpf.iqr", partial(_iqr, bounds=True), level=0.25),
+        Case("iqr, bounds", "dpf.iqr", partial(_iqr, bounds=True), level=0.25, bounded=True),
         Case("bounds", "dpf.bounds", _bounds),
         Case("interval of the median", "dpf.interval", partial(_interval, "median")),
-        Case("interval of the mean, bounds", "dpf.interval", partial(_interval, "mean")),
+        Case("interval of the mean, bounds", "dpf.interval", partial(_interval, "mean"), bounded=True),
         *_moments(),
         Case("mean, private bounds, missing", "dpf.mean", _mean_with_missing),
         Case("huber, private bounds", "dpf.huber", _huber),
-        Case("m_estimate, bounds", "dpf.m_estimate", _m_estimate),
-        Case("robust_mean, bounds", "dpf.robust_mean", _robust_mean),
+        Case("m_estimate, bounds", "dpf.m_estimate", _m_estimate, bounded=True),
+        Case("robust_mean, bounds", "dpf.robust_mean", _robust_mean, bounded=True),
         Case("theil_sen", "dpf.theil_sen", _theil_sen),
-        Case("histogram, bounds", "dpf.histogram", _histogram),
-        Case("density, bounds", "dpf.density", partial(_density, dpf)),
+        Case("histogram, bounds", "dpf.histogram", _histogram, bounded=True),
+        Case("density, bounds", "dpf.density", partial(_density, dpf), bounded=True),
         Case("synthesize", "dpf.synthesize", _synthesize),
         Case("synthesize, Bins()", "dpf.synthesize", _synthesize_table),
         Case("marginals, Bins()", "dpf.marginals", _marginals),
         Case("PrivateRobustScaler", "dpfast.sklearn.PrivateRobustScaler", _robust_scaler, level=0.25),
-        Case("PrivateQuantileTransformer, bounds", "dpfast.sklearn.PrivateQuantileTransformer", _quantile_transformer),
-        Case("local.mean, bounds", "local.mean", partial(_local, "mean")),
-        Case("local.median, bounds", "local.median", partial(_local, "median")),
-        Case("local.median_naive, bounds", "local.median_naive", partial(_local, "median_naive")),
-        Case("local.quantile .1, bounds", "local.quantile", partial(_local, "quantile", arguments=(0.1,)), level=0.1),
-        Case("local.density, bounds", "local.density", partial(_density, local)),
+        Case(
+            "PrivateQuantileTransformer, bounds",
+            "dpfast.sklearn.PrivateQuantileTransformer",
+            _quantile_transformer,
+            bounded=True,
+        ),
+        Case("local.mean, bounds", "local.mean", partial(_local, "mean"), bounded=True),
+        Case("local.median, bounds", "local.median", partial(_local, "median"), bounded=True),
+        Case("local.median_naive, bounds", "local.median_naive", partial(_local, "median_naive"), bounded=True),
+        Case(
+            "local.quantile .1, bounds",
+            "local.quantile",
+            partial(_local, "quantile", arguments=(0.1,)),
+            level=0.1,
+            bounded=True,
+        ),
+        Case("local.density, bounds", "local.density", partial(_density, local), bounded=True),
     ]
 }
 

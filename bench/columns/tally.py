@@ -10,6 +10,7 @@ from bench.columns.tables import columns
 from bench.pages.tables import digits, paragraph, table
 
 BEFORE = Path(__file__).with_name("before.json")
+ALL_WITHOUT_BOUNDS, ALL_BOUNDED = "all without public bounds", "all with public bounds"
 SPANS = ("below 10", "10 to 25", "25 to 50", "50 to 100", "100 and more")
 assert len(SPANS) == len(BINS) + 1
 
@@ -55,15 +56,23 @@ def _functions(now, before):
         if total:
             old = shares(before["kinds"].get(name, ()))
             rows.append([name, f"{total:,}", *(_percent(share) for share in (old[1], absurd, old[2], said))])
-    everything = [[cell for cells in counted["kinds"].values() for cell in cells] for counted in (now, before)]
-    (total, absurd, said), (_, old_absurd, old_said) = map(shares, everything)
-    rows.append(["all", f"{total:,}", *map(_percent, (old_absurd, absurd, old_said, said))])
+    for label, bounded in ((ALL_WITHOUT_BOUNDS, False), (ALL_BOUNDED, True)):
+        cells = [[cell for row in _kinds(counted, bounded) for cell in row] for counted in (now, before)]
+        (total, absurd, said), (_, old_absurd, old_said) = map(shares, cells)
+        rows.append([label, f"{total:,}", *map(_percent, (old_absurd, absurd, old_said, said))])
     return table(["call", "calls", "absurd, before", "absurd", "said, before", "said"], rows)
 
 
-def _spans(counted):
-    rows = [[name, *map(_pair, ([cell] for cell in cells))] for name, cells in counted["kinds"].items() if any(cells)]
-    rows.append(["all", *(_pair(list(cells)) for cells in zip(*counted["kinds"].values(), strict=True))])
+def _kinds(counted, bounded):
+    """The cells of the cases with public bounds, or of those without, where something can be said."""
+    cases = ((CASES[name], cells) for name, cells in counted["kinds"].items())
+    return [cells for case, cells in cases if case.bounded == bounded and not case.private_n]
+
+
+def _spans(now, before):
+    rows = [[name, *map(_pair, ([cell] for cell in cells))] for name, cells in now["kinds"].items() if any(cells)]
+    for label, counted in ((ALL_WITHOUT_BOUNDS, now), ("the same, before", before)):
+        rows.append([label, *(_pair(cells) for cells in zip(*_kinds(counted, False), strict=True))])
     return table(["call", *SPANS], rows)
 
 
@@ -105,10 +114,9 @@ def page(now):
             _functions(now, before),
             "## By n epsilon min(q, 1 - q)\n",
             paragraph("""Percent of the calls that were absurd / said. q is the outermost quantile of the call, 1/2 for
-            means and the like. With add-remove the number of records is private, so that nothing can be said."""),
-            _spans(now),
-            "Before:\n",
-            _spans(before),
+            means and the like, and n that of the smallest group. With add-remove the number of records is private, so
+            that nothing can be said, and the totals leave it out."""),
+            _spans(now, before),
             "## Rank errors\n",
             paragraph("""Mean number of records between the release and the quantile, times epsilon, before → now. All
             releases count, also those after a warning."""),

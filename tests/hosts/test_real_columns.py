@@ -39,10 +39,11 @@ class TestReleases:
         for name in CASES:
             found = [outcome for outcome in outcomes(name) if not may_be_absurd(outcome)]
             bad = [str(outcome) for outcome in found if outcome.kind == runs.ABSURD]
-            judged, wrong = judged + len(found), wrong + bad[:5]
+            if not CASES[name].bounded:
+                judged, wrong = judged + len(found), wrong + bad
             if len(bad) > binom.isf(ALPHA, len(found), SHARE):
                 many[name] = f"{len(bad)} of {len(found)}"
-        assert not many, "\n".join(wrong)
+        assert not many, "\n".join(wrong[::50])
         assert len(wrong) <= SHARE * judged, "\n".join(wrong)
 
     @pytest.mark.parametrize("name", CASES)
