@@ -166,5 +166,7 @@ def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             shares.append(np.full(len(leading), _SIXTEENTH / 2 * weight / len(leading)))
     codes = grid.encode(np.concatenate(values)) + grid.first
     points, place = np.unique(codes, return_inverse=True)
-    both = np.where((codes == 0) & (np.arange(len(codes)) > 0), 2.0, 1.0)  # those next to 0 are one point with their negatives
+    both = np.where(
+        (codes == 0) & (np.arange(len(codes)) > 0), 2.0, 1.0
+    )  # those next to 0 are one point with their negatives
     return points, np.bincount(place.reshape(-1), both * np.concatenate(shares))

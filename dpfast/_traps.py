@@ -84,7 +84,9 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
     """The trap of quantiles without bounds, if n epsilon is below `least`."""
     product = n * epsilon
     if product < least:
-        enough = f"or at least {math.ceil(least / epsilon):,} records" if least / epsilon < 2**60 else "which these need"
+        enough = (
+            f"or at least {math.ceil(least / epsilon):,} records" if least / epsilon < 2**60 else "which these need"
+        )
         yield Trap(
             UtilityWarning,
             f"n epsilon = {product:.3g} is {_below(least)}: without bounds, released quantiles may be far from all "

@@ -183,9 +183,10 @@ def _one_by_one(
     def draw(start: int, stop: int, source: np.random.BitGenerator) -> None:
         for g in range(start, stop):
             if mechanism.hides_n or not empty[g]:
-                released[g] = mechanism(values[ends[g] : ends[g + 1]], rng=source)
+                released[g] = mechanism.part(values[ends[g] : ends[g + 1]], rng=source)
             elif scalar:
-                released[g] = anywhere(mechanism.grid, source)  # type: ignore[attr-defined]
+                measure = getattr(mechanism, "base_measure", None)
+                released[g] = anywhere(mechanism.grid, source, measure)  # type: ignore[attr-defined]
 
     _blocks(draw, groups.count, rng, threads)
     out = np.full((groups.count, *_shape(mechanism, values, released)), np.nan)
@@ -203,7 +204,7 @@ def _shape(mechanism: Mechanism, values: NDArray[Any] | Counted, released: list[
         return (len(mechanism.qs),)
     made = next((value for value in released if value is not None), None)
     if made is None and mechanism.hides_n:  # a release without data, of which only the shape is used
-        made = mechanism(values[:0], rng=np.random.PCG64(0))
+        made = mechanism.part(values[:0], rng=np.random.PCG64(0))
     if made is None:
         return () if isinstance(values, Counted) else values.shape[1:]
     return np.shape(made)

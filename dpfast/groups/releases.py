@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import Trap, warn
 from dpfast._types import Records
 from dpfast.groups.draws import Groups, draw
 from dpfast.groups.keyed import Column, result
@@ -179,6 +180,9 @@ def by_group(
         else:
             codes = _for_each(_containers.labels(labels, private=hides_n), n)
             groups = Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
+        if not hides_n:
+            for job in jobs:
+                _warn_of_groups(job.mechanism, groups)
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
@@ -188,6 +192,15 @@ def by_group(
         for job, array in zip(jobs, arrays, strict=True)
     ]
     return result(named, made, x)
+
+
+def _warn_of_groups(mechanism: Mechanism, groups: Groups) -> None:
+    """Warn if the smallest group, of public size, has too few records for the mechanism to be of use."""
+    if mechanism.watched:
+        sizes = np.diff(groups.ends)
+        smallest = int(min(sizes[sizes > 0], default=0))
+        if smallest and (traps := mechanism.traps_of(smallest)):
+            warn(Trap(trap.category, f"the smallest group has {smallest} records: {trap.text}") for trap in traps)
 
 
 @dataclass(frozen=True)

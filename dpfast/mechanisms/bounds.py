@@ -44,6 +44,7 @@ _NATS, _MOST_NATS, _NATS_WITHIN = 28.0, 40.0, 24.0
 _CENTER = 100.0  # n times the epsilon of a median that stands for missing records while bounds are found
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
+_MOST_FURTHER = 3.0  # of `bounds`, which stay within a few ranges of the records
 _FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
 _PARTS = 64  # rounding widens bounds that are used once by at most two of these
 _DIGITS = 12  # of the floats among which bounds are found inside given ones
@@ -73,7 +74,7 @@ def bounds(
         Positive.
     coverage : float
         In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 100, inner
-        quantiles are released and extended outward by their distance, as far as exponential tails reach.
+        quantiles are released and extended outward by up to three times their distance, as exponential tails need it.
     missing : float, "lower" or "half", optional
         A number counts as the value of NaN and None. By default, and for the others, missing records do not move the
         bounds while fewer than half are missing: a median, released first with a part of epsilon, stands for them.
@@ -244,7 +245,7 @@ class _Coverage(_Finding):
         found = self._quantiles(levels, values, epsilon, center, source, workers)
         low, high = found[0], found[-1]
         if beyond > wanted:  # exponential tails halve at equal distances
-            further = Fraction(math.log2(beyond / wanted))
+            further = Fraction(min(math.log2(beyond / wanted), _MOST_FURTHER))
             low, high = low - further * (found[1] - low), high + further * (high - found[2])
         return np.array(rounded_outward(low, high))
 

@@ -141,7 +141,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """The summary of the records of an array or of `Chunks`."""
         threads = _checks.threads(workers)
         if isinstance(x, Chunks):
-            return self.start().read(x, workers=workers).summary()
+            state = self.start()
+            state.watches = x.known is None  # else `watch` has warned
+            return state.read(x, workers=workers).summary()
         self.check_missing()
         reading = self.reading()
         values = reading.records(x)
@@ -356,8 +358,8 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
 def _public_number(x: Any) -> int | None:
     """The number of records of x, if it is known before they are read."""
-    if isinstance(x, Counted):
-        return None
+    if isinstance(x, Chunks):
+        return x.known
     if type(x) is np.ndarray:
         return len(x) if x.ndim else None
     return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None

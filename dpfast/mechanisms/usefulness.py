@@ -23,8 +23,9 @@ _MOST_CHANCE = 0.01
 _DECADES = range(-3, 6)
 _BINADES = range(-10, 20)
 _SPREAD = 1e-3
-# n epsilon min(q, 1 - q), from which on none of the columns of docs/results/columns.md was absurd for few quantiles.
-_ENOUGH, _FEW = 50.0, 9
+_ENOUGH = (
+    50.0  # n epsilon min(q, 1 - q), from which on no release from the columns of docs/results/columns.md was absurd
+)
 _NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release is as likely as the quantile itself
 
 
@@ -44,7 +45,7 @@ def least_product(grid: FloatGrid, measure: Measure | None, levels: tuple[float,
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if suffices(grid, measure, levels, middle) else (middle, high)
-    return high if measure is None or len(levels) > _FEW else min(high, _ENOUGH / least)
+    return high
 
 
 def suffices(grid: FloatGrid, measure: Measure | None, levels: Sequence[float], product: float) -> bool:
@@ -55,11 +56,11 @@ def suffices(grid: FloatGrid, measure: Measure | None, levels: Sequence[float], 
     target = math.log(len(levels) / _MOST_CHANCE)
     odds = max(ties, spread + math.log(max(product, 1.0)))
     sides = sorted(levels), sorted(1 - level for level in levels)
+    needed = [j * odds - math.lgamma(j + 1) + target for j in range(1, len(levels) + 1)]
+    if measure is not None:
+        needed[0] = min(needed[0], _ENOUGH / 2)
     return all(
-        product * tail / 2 >= j * odds - math.lgamma(j + 1) + target
-        for side in sides
-        for j, tail in enumerate(side, 1)
-        if tail <= 0.5
+        product * tail / 2 >= need for side in sides for tail, need in zip(side, needed, strict=True) if tail <= 0.5
     )
 
 

@@ -98,8 +98,23 @@ class Chunks:
             return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
         return _containers.declares_integers(next(iter(self), None))
 
+    @property
+    def known(self) -> int | None:
+        """The number of records, if it is known without reading pieces."""
+        if self._n is None and isinstance(self._source, list | tuple):
+            sizes = [_size(piece) for piece in self._source]
+            return None if None in sizes else sum(size or 0 for size in sizes)
+        return self._n
+
     def records(self) -> int:
         """The number of records, counted once by reading all pieces."""
         if self._n is None:
             self._n = sum(piece.records() if isinstance(piece, Chunks) else len(piece) for piece in self)
         return self._n
+
+
+def _size(piece: Any) -> int | None:
+    """The number of records of a piece, if it is known without code of others."""
+    if isinstance(piece, Chunks):
+        return piece.known
+    return len(piece) if type(piece) is np.ndarray and piece.ndim else None

@@ -151,6 +151,10 @@ class Counted(Chunks):
     def declares_integers(self) -> bool:
         return self._integers
 
+    @property
+    def known(self) -> int:
+        return self._total
+
     def records(self) -> int:
         return self._total
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from dpfast import _checks
+from dpfast._traps import Trap, warn
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import EXACT, LAW, Bearer, Ticket, refused, spending
 
@@ -41,6 +42,8 @@ class Streamed(Protocol):
     def check_missing(self) -> None: ...
 
     def resolved(self, values: Array) -> Iterator[Array]: ...
+
+    def traps_of(self, n: int) -> tuple[Trap, ...]: ...
 
     def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
@@ -97,6 +100,7 @@ class State(Bearer):
         self.number, self.n = 1, 0
         self._reading = mechanism.reading()
         self._records: int | None = None  # the number in the first pass, once it is over
+        self.watches = True  # whether to warn of that number
 
     @property
     def passes(self) -> int:
@@ -172,6 +176,7 @@ class State(Bearer):
         if self.number == self.passes:
             raise ValueError(f"pass {self.number} is the last: release")
         self._records = self._all_records()
+        self._watch()
         self._reading.advance(self._records)
         self.number, self.n = self.number + 1, 0
 
@@ -211,8 +216,15 @@ class State(Bearer):
         bit_generator(rng)
         self._check_last()  # an error that does not depend on the data costs no privacy
         profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
+        if self.passes == 1:
+            self._watch()
         with spending(profile, times=math.prod(shape), label=label, of=self):
             return self.mechanism.drawn(self._made, size, rng)
+
+    def _watch(self) -> None:
+        """Warn, after the first pass, of what a public number of records says about the use of a release."""
+        if self.watches and self.number == 1 and self.n and (traps := self.mechanism.traps_of(self.n)):
+            warn(traps)
 
     def _all_records(self) -> int:
         if self._records is None:

@@ -52,7 +52,8 @@ def stretches(grid, rng):
 
 class TestWeights:
     @pytest.mark.parametrize(
-        "grid", [FloatGrid(1, resolution=2.0**-10), FloatGrid(3), FloatGrid(4, resolution=0), FloatGrid(4, resolution=8)]
+        "grid",
+        [FloatGrid(1, resolution=2.0**-10), FloatGrid(3), FloatGrid(4, resolution=0), FloatGrid(4, resolution=8)],
     )
     def test_shares_are_those_of_the_definition(self, grid):
         weights = of_each(on_floats(grid, "auto"), 0, grid.size - 1)
@@ -151,7 +152,9 @@ class TestRuns:
                 monkey.setattr(_multisets, "_DOUBT", 1.0)
             counts = {}
             for _ in range(4000):
-                drawn = tuple((_multisets.draw(measure, first, first + 3, length, lambda: next(words)) - first).tolist())  # noqa: B023
+                drawn = tuple(
+                    (_multisets.draw(measure, first, first + 3, length, lambda: next(words)) - first).tolist()
+                )  # noqa: B023
                 counts[drawn] = counts.get(drawn, 0) + 1
             if exact:
                 monkey.undo()
