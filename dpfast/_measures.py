@@ -105,8 +105,8 @@ def _dyadics(unit: Fraction, size: int) -> list[Fraction]:
 _SPACINGS = {"auto": _auto, "dyadic": _dyadics, "integers": _integers, "decimal": _decimals}
 
 
-# Floats: the shares of all weight, chosen by measurement (docs/results/bounds.md). 11/16 are on magnitudes: a binade e,
-# of the numbers from 2**e to 2**(e + 1), has a part proportional to (12 + |e - 3|)**-3, the same for each of its floats.
+# Floats: the shares of all weight, chosen by measurement (docs/results/bounds.md). 11/16 are on magnitudes: a binade e
+# of numbers from 2**e to 2**(e + 1) has a part proportional to (12 + |e - 3|)**-3, the same for each of its floats.
 # 1/16 each are on zero and on the numbers of 1, 2, 3 and 4 significant digits: the decade from 10**d has a part
 # proportional to (4 + |d - 1|)**-3, the same for each of its numbers; those of four digits are in few decades.
 _SIXTEENTH = 1 / 16
@@ -169,4 +169,4 @@ def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     both = np.where(
         (codes == 0) & (np.arange(len(codes)) > 0), 2.0, 1.0
     )  # those next to 0 are one point with their negatives
-    return points, np.bincount(place.reshape(-1), both * np.concatenate(shares))
+    return points, np.bincount(place.reshape(-1), both * np.concatenate(shares)).astype(np.float64)

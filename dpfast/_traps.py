@@ -82,20 +82,14 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
 
 def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
     """The trap of quantiles without bounds, if n epsilon is below `least`."""
-    product = n * epsilon
-    if product < least:
-        enough = (
-            f"or at least {math.ceil(least / epsilon):,} records" if least / epsilon < 2**60 else "which these need"
-        )
+    if n * epsilon < least:
+        enough = least / epsilon
+        more = f", or at least {math.ceil(enough):,} records" if enough < 2**60 else ""
         yield Trap(
             UtilityWarning,
-            f"n epsilon = {product:.3g} is {_below(least)}: without bounds, released quantiles may be far from all "
-            f"records; give bounds=(lower, upper), {enough}",
+            f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release may be "
+            f"far from all of them; give bounds=(lower, upper){more}",
         )
-
-
-def _below(least: float) -> str:
-    return f"below {least:.3g}" if math.isfinite(least) else "never enough for the least or the greatest record"
 
 
 class WarnsUsers(ABCMeta):

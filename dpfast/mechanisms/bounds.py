@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpfast import _checks, _containers
 from dpfast._traps import Trap
 from dpfast._types import Exact, Records
-from dpfast.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within
+from dpfast.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.explanation import Explain, explained
@@ -111,13 +111,10 @@ def bounds(
     (0.0, 180000.0)
     """
     share = _checks.between("coverage", coverage, 0, 1)
-    mechanism = _Coverage(share, None if _grid_for(x) is _FLOATS else 1.0, epsilon, checked_policy(missing))
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    mechanism = _Coverage(share, natural_step(x), epsilon, checked_policy(missing))
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper
-
-
-def _grid_for(x: Any) -> Points:
-    return _INTEGERS if _containers.declares_integers(x) else _FLOATS
 
 
 def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 4) -> tuple[float, float]:
@@ -201,13 +198,10 @@ class _Coverage(_Finding):
     coverage: float
     step: float | None
     epsilon: float
-    missing: float | str | None
+    missing: float | str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _ = self._candidates.with_missing(self.missing)  # reject a bad policy before data are read
-        if self.missing == "drop":
-            check_missing("bounds", (self._candidates.with_missing(self.missing),), hides_n=False)
+        check_missing("bounds", (self._candidates.with_missing(self.missing),), hides_n=False)
 
     @property
     def ordered(self) -> bool:

@@ -22,6 +22,7 @@ from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.released import Estimate
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -135,8 +136,22 @@ class _QuantileInterval(_Interval):
         """Whether there are no bounds."""
         return isinstance(self.grid, FloatGrid)
 
-    def traps_of(self, n: int) -> tuple[Trap, ...]:
-        return self._finding([self.statistic.rank(n)], n, self._shares[0]).traps_of(n)
+    @for_last_n
+    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
+        assert n is not None
+        _, places = self._candidates(n, self._limits(n))
+        return self._finding(places, n, self._shares[0]).traps_of(n)
+
+    def _limits(self, n: int) -> _Limits:
+        return _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
+
+    def _candidates(self, n: int, limits: _Limits) -> tuple[list[int], tuple[int, int, int]]:
+        """The ranks of the candidates, counted from either end, 0 for none; and those of the release, from below."""
+        middle = self.statistic.rank(n)
+        inner, margin = (middle, n + 1 - middle), math.ceil(_MARGIN / self.epsilon)
+        ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
+        ranks = [rank if limit >= 0 else 0 for rank, limit in zip(ranks, limits.counts[0], strict=True)]
+        return ranks, (ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1]))
 
     def _finding(self, places: Sequence[int], n: int, epsilon: float) -> Quantiles:
         """The release of the order statistics of these ranks."""
@@ -152,15 +167,9 @@ class _QuantileInterval(_Interval):
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
         n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
-        limits = _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
-        middle, last = self.statistic.rank(n), self.grid.size - 1
-        inner = middle, n + 1 - middle
-
+        limits, last = self._limits(n), self.grid.size - 1
         # Ranks and codes of both ends are counted outward from the middle: from 1 and 0 at the ends; 0 is no candidate.
-        margin = math.ceil(_MARGIN / self.epsilon)
-        ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
-        ranks = [rank if limit >= 0 else 0 for rank, limit in zip(ranks, limits.counts[0], strict=True)]
-        places = ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1])
+        ranks, places = self._candidates(n, limits)
 
         def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
             finding = self._finding(places, n, epsilon)

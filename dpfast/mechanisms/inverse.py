@@ -312,7 +312,7 @@ class InverseSensitivity(StatisticMechanism):
     @for_last_n
     def traps_of(self, n: int | None) -> tuple[Trap, ...]:
         assert n is not None
-        if not self.watched:
+        if self.hides_n or not (isinstance(self.grid, FloatGrid) and isinstance(self.statistic, OrderStatistic)):
             return ()
         return tuple(of_quantiles(self.grid, self.base_measure, (self.statistic.level,), n, self.epsilon))
 

@@ -2,8 +2,8 @@
 
 A release is absurd if it is far outside of all records, by several times their range. Without bounds most points are:
 the exponential mechanism releases one of them with a probability of about the weight of all points over that near the
-quantile, times exp(-epsilon t / 2), t the number of records on the shorter side. The weight near the quantile depends on
-the records, so the rule is for a stated class of them. https://dpfast.readthedocs.io/en/latest/guides/bounds.html
+quantile, times exp(-epsilon t / 2), t the number of records on the shorter side. The weight near the quantile depends
+on the records, so the rule is for a stated class of them. https://dpfast.readthedocs.io/en/latest/guides/bounds.html
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def round_numbers(first, last, step, spacings):
 
 
 def of_floats(grid):
-    """The weight of each code of an unbounded FloatGrid: 11/16 on magnitudes, 1/16 on zero and on 1 to 4 digits each."""
+    """The weight of each code of an unbounded FloatGrid: 11/16 on magnitudes, 1/16 each on zero and 1 to 4 digits."""
     magnitudes = [abs(grid.value(code)) for code in range(grid.size)]
     whole = grid.value(1 - grid.first) >= 1
     lowest = grid.resolution or 2.0**-1022

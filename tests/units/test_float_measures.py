@@ -152,9 +152,8 @@ class TestRuns:
                 monkey.setattr(_multisets, "_DOUBT", 1.0)
             counts = {}
             for _ in range(4000):
-                drawn = tuple(
-                    (_multisets.draw(measure, first, first + 3, length, lambda: next(words)) - first).tolist()
-                )  # noqa: B023
+                run = _multisets.draw(measure, first, first + 3, length, words.__next__)
+                drawn = tuple((run - first).tolist())
                 counts[drawn] = counts.get(drawn, 0) + 1
             if exact:
                 monkey.undo()
