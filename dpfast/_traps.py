@@ -87,8 +87,8 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         more = f", or at least {math.ceil(enough):,} records" if enough < 2**60 else ""
         yield Trap(
             UtilityWarning,
-            f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release may be "
-            f"far from all of them; give bounds=(lower, upper){more}",
+            f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release "
+            f"may be far from all of them; give bounds=(lower, upper){more}",
         )
 
 

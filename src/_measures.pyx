@@ -6,6 +6,8 @@ docs/proofs/base-measures.md
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from measure cimport (
+    DPFAST_BLOCK_OF_PIECES,
+    DPFAST_FEW_POWERS,
     DPFAST_PARTS,
     dpfast_bucket,
     dpfast_count,
@@ -90,13 +92,37 @@ cdef class Magnitudes:
         places[order] = np.cumsum(fresh) - 1
         kind = (places[own.size:] - np.asarray(kinds)[owner]).astype(np.int32)
         weight, count = weights, counts
+        # sums of powers
+        cdef const double[::1] top, block_top
+        cdef const double[:, ::1] tail, block_tail
+        tops = np.maximum.reduceat(weights, np.asarray(kinds)[:f.pieces])
+        shares = weights / np.repeat(tops, np.diff(kinds))
+        powers = np.cumprod(np.repeat(shares[:, None], DPFAST_FEW_POWERS, axis=1), axis=1) * counts[:, None]
+        sums = np.add.reduceat(powers, np.asarray(kinds)[:f.pieces])
+        starts = np.arange(0, f.pieces, DPFAST_BLOCK_OF_PIECES)
+        top, tail = self._tails(tops.astype(np.float64), sums, DPFAST_BLOCK_OF_PIECES)
+        block_top, block_tail = self._tails(np.asarray(top)[starts], np.asarray(tail)[starts], f.pieces)
         # the struct points into them
         self._arrays = tuple(map(np.asarray, (piece, edge, held, start, point, before, kind, kinds, weight, count)))
+        self._sums = tuple(map(np.asarray, (top, tail, block_top, block_tail)))
         f.piece = <const dpfast_piece *> &piece[0, 0]
         f.edge, f.held, f.start, f.point, f.before = &edge[0], &held[0], &start[0], &point[0], &before[0]
         f.kinds, f.weight, f.count = &kinds[0], &weight[0], &count[0]
         f.kind = &kind[0] if kind.shape[0] else NULL
         f.most_kinds = np.diff(kinds).max()
+        f.top, f.tail, f.block_top, f.block_tail = &top[0], &tail[0, 0], &block_top[0], &block_tail[0, 0]
+
+    @staticmethod
+    def _tails(tops, sums, Py_ssize_t block):
+        """The greatest of the tops from each place to the end of its block, and the sums of powers over it."""
+        count = np.arange(1, DPFAST_FEW_POWERS + 1)
+        tops, sums = tops.copy(), sums.copy()
+        for p in range(len(tops) - 2, -1, -1):
+            if (p + 1) % block:
+                top = max(tops[p], tops[p + 1])
+                sums[p] = sums[p] * (tops[p] / top) ** count + sums[p + 1] * (tops[p + 1] / top) ** count
+                tops[p] = top
+        return tops, sums
 
     def __reduce__(self):
         function, arguments = self._made_by
@@ -138,16 +164,20 @@ cdef class Magnitudes:
     cdef list places(self, int64_t weight, int64_t low, int64_t high):
         """The magnitudes low..high of a weight: (how many, the first, None), or with those that others come before."""
         cdef const dpfast_magnitudes *f = &self.magnitudes
-        cdef Py_ssize_t p
+        cdef Py_ssize_t p, begin, end
         found = []
         if low > high:
             return found
-        for p in range(dpfast_piece_of(f, dpfast_bucket(f, low)), dpfast_piece_of(f, dpfast_bucket(f, high)) + 1):
+        _, _, _, _, _, _, _, kinds, every, _ = self._arrays
+        begin, end = dpfast_piece_of(f, dpfast_bucket(f, low)), dpfast_piece_of(f, dpfast_bucket(f, high))
+        alike = np.flatnonzero(every[kinds[begin]:kinds[end + 1]] == weight) + kinds[begin]
+        for p in np.searchsorted(kinds, alike, side="right") - 1:
             start, stop, points, weights = self.stretch(p, low, high)
             if <int64_t> f.piece[p].slope == weight:  # the i-th follows the round numbers that fewer than i + 1 precede
                 found.append((stop - start + 1 - len(points), start, points - start - np.arange(len(points))))
-            alike = points[weights == weight]
-            found.append((len(alike), alike, None))
+            else:
+                same = points[weights == weight]
+                found.append((len(same), same, None))
         return found
 
 

@@ -16,6 +16,8 @@
 #include "draws.h"
 
 #define DPFAST_ADDED_TOGETHER 32
+#define DPFAST_BLOCK_OF_PIECES 32
+#define DPFAST_FEW_POWERS 16
 #define DPFAST_MOST_KINDS 128       /* of weights in a piece, to be counted before their powers are added */
 
 typedef struct {
@@ -38,6 +40,10 @@ typedef struct {
     const int64_t *kinds;       /* for each piece and all, the place of its first kind of weight */
     ptrdiff_t most_kinds;       /* of a piece */
     const int64_t *weight, *count;  /* each kind: a weight, and how many magnitudes of the piece have it */
+    /* For each piece, the greatest weight in it and in the further pieces of its block of DPFAST_BLOCK_OF_PIECES, and the
+     * sums of the powers 1..DPFAST_FEW_POWERS of the weights of their magnitudes over that one; for each block the same of
+     * it and all further blocks. */
+    const double *top, *tail, *block_top, *block_tail;
 } dpfast_magnitudes;
 
 /* The bucket of a magnitude below 2^53, in order; 0 is that of 0. */
@@ -143,14 +149,40 @@ static inline void dpfast_add_powers(dpfast_powers *powers, double share, double
         dpfast_settle(powers);
 }
 
+/* Add sums of powers, of weights over `top`, as those of weights over `whole`, share = top / whole. */
+static inline void dpfast_add_sums(dpfast_powers *powers, const double *sums, double share)
+{
+    double power = 1.0;
+    for (ptrdiff_t k = 0; k < powers->count; k++)
+        powers->recent[k] += sums[k] * (power *= share);
+    if (++powers->terms == DPFAST_ADDED_TOGETHER)
+        dpfast_settle(powers);
+}
+
+/* Add the powers of weight / whole of all magnitudes from piece p on. */
+static void dpfast_add_tail(const dpfast_magnitudes *f, ptrdiff_t p, double whole, dpfast_powers *powers)
+{
+    const ptrdiff_t block = p / DPFAST_BLOCK_OF_PIECES + 1;
+    if (p >= f->pieces)
+        return;
+    dpfast_add_sums(powers, f->tail + p * DPFAST_FEW_POWERS, f->top[p] / whole);
+    if (block * DPFAST_BLOCK_OF_PIECES < f->pieces)
+        dpfast_add_sums(powers, f->block_tail + block * DPFAST_FEW_POWERS, f->block_top[block] / whole);
+}
+
 /* Add the powers of weight / whole of the magnitudes low..high, if there are any. */
 static void dpfast_add_magnitudes(const dpfast_magnitudes *f, int64_t low, int64_t high, double whole, dpfast_powers *powers)
 {
     if (low > high)
         return;
     const ptrdiff_t end = dpfast_piece_of(f, dpfast_bucket(f, high));
+    const int to_the_end = powers->count <= DPFAST_FEW_POWERS && high + 1 == dpfast_first_of_piece(f, f->pieces);
     for (ptrdiff_t p = dpfast_piece_of(f, dpfast_bucket(f, low)); p <= end; p++) {
         const int64_t start = dpfast_first_of_piece(f, p), stop = dpfast_first_of_piece(f, p + 1) - 1;
+        if (to_the_end && low <= start) {
+            dpfast_add_tail(f, p, whole, powers);
+            return;
+        }
         if (low <= start && stop <= high) {
             for (int64_t k = f->kinds[p]; k < f->kinds[p + 1]; k++)
                 dpfast_add_powers(powers, (double)f->weight[k] / whole, (double)f->count[k]);

@@ -26,6 +26,12 @@ cdef extern from "magnitudes.h" nogil:
         Py_ssize_t most_kinds
         const int64_t *weight
         const int64_t *count
+        const double *top
+        const double *tail
+        const double *block_top
+        const double *block_tail
+    enum: DPFAST_BLOCK_OF_PIECES
+    enum: DPFAST_FEW_POWERS
 
     int64_t dpfast_bucket(const dpfast_magnitudes *f, int64_t m)
     Py_ssize_t dpfast_piece_of(const dpfast_magnitudes *f, int64_t bucket)

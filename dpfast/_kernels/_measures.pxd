@@ -7,7 +7,7 @@ from measure cimport dpfast_magnitudes, dpfast_measure
 
 cdef class Magnitudes:
     cdef dpfast_magnitudes magnitudes
-    cdef object _arrays, _made_by
+    cdef object _arrays, _sums, _made_by
     cdef int64_t least_slope(self, int64_t low, int64_t high)
     cdef tuple stretch(self, Py_ssize_t p, int64_t low, int64_t high)
     cdef object kinds(self, int64_t low, int64_t high)
