@@ -217,6 +217,7 @@ class TestPrivacy:
         assert dpf.audit.verify(mechanism, n=3, values=3).holds
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")
 class TestDraws:
     X = np.round(np.random.default_rng(3).lognormal(3, 1.0, 3000), 1)
 
