@@ -155,7 +155,7 @@ class SeriesReports(ScalarRandomizer):
         return self._method.sums(reports)
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
-        total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
+        total = self.own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
         kind = self._method.sums_dtype
         if total.sums.shape != (size,) or total.sums.dtype != kind:
             raise ValueError(f"the aggregate must hold {size} sums of {kind}, not {total.sums.size}")
