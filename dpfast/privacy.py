@@ -298,10 +298,10 @@ class PrivacyProfile:
         ``exp(-epsilon floor(1 + (|z| - r) / s))``; "zero-sum-laplace", (family, epsilon, times, k), k counts, of which
         a record may raise one by 1 and lower another, plus noise z of sum 0 with probability proportional to
         ``exp(-epsilon sum |z| / 2)``; "shuffled", (family, epsilon, times, n, k), n reports in random order, each of
-        them epsilon-locally private; k is 2, the default, or that of `dpfast.local.Shuffled` for its randomiser; "gaussian",
-        (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu, rounded to
-        integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default: one part with
-        the parameter of `privacy`.
+        them epsilon-locally private; k is 2, the default, or that of `dpfast.local.Shuffled` for its randomiser;
+        "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu,
+        rounded to integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default:
+        one part with the parameter of `privacy`.
     failure : float, optional
         The probability of the event that is set aside, at most the delta of `privacy`. Default: that delta; 0 where a
         part is Gaussian or concentrated (except parts of parameter 0, or made 0 times) and `privacy` is stated in

@@ -50,11 +50,11 @@ class Shuffled(Described):
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
     bound of all rounding errors, and rounded up. The reports of `Categorical` (except "oue"), `HashedCategorical` and
     `HeavyHitters` support a record or not, and the bound uses which share of them does (`share`), as for k-ary
-    randomised response with k = 1 / share. For "k-rr", `epsilon_down` shows that it is nearly the least. The pair of any
-    other randomiser is the largest that its epsilon allows
+    randomised response with k = 1 / share. For "k-rr", `epsilon_down` shows that it is nearly the least. The pair of
+    any other randomiser is the largest that its epsilon allows
     (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger with neighbors="replace-one",
-    which composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost: milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of
-    2**34 reports.
+    which composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost:
+    milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34 reports.
 
     References
     ----------
@@ -80,8 +80,8 @@ class Shuffled(Described):
         if isinstance(self.randomizer, LocalMechanism):
             if not hasattr(self.randomizer, "randomize"):
                 raise ValueError(
-                    f"{type(self.randomizer).__name__} cannot be shuffled, as each report depends on earlier ones: use a "
-                    f"randomiser with `randomize`, such as Interval, SeriesReports or L2Ball"
+                    f"{type(self.randomizer).__name__} cannot be shuffled, as each report depends on earlier ones: use "
+                    f"a randomiser with `randomize`, such as Interval, SeriesReports or L2Ball"
                 )
         else:
             epsilon = _checks.rational_or_double("the epsilon of a report", self.randomizer)
