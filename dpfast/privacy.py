@@ -325,7 +325,7 @@ class PrivacyProfile:
     """
 
     privacy: Privacy
-    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int] | tuple[str, float, int, int, int], ...] = ()
+    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int] | tuple[str, float, int, int, float], ...] = ()
     failure: float = field(kw_only=True, default=_MISSING)
 
     def __post_init__(self) -> None:

@@ -36,8 +36,11 @@ EVERY = [
     REPORTS.density(REPORTS.randomize(np.ones(99))),
     local.MedianDescent(bounds=(0, 1), epsilon=1.0),
     local.QuantileSearch(bounds=(0, 1), epsilon=1.0),
-    *(local.SeriesReports(4, 1.0, grid=GRID, method=m) for m in ("one-frequency", "halfspace", "majority", "subset")),
-    local.SeriesReports(3, 1.0, grid=GRID, basis="cosine"),
+    *(
+        local.SeriesReports(4, 1.0, grid=GRID, method=m, basis="trigonometric")
+        for m in ("one-frequency", "halfspace", "majority", "subset")
+    ),
+    local.SeriesReports(3, 1.0, grid=GRID),
     local.Shuffled(1.0, n=10, delta=5e-324),
     local.Shuffled(local.HashedCategorical(2**40, 1.0), n=10, delta=5e-324),
     local.Shuffled(local.Categorical(5, 1.0, "k-rr"), n=10, delta=math.nextafter(1, 0)),
