@@ -30,7 +30,7 @@ class Shuffled(Described):
 
     Parameters
     ----------
-    randomizer : LocalMechanism or float
+    randomizer : local randomiser or float
         The randomiser of all n people, with reports that do not depend on those of others: `Randomizer`,
         `HashedCategorical`, `HeavyHitters` or `Attributes`, so also what `randomizer_for` returns. Or the epsilon that
         all of them have: pure epsilon-local differential privacy, each record reported once.
