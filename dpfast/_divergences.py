@@ -40,7 +40,7 @@ class Part(NamedTuple):
     family: str
     parameter: float
     steps: int = 1
-    r: int = 1
+    r: float = 1
 
     @property
     def batch(self) -> _shuffling.Batch:

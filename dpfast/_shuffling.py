@@ -47,13 +47,14 @@ class Batch(NamedTuple):
     epsilon : float
         The guarantee of one report.
     n : int
-    k : int
-        2 for any reports. More for k-ary randomised response with k categories.
+    k : float
+        2 for any reports. More for reports of which a share of at most 1 / k supports a record, if those have e^epsilon
+        times the probability of all others: k-ary randomised response with k categories, or a hash of them.
     """
 
     epsilon: float
     n: int
-    k: int = 2
+    k: float = 2
 
 
 class _Bounds(NamedTuple):
@@ -96,7 +97,7 @@ def delta_down(batch: Batch, epsilon: Fraction) -> float:
 def _alone_up(batch: Batch, epsilon: Fraction) -> float:
     """The delta of one report by itself."""
     b, e = arb(batch.epsilon), _rational(epsilon)
-    return min(1.0, _balls.upper(lambda: -(e - b).expm1() / (1 + (batch.k - 1) * (-b).exp())))
+    return min(1.0, _balls.upper(lambda: -(e - b).expm1() / (1 + (arb(batch.k) - 1) * (-b).exp())))
 
 
 def epsilon_up(batch: Batch, delta: float) -> float:
@@ -156,11 +157,11 @@ def _log_delta_up(batch: Batch, epsilon: Fraction) -> float:
         low, high = (low, rate) if slope * rate > 1 else (rate, high)
 
     def bound() -> arb:
-        growth, threshold = arb(batch.epsilon).exp(), arb(e).exp()
-        share = 1 / (growth + k - 1)
+        growth, threshold, kinds = arb(batch.epsilon).exp(), arb(e).exp(), arb(k)
+        share = 1 / (growth + kinds - 1)
         r = arb(rate)
         mean = share * (r * (growth - threshold)).expm1() + share * (r * (1 - growth * threshold)).expm1()
-        mean += share * (k - 2) * (r * (1 - threshold)).expm1()
+        mean += share * (kinds - 2) * (r * (1 - threshold)).expm1()
         return n * mean.log1p() - 1 - (n * r).log()
 
     return _balls.upper(bound)
@@ -254,8 +255,8 @@ class _Sums:
     1), N1 given T binomial with 1/2, and c = (k - 2) / (E + k - 3).
     """
 
-    def __init__(self, growth: float, threshold: float, n: int, k: int) -> None:
-        self.n, self.k = n, k
+    def __init__(self, growth: float, threshold: float, n: int, kinds: float) -> None:
+        self.n, self.k = n, (k := Fraction(kinds))
         self.E, self.e = Fraction(growth), Fraction(threshold)
         self.gap = (self.E - 1) * (1 + self.e)  # h1 - h2
         self.odds = 2 / (self.E + k - 3)  # of a telling report

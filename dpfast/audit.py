@@ -131,6 +131,8 @@ def verify(
     True
     """
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
+    if isinstance(mechanism, type):
+        raise TypeError(f"verify takes a mechanism, not a class: call {mechanism.__name__} with its parameters")
     if not hasattr(mechanism, "law"):
         hint = ", or verify its randomizer" if hasattr(mechanism, "randomizer") else ""
         raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish{hint}")
@@ -199,8 +201,8 @@ def _grown(
 
 def _grids(mechanism: Any) -> Points | Sequence[Points]:
     """The grids of the records; checks that laws on a grid, in the central model, are not too large."""
-    grids: Sequence[Points] | None = getattr(mechanism, "grids", None)
-    if grids:
+    grids: Any = getattr(mechanism, "grids", None)
+    if isinstance(grids, Sequence) and grids and getattr(mechanism, "points", grids):
         return grids
     grid: Points | None = getattr(mechanism, "grid", None)
     if grid is None:

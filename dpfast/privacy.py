@@ -21,7 +21,7 @@ from dpfast._divergences import (
     rho_up,
 )
 from dpfast._types import Exact
-from dpfast.rounding import double_up, root_up, up
+from dpfast.rounding import double_up, down, root_up, up
 
 _NEIGHBORS = {
     "replace-one": "{} replaced (the number of records is public)",
@@ -298,10 +298,10 @@ class PrivacyProfile:
         ``exp(-epsilon floor(1 + (|z| - r) / s))``; "zero-sum-laplace", (family, epsilon, times, k), k counts, of which
         a record may raise one by 1 and lower another, plus noise z of sum 0 with probability proportional to
         ``exp(-epsilon sum |z| / 2)``; "shuffled", (family, epsilon, times, n, k), n reports in random order, each of
-        them epsilon-locally private, and of k-ary randomised response if k is above 2, the default; "gaussian",
-        (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu, rounded to
-        integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default: one part with
-        the parameter of `privacy`.
+        them epsilon-locally private; k is 2, the default, or that of `dpfast.local.Shuffled` for its randomiser;
+        "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu,
+        rounded to integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default:
+        one part with the parameter of `privacy`.
     failure : float, optional
         The probability of the event that is set aside, at most the delta of `privacy`. Default: that delta; 0 where a
         part is Gaussian or concentrated (except parts of parameter 0, or made 0 times) and `privacy` is stated in
@@ -325,7 +325,7 @@ class PrivacyProfile:
     """
 
     privacy: Privacy
-    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int] | tuple[str, float, int, int, int], ...] = ()
+    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int] | tuple[str, float, int, int, float], ...] = ()
     failure: float = field(kw_only=True, default=_MISSING)
 
     def __post_init__(self) -> None:
@@ -485,9 +485,17 @@ def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]
     if family == "shuffled":
         n, *categories = shape
         (k,) = categories or (2,)
-        return (*part, _checks.whole("n", n, least=1), _checks.whole("k", k, least=2))
+        return (*part, _checks.whole("n", n, least=1), _kinds(k))
     (steps,) = shape or (1,)
     return part if _checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
+
+
+def _kinds(k: Any) -> float:
+    """The k of shuffled reports: a double, rounded down; an int if it is whole."""
+    kinds = down(_checks.rational("k", k))
+    if not 2 <= kinds < math.inf:
+        raise ValueError(f"k must be at least 2, not {k!r}")
+    return int(kinds) if kinds == int(kinds) else kinds
 
 
 def _shown(x: float | Fraction) -> str:

@@ -143,7 +143,15 @@ RANDOMIZERS = {
             pick(rng, [2, 8]),
             epsilon,
             grid=grid(rng),
-            method=pick(rng, ["auto", "one-frequency", "halfspace", "majority"]),
+            **pick(
+                rng,
+                [
+                    {"method": "auto"},
+                    {"method": "majority"},
+                    {"method": "one-frequency", "basis": "trigonometric"},
+                    {"method": "halfspace", "basis": "trigonometric"},
+                ],
+            ),
         ),
         0,
     ),

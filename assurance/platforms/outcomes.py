@@ -208,7 +208,8 @@ def surveys():
             yield local.Hypercube(5, epsilon, radius=100.0, method=method), "rows"
         for method in ("halfspace", "privunit"):
             yield local.L2Ball(5, epsilon, radius=100.0, method=method), "rows"
-        yield local.SeriesReports(4, epsilon, grid=GRID), "numbers"
+        for basis in ("cosine", "trigonometric"):
+            yield local.SeriesReports(4, epsilon, grid=GRID, basis=basis), "numbers"
 
 
 def local_outcomes():

@@ -20,7 +20,7 @@ class SeriesReports:
         if line == "np.cos":
             self.run = self.add = lambda: data.cosine_means_in_numpy(x, terms)
             return
-        survey = local.SeriesReports(terms, data.EPSILON, grid=_GRID, method=line)
+        survey = local.SeriesReports(terms, data.EPSILON, grid=_GRID, method=line, basis="trigonometric")
         reports = survey.randomize(x)
         self.run, self.add = lambda: survey.randomize(x), lambda: survey.aggregate(reports)
 

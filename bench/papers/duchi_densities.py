@@ -3,6 +3,8 @@
 Errors are mean integrated squared errors on the unit interval.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.stats import beta as beta_distribution
 
@@ -13,6 +15,7 @@ from dpfast import local
 
 METHODS = ("majority", "halfspace", "subset", "one-frequency")
 _UNIT = dpf.Grid(0, 1)
+_BASIS = "trigonometric"  # that of the paper
 _POINTS = (np.arange(20_000) + 0.5) / 20_000
 
 
@@ -30,7 +33,7 @@ def error_rows(quick):
         for n in (10_000, 1_000_000):
             for method in METHODS:
                 errors = {
-                    terms: local.SeriesReports(terms, epsilon, grid=_UNIT, method=method).mise(n, b)
+                    terms: local.SeriesReports(terms, epsilon, grid=_UNIT, method=method, basis=_BASIS).mise(n, b)
                     for terms in range(2, 20, 2)
                 }
                 terms = min(errors, key=errors.get)
@@ -46,7 +49,7 @@ def density_rows(quick):
     for n in (1000, 10_000, 100_000):
         errors = []
         for _ in range(runs):
-            density = local.density(rng.beta(10, 10, n), bounds=(0, 1), epsilon=1.0, terms=6, rng=rng)
+            density = local.density(rng.beta(10, 10, n), bounds=(0, 1), epsilon=1.0, terms=6, basis=_BASIS, rng=rng)
             series = np.sum((density.coefficients - b[:6]) ** 2) + np.sum(b[6:] ** 2)
             errors.append([series, np.mean((density.pdf(_POINTS) - pdf) ** 2)])
         series, projected = np.mean(errors, axis=0)
@@ -71,7 +74,8 @@ def rate_rows(quick):
 
 
 def _by_the_rule(n, smoothness, roughness):
-    surveys = (local.SeriesReports(terms, 1.0, grid=_UNIT, method="one-frequency") for terms in range(2, 1024, 2))
+    make = partial(local.SeriesReports, epsilon=1.0, grid=_UNIT, method="one-frequency", basis=_BASIS)
+    surveys = map(make, range(2, 1024, 2))
     best = next(surveys)
     for survey in surveys:
         options = {"smoothness": smoothness, "roughness": roughness}

@@ -443,7 +443,7 @@ def density_bounds(quick):
         published = theory.local_density_lower_bound(sizes[0], form="published", **options)
         terms = range(2, 400, 2)
         upper = min(
-            local.SeriesReports(k, 0.5, grid=Grid(0, 1), method="one-frequency").mise_bound(
+            local.SeriesReports(k, 0.5, grid=Grid(0, 1), method="one-frequency", basis="trigonometric").mise_bound(
                 sizes[0], smoothness=smoothness, roughness=1.0
             )
             for k in terms

@@ -210,7 +210,7 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         start = _checks.whole("position", position)
         if start > n:
             raise ValueError(f"position must be at most n, not {start}")
-        return BlockState(self.family.state(n, self.block_count(n), self.box, start=start))
+        return BlockState(self.family.state(n, self.block_count(n), self.box, start=start), self)
 
     def law_of(self, state: BlockState) -> Law:
         """The exact law of the release, from a state that has read all records. PRIVATE."""

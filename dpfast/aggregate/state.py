@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from dpfast import _checks, _containers
 from dpfast._kernels._blocks import BlockSums
+from dpfast.streaming.wire import check_same
 
 
 class BlockState:
@@ -14,10 +17,12 @@ class BlockState:
     Parameters
     ----------
     sums : BlockSums
+    mechanism : SampleAndAggregate
+        The one that made the state; states of different ones do not merge.
     """
 
-    def __init__(self, sums: BlockSums) -> None:
-        self.sums = sums
+    def __init__(self, sums: BlockSums, mechanism: Any) -> None:
+        self.sums, self.mechanism = sums, mechanism
 
     @property
     def n(self) -> int:
@@ -48,4 +53,5 @@ class BlockState:
         """Add the other records that a state of the same mechanism and n has read."""
         if not isinstance(other, BlockState):
             raise TypeError(f"a BlockState merges with a BlockState, not with {type(other).__name__}")
+        check_same(self.mechanism, other.mechanism)
         self.sums.merge(other.sums)

@@ -33,7 +33,7 @@ LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
     ),
     "local-hypercube": lambda arguments, method: local.Hypercube(3, arguments.epsilon, method=method),
     "local-density": lambda arguments, method: local.SeriesReports(
-        2, arguments.epsilon, grid=grid_of(arguments), method=method
+        2, arguments.epsilon, grid=grid_of(arguments), method=method, basis="trigonometric"
     ),
 }
 

@@ -27,7 +27,7 @@ class Law(ABC):
 
     def outcomes(self) -> NDArray[np.int64]:
         """All possible k, along the first axis; raises a ValueError for more than 2**20."""
-        raise TypeError(f"the outcomes of {type(self).__name__} cannot be listed")
+        raise TypeError("the outcomes of this law cannot be listed, as they are too many: use audit.distinguish")
 
     @abstractmethod
     def value(self, k: ArrayLike) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, SupportsIndex
@@ -186,7 +186,7 @@ class Attributes(LocalMechanism):
             data = np.ascontiguousarray(own[~padded, place : place + width]).tobytes()
             total = part.aggregate(part.from_bytes(data), workers=workers)
             refused = total.refused + int(np.count_nonzero(padded)) + (strays if j == 0 else 0)
-            totals.append(Aggregate(total.n, total.sums, refused))
+            totals.append(replace(total, refused=refused, parameters=self.digest(j)))
             place += width if self.method == "split" else 0
         return tuple(totals)
 
@@ -206,7 +206,8 @@ class Attributes(LocalMechanism):
         totals = self.aggregate(reports) if isinstance(reports, np.ndarray) else tuple(reports)
         if len(totals) != len(self.sizes):
             raise ValueError(f"there must be an aggregate for each of {len(self.sizes)} attributes")
-        return tuple(part.estimate(total, project=project) for part, total in zip(self.parts, totals, strict=True))
+        unnamed = [replace(self.own(total, j), parameters=None) for j, total in enumerate(totals)]
+        return tuple(part.estimate(total, project=project) for part, total in zip(self.parts, unnamed, strict=True))
 
     def error(self, n: SupportsIndex, confidence: float = 0.95) -> NDArray[np.float64]:
         """Half-widths of confidence intervals from n reports, for a frequency of each attribute, without data."""

@@ -239,6 +239,10 @@ class Categorical(ScalarRandomizer):
         return Grid(0, self.k - 1, step=1.0)
 
     @property
+    def share(self) -> Fraction:
+        return self._method.share
+
+    @property
     def total_variance(self) -> float:
         """Sum over all categories of the variance of a decoded report; it is the same for every record."""
         return float(self._method.total_variance)
@@ -275,7 +279,7 @@ class Categorical(ScalarRandomizer):
         for more, added in others:
             n += more
             counts += added
-        return counted(n, counts, len(rows) - n, method)
+        return counted(n, counts, len(rows) - n, method, self.digest())
 
     def law(self, x: ArrayLike) -> FiniteLaw:
         """The exact law of the report of one record. PRIVATE.
@@ -286,7 +290,7 @@ class Categorical(ScalarRandomizer):
             If there are more than 2**16 different reports; this is always so for "olh".
         """
         if self._method.outcomes > LARGEST_LAW:
-            raise ValueError(f"law supports at most 2**16 reports, not {self._method.outcomes}")
+            raise ValueError(f"law supports at most 2**16 reports, not {self._method.outcomes}: use audit.distinguish")
         return self._method.law(int(self._codes(record(x))[0]))
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:

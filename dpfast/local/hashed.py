@@ -17,6 +17,7 @@ from dpfast._kernels import _randomize, _samplers
 from dpfast._threads import each
 from dpfast._types import Records
 from dpfast.coin import Coin, coin
+from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
 from dpfast.local.scalar import FiniteLaw, record, symbols
@@ -161,6 +162,13 @@ class HashedCategorical(LocalMechanism):
     # ---- constants ----
 
     @property
+    def grid(self) -> Grid:
+        """Grid of the keys, 0..k - 1, at most 2**52."""
+        if self.k > 2**52:
+            raise ValueError(f"a grid has at most 2**52 keys, not {self.k}: give the grids of fewer of them")
+        return Grid(0, self.k - 1, step=1.0)
+
+    @property
     def coin(self) -> Coin:
         """The coin that decides whether a report supports its key."""
         return coin(self.epsilon, Fraction(self.width, self.prime - self.width))
@@ -180,6 +188,10 @@ class HashedCategorical(LocalMechanism):
         """The probabilities that a report supports the true key, and a given other one (over random functions)."""
         p, q = self.coin.probability, Fraction(self.width, self.prime)
         return p, q + (p - q) / self.buckets if self.hashed else q
+
+    @property
+    def share(self) -> Fraction:
+        return Fraction(self.width, self.prime)
 
     @property
     def loss(self) -> float:
@@ -266,7 +278,7 @@ class HashedCategorical(LocalMechanism):
             If there are more than 2**16 different reports.
         """
         if self.outcomes > LARGEST_LAW:
-            raise ValueError(f"law supports at most 2**16 reports, not {self.outcomes}")
+            raise ValueError(f"law supports at most 2**16 reports, not {self.outcomes}: use audit.distinguish")
         reports = np.arange(self.outcomes, dtype=self.report)
         near = self.supported(reports, keys_of(record(x), self.k))[:, 0]
         p, each_ = self.coin.probability, self.hashes * self.buckets
@@ -315,7 +327,8 @@ class HashedCategorical(LocalMechanism):
             sums[j] = supports(np.bincount(own, minlength=size), self.prime, self.digits, self.width)
 
         each(count, range(self.hashes), threads)
-        return Aggregate(int(valid.size), sums.reshape(-1), int(rows.size - valid.size))
+        refused = int(rows.size - valid.size)
+        return Aggregate(int(valid.size), sums.reshape(-1), refused, parameters=self.digest())
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != self.report:
@@ -346,7 +359,7 @@ class HashedCategorical(LocalMechanism):
             missing and k is above 2**24.
         """
         rule = rule_of(project, ("l2",))
-        total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
+        total = self.own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (self.hashes * self.buckets,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {self.hashes * self.buckets} counts, not {total.sums.size}")
         if total.n < 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -162,6 +163,10 @@ class HeavyHitters(LocalMechanism):
             for i, digits in enumerate(self.levels)
         )
 
+    @property
+    def share(self) -> Fraction:
+        return self.oracles[0].share
+
     @cached_property
     def _offsets(self) -> list[int]:
         """The number of reports before those of each level, and of all."""
@@ -253,11 +258,12 @@ class HeavyHitters(LocalMechanism):
         order = np.sort(reports)
         ends = np.searchsorted(order, np.array(self._offsets, np.uint64)).tolist()
         parts = []
-        for oracle, offset, (start, end) in zip(self.oracles, self._offsets, pairwise(ends), strict=False):
+        for i, (oracle, offset, (start, end)) in enumerate(
+            zip(self.oracles, self._offsets, pairwise(ends), strict=False)
+        ):
             own = (order[start:end] - self.report.type(offset)).astype(oracle.report)
-            parts.append(oracle.aggregate(own, workers=workers))
-        first = parts[0]
-        parts[0] = Aggregate(first.n, first.sums, reports.size - ends[-1])
+            parts.append(replace(oracle.aggregate(own, workers=workers), parameters=self.digest(i)))
+        parts[0] = replace(parts[0], refused=reports.size - ends[-1])
         return tuple(parts)
 
     def estimate(self, reports: NDArray[Any] | Sequence[Aggregate]) -> FrequentKeys:
@@ -271,6 +277,7 @@ class HeavyHitters(LocalMechanism):
         totals = self.aggregate(reports) if isinstance(reports, np.ndarray) else tuple(reports)
         if len(totals) != len(self.levels) or not all(isinstance(total, Aggregate) for total in totals):
             raise ValueError(f"there must be an aggregate for each of {len(self.levels)} levels")
+        totals = tuple(replace(self.own(total, i), parameters=None) for i, total in enumerate(totals))
         if min(total.n for total in totals) < 1:
             raise ValueError("an estimate needs at least one report of each level")
         found, digits = np.zeros(1, np.uint64), 0

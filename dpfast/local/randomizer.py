@@ -6,7 +6,9 @@ import math
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, SupportsIndex
 
 import numpy as np
@@ -21,8 +23,10 @@ from dpfast._types import Records
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
 from dpfast.spending import Carrier, hook
+from dpfast.streaming.wire import fingerprint
 
-_MAGIC = b"dpf2"
+_MAGIC = b"dpf3"
+_HEAD = 48  # bytes before the sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,27 +41,35 @@ class Aggregate:
         Counts (int64) or sums, one for each category or coordinate; the randomiser defines them.
     refused : int
         Number of refused reports, included in neither `n` nor `sums`: the randomiser never sends them for any record.
+    parameters : str, optional
+        A digest of the class and the public parameters of the randomiser, in hexadecimal digits. Aggregates of other
+        parameters do not add up, and other randomisers refuse to estimate from them. None for sums that were counted
+        elsewhere: such aggregates only add to each other, and every randomiser whose sums have this shape takes them.
 
     Notes
     -----
-    For categories, `sums` are computed from counters when they are first asked for; until then, aggregates are added by
-    their counters, so that one of many parts costs no more than counting its reports.
+    Two aggregates are equal if their numbers are; `parameters` are not compared. For categories, `sums` are computed
+    from counters when they are first asked for; until then, aggregates are added by their counters, so that one of many
+    parts costs no more than counting its reports.
     """
 
     n: int
     sums: NDArray[Any]
     refused: int = 0
+    parameters: str | None = field(default=None, kw_only=True)
 
     def __add__(self, other: Self) -> Aggregate:
-        """The aggregate of the union of both sets of reports."""
+        """The aggregate of the union of both sets of reports; raises a ValueError for those of another randomiser."""
+        if self.parameters != other.parameters:
+            raise ValueError("the aggregates must be of the same randomiser, with the same public parameters")
         n, refused = self.n + other.n, self.refused + other.refused
         own, others = _counters(self), _counters(other)
         if own and others and own.rule is others.rule:
             wide = None if n < 2**32 else np.int64  # None: that of both
-            return counted(n, np.add(own.counts, others.counts, dtype=wide), refused, own.rule)
+            return counted(n, np.add(own.counts, others.counts, dtype=wide), refused, own.rule, self.parameters)
         if self.sums.shape != other.sums.shape or self.sums.dtype != other.sums.dtype:
             raise ValueError("the aggregates must be of the same randomiser")
-        return Aggregate(n, self.sums + other.sums, refused)
+        return Aggregate(n, self.sums + other.sums, refused, parameters=self.parameters)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -88,11 +100,14 @@ class Aggregate:
     def to_bytes(self) -> bytes:
         """Return the aggregate as bytes, little-endian.
 
-        Layout: "dpf2", "i" or "f", three zeros, `n`, `refused` and the number of sums (u64), the sums (i64 or f64).
+        Layout: "dpf3", "i" or "f", three zeros, `n`, `refused` and the number of sums (u64), the 16 bytes of
+        `parameters` (zeros for None), the sums (i64 or f64).
         """
         kind = b"i" if self.sums.dtype.kind == "i" else b"f"
         numbers = self.sums.astype("<i8" if kind == b"i" else "<f8", copy=False)
-        return _MAGIC + kind + bytes(3) + struct.pack("<QQQ", self.n, self.refused, numbers.size) + numbers.tobytes()
+        digest = bytes.fromhex(self.parameters) if self.parameters else bytes(16)
+        sizes = struct.pack("<QQQ", self.n, self.refused, numbers.size)
+        return _MAGIC + kind + bytes(3) + sizes + digest + numbers.tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Aggregate:
@@ -104,13 +119,14 @@ class Aggregate:
             If the bytes are not those of an aggregate.
         """
         kind = data[4:5]
-        if data[:4] != _MAGIC or kind not in (b"i", b"f") or len(data) < 32:
+        if data[:4] != _MAGIC or kind not in (b"i", b"f") or len(data) < _HEAD:
             raise ValueError("data are not the bytes of an aggregate")
         n, refused, size = struct.unpack("<QQQ", data[8:32])
-        if len(data) != 32 + 8 * size:
-            raise ValueError(f"data must have {32 + 8 * size} bytes for {size} sums, not {len(data)}")
-        sums = np.frombuffer(data, "<i8" if kind == b"i" else "<f8", offset=32)
-        return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64), refused)
+        if len(data) != _HEAD + 8 * size:
+            raise ValueError(f"data must have {_HEAD + 8 * size} bytes for {size} sums, not {len(data)}")
+        sums = np.frombuffer(data, "<i8" if kind == b"i" else "<f8", offset=_HEAD)
+        parameters = data[32:_HEAD].hex() if any(data[32:_HEAD]) else None
+        return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64), refused, parameters=parameters)
 
 
 class CountRule(Protocol):
@@ -121,14 +137,14 @@ class CountRule(Protocol):
         ...
 
 
-def counted(n: int, counts: NDArray[Any], refused: int, rule: CountRule) -> Aggregate:
+def counted(n: int, counts: NDArray[Any], refused: int, rule: CountRule, parameters: str | None = None) -> Aggregate:
     """The aggregate with ``rule.sums(counts, n)``.
 
     They are computed when they are first asked for, so that merged aggregates of one rule compute them once. `counts`
     are the aggregate's own from now on, and have room for n.
     """
     made = object.__new__(Aggregate)
-    made.__dict__.update(n=n, refused=refused, _counters=_Counters(counts, rule))
+    made.__dict__.update(n=n, refused=refused, parameters=parameters, _counters=_Counters(counts, rule))
     return made
 
 
@@ -141,6 +157,11 @@ def _counters(aggregate: Aggregate) -> _Counters | None:
     """The counters of an aggregate that has no sums yet."""
     found: _Counters | None = aggregate.__dict__.get("_counters")
     return found
+
+
+@lru_cache(maxsize=1024)
+def _digest(mechanism: LocalMechanism, part: int) -> str:
+    return fingerprint((mechanism, part))
 
 
 class LocalMechanism(Described, Cautious, Carrier):
@@ -161,6 +182,31 @@ class LocalMechanism(Described, Cautious, Carrier):
     def privacy_profile(self) -> PrivacyProfile:
         """The guarantee in the form that a `dpfast.Ledger` composes."""
         return PrivacyProfile(self.privacy)
+
+    @property
+    def share(self) -> Fraction:
+        """The share of all reports that support a given record; for `Shuffled`, public.
+
+        If the reports that support a record have the same probability, at most e^epsilon times that of all others, this
+        is their share, or an upper bound of it. Else it is 1/2, which always is on the safe side.
+        """
+        return Fraction(1, 2)
+
+    def digest(self, part: int = 0) -> str:
+        """`Aggregate.parameters` of its reports, or of one part of them: a digest of class and public parameters."""
+        return _digest(self, part)
+
+    def own(self, aggregate: Aggregate, part: int = 0) -> Aggregate:
+        """The aggregate, which must be of these public parameters.
+
+        Raises
+        ------
+        ValueError
+            If it is of another randomiser.
+        """
+        if aggregate.parameters not in (None, self.digest(part)):
+            raise ValueError(f"the aggregate must be of this randomiser, {self!r}, not of another one")
+        return aggregate
 
 
 class Randomizer(LocalMechanism, ABC):
@@ -272,7 +318,7 @@ class BlockRandomizer(Randomizer):
         (n, sums), *others = parts
         for more, added in others:
             n, sums = n + more, sums + added
-        return Aggregate(n, sums, len(rows) - n)
+        return Aggregate(n, sums, len(rows) - n, parameters=self.digest())
 
     def _decoded(
         self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]

@@ -34,6 +34,7 @@ class Method(ABC):
     report: np.dtype[Any]
     outcomes: int
     packed = False
+    share = Fraction(1, 2)  # see `LocalMechanism.share`
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -108,7 +109,7 @@ class _Response(_Symbols):
     def __init__(self, k: int, epsilon: float) -> None:
         super().__init__(k)
         self.coin = coin(epsilon, Fraction(1, k - 1))
-        self.p = self.coin.probability
+        self.p, self.share = self.coin.probability, Fraction(1, k)
         self.q = (1 - self.p) / (k - 1)
         self.report, self.outcomes = symbols(k), k
 
@@ -229,7 +230,7 @@ class _Subset(_Packed):
         self.width = min(coins, key=lambda width: self._spread(coins[width].probability, width))
         self.coin = coins[self.width]
         self.p = self.coin.probability
-        self.q = self._other(self.p, self.width)
+        self.q, self.share = self._other(self.p, self.width), Fraction(self.width, k)
         self.outcomes = math.comb(k, min(self.width, 64)) if k <= 64 else LARGEST_LAW + 1
 
     def _other(self, p: Fraction, width: int) -> Fraction:
@@ -282,7 +283,8 @@ class _Lines(Method):
         super().__init__(k)
         self.edge = _best_edge(k, coin(epsilon).ratio)
         self.coin = coin(epsilon, Fraction(self.edge, PRIME - self.edge))
-        self.p, self.q = self.coin.probability, Fraction(self.edge, PRIME)
+        self.share = Fraction(self.edge, PRIME)
+        self.p, self.q = self.coin.probability, self.share
         self.report, self.outcomes = np.dtype((np.uint32, (2,))), PRIME**2
 
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:

@@ -130,7 +130,7 @@ class ScalarRandomizer(BlockRandomizer):
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
         """The given aggregate, or that of the given reports, checked for at least one report and `size` sums."""
-        total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
+        total = self.own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (size,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {size} counts, not {total.sums.size}")
         if total.n < 1:

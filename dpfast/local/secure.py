@@ -25,6 +25,9 @@ from dpfast.spending import refused
 
 _LEAST_EPSILON, _MOST_EPSILON = 2.0**-40, 2.0**10
 _MOST_BITS = 62  # of a sum
+_LEAST_DELTA = (
+    2.0**-1000
+)  # for Gaussian noise: 2**-20 of it is a double, which the searches for rho and multiplier reach
 _WRAPS = 2.0**-40  # probability that a sum leaves its range
 _ASIDE = Fraction(1, 2**20)  # the largest part of delta for the difference from discrete Gaussian noise
 _USE = "one report is not private, only the sum is: report inside `with ledger.spend(secure_sum):`"
@@ -48,13 +51,14 @@ class SecureSum(Described, Cautious):
     epsilon : float
         Positive; rounded down to a double.
     delta : float
-        At least 0 and below 1; 0 for discrete Laplace noise, which a ball does not have.
+        At least 0 and below 1; below 2**-1000 for discrete Laplace noise alone, which a ball does not have.
     dropouts : int
         The number of clients that may drop out or be dishonest, below n. The noise of the others is enough.
     dimension : int, optional
         The number of columns d; required if the domain is for any number of them.
     noise : {"auto", "laplace", "gaussian"}
-        "gaussian" needs a positive delta. "auto" takes the noise of less variance; the attribute holds the choice.
+        "gaussian" needs a delta of at least 2**-1000. "auto" takes the noise of less variance; the attribute holds the
+        choice.
 
     Attributes
     ----------
@@ -126,18 +130,20 @@ class SecureSum(Described, Cautious):
         _checks.choice("noise", self.noise, ("auto", "laplace", "gaussian"))
         if self.noise == "auto":
             object.__setattr__(self, "noise", self._better())
-        if self.noise == "gaussian" and not self.delta:
-            raise ValueError("delta must be positive for Gaussian noise, not 0.0")
+        if self.noise == "gaussian" and self.delta < _LEAST_DELTA:
+            raise ValueError(f"delta must be positive for Gaussian noise, at least 2**-1000, not {self.delta!r}")
         if self.noise == "laplace" and isinstance(self.domain, Ball):
-            raise ValueError("a ball needs Gaussian noise: give a positive delta, and noise='gaussian' or 'auto'")
+            raise ValueError(
+                "a ball needs Gaussian noise: give a delta of at least 2**-1000, and noise='gaussian' or 'auto'"
+            )
         if self.bits > _MOST_BITS:
             raise ValueError(f"the sum needs {self.bits} bits, more than {_MOST_BITS}: use a coarser step")
 
     # ---- the noise ----
 
     def _better(self) -> str:
-        if isinstance(self.domain, Ball) or not self.delta:
-            return "gaussian" if self.delta else "laplace"
+        if isinstance(self.domain, Ball) or self.delta < _LEAST_DELTA:
+            return "laplace" if self.delta < _LEAST_DELTA else "gaussian"
         laplace = sum(2 * scale**2 for scale in self._scales)
         return "gaussian" if sum(self._variances) < laplace else "laplace"
 
@@ -164,7 +170,7 @@ class SecureSum(Described, Cautious):
     @property
     def _variances(self) -> list[Fraction]:
         """Of discrete Gaussian noise in each column: the squares of the changes over twice them add up to rho."""
-        rho = 2 * Fraction(self.rho)
+        rho = 2 * Fraction(_rho_down(self.epsilon, self.delta))
         if isinstance(self.domain, Ball):
             return [4 * self.domain.most / rho] * self._columns
         changed = 2 if isinstance(self.domain, int) else self._columns
@@ -172,8 +178,8 @@ class SecureSum(Described, Cautious):
 
     @property
     def rho(self) -> float:
-        """The concentrated guarantee of discrete Gaussian noise; used under "gaussian" only."""
-        return _rho_down(self.epsilon, self.delta)
+        """The concentrated guarantee of the sum: of discrete Gaussian noise, or what epsilon implies for "laplace"."""
+        return self.privacy_profile.rho if self.noise == "laplace" else _rho_down(self.epsilon, self.delta)
 
     @property
     def honest(self) -> int:
@@ -185,7 +191,7 @@ class SecureSum(Described, Cautious):
         """The public power of two that codes are multiplied by; 1 for Laplace noise."""
         factor = 1
         if self.noise == "gaussian":
-            while self._failure(factor) > _ASIDE * Fraction(self.delta):
+            while self._failure(factor) > _ASIDE * Fraction(self.delta):  # it falls to the least double, at most
                 factor *= 2
         return factor
 
@@ -396,7 +402,11 @@ def _tail(share: LaplaceShare | GaussianShare, n: int, columns: int) -> int:
 
 @lru_cache(maxsize=256)
 def _rho_down(epsilon: float, delta: float) -> float:
-    """The greatest rho, to one part in 2**30, that implies (epsilon, delta) with a part of 2**-20 of delta to spare."""
+    """The greatest rho, to one part in 2**30, that implies (epsilon, delta) with a part of 2**-20 of delta to spare.
+
+    For a delta from `_LEAST_DELTA` to below 1. The loops end, because the delta of rho increases from the least double,
+    for small rho, to 1, for large ones, and that to be met is between them.
+    """
     target, allowed = Fraction(epsilon), down(Fraction(delta) * (1 - _ASIDE))
 
     def fits(rho: float) -> bool:

@@ -15,10 +15,10 @@ from dpfast import _checks, _shuffling
 from dpfast._kernels import _samplers
 from dpfast._tabular import Described
 from dpfast.local.categories import Categorical
-from dpfast.local.randomizer import Randomizer
+from dpfast.local.randomizer import LocalMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import double_up
+from dpfast.rounding import double_up, down
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class Shuffled(Described):
 
     Parameters
     ----------
-    randomizer : Randomizer or float
-        The randomiser of all n people, or the epsilon that all of them have: pure epsilon-local differential
-        privacy, each record reported once.
+    randomizer : local randomiser or float
+        The randomiser of all n people, with reports that do not depend on those of others: `Randomizer`,
+        `HashedCategorical`, `HeavyHitters` or `Attributes`, so also what `randomizer_for` returns. Or the epsilon that
+        all of them have: pure epsilon-local differential privacy, each record reported once.
     n : int
         The number of honest people whose reports are shuffled together, at least 1; public. Dishonest people do not
         count.
@@ -42,17 +43,18 @@ class Shuffled(Described):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is invalid.
+        If a parameter is invalid, or the randomiser is a protocol in which each report depends on earlier ones.
 
     Notes
     -----
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
-    bound of all rounding errors, and rounded up. For `Categorical` with method "k-rr" the pair is that of k-ary
-    randomised response, and `epsilon_down` shows that it is nearly the least; the pair of any other randomiser is the
-    largest that its epsilon allows (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger
-    with neighbors="replace-one", which composes batches by the whole curve in a plan, by Renyi divergences, or by
-    (epsilon, delta). Cost: milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of
-    2**34 reports.
+    bound of all rounding errors, and rounded up. The reports of `Categorical` (except "oue"), `HashedCategorical` and
+    `HeavyHitters` support a record or not, and the bound uses which share of them does (`share`), as for k-ary
+    randomised response with k = 1 / share. For "k-rr", `epsilon_down` shows that it is nearly the least. The pair of
+    any other randomiser is the largest that its epsilon allows
+    (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger with neighbors="replace-one",
+    which composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost:
+    milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34 reports.
 
     References
     ----------
@@ -70,12 +72,18 @@ class Shuffled(Described):
     True
     """
 
-    randomizer: Randomizer | float
+    randomizer: LocalMechanism | float
     n: int = field(kw_only=True)
     delta: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomizer, Randomizer):
+        if isinstance(self.randomizer, LocalMechanism):
+            if not hasattr(self.randomizer, "randomize"):
+                raise ValueError(
+                    f"{type(self.randomizer).__name__} cannot be shuffled, as each report depends on earlier ones: use "
+                    f"a randomiser with `randomize`, such as Interval, SeriesReports or L2Ball"
+                )
+        else:
             epsilon = _checks.rational_or_double("the epsilon of a report", self.randomizer)
             if not 0 < epsilon < math.inf:
                 raise ValueError(f"the epsilon of a report must be positive and finite, not {self.randomizer!r}")
@@ -89,10 +97,16 @@ class Shuffled(Described):
     @cached_property
     def _batch(self) -> _shuffling.Batch:
         reports = self.randomizer
-        if not isinstance(reports, Randomizer):
+        if not isinstance(reports, LocalMechanism):
             return _shuffling.Batch(reports, self.n)
-        k = reports.k if isinstance(reports, Categorical) and reports.method == "k-rr" else 2
-        return _shuffling.Batch(float(reports.privacy.epsilon), self.n, k)
+        kinds = down(1 / reports.share)
+        k = int(kinds) if kinds == int(kinds) else kinds
+        return _shuffling.Batch(float(reports.privacy.epsilon), self.n, max(k, 2))
+
+    @property
+    def _bounded_below(self) -> bool:
+        """Whether lower bounds are known: for k-ary response with k > 2."""
+        return isinstance(self.randomizer, Categorical) and self.randomizer.method == "k-rr" and self.randomizer.k > 2
 
     @property
     def privacy(self) -> Privacy:
@@ -119,11 +133,11 @@ class Shuffled(Described):
 
         One is known for `Categorical` with method "k-rr" and k > 2.
         """
-        return _shuffling.delta_down(self._batch, _target(epsilon)) if self._batch.k > 2 else 0.0
+        return _shuffling.delta_down(self._batch, _target(epsilon)) if self._bounded_below else 0.0
 
     def epsilon_down(self, delta: float) -> float:
         """An epsilon below which the batch is not (epsilon, delta)-differentially private; see `delta_down`."""
-        return _shuffling.epsilon_down(self._batch, _checks.delta_down(delta)) if self._batch.k > 2 else 0.0
+        return _shuffling.epsilon_down(self._batch, _checks.delta_down(delta)) if self._bounded_below else 0.0
 
     def shuffle(self, reports: NDArray[Any], *, rng: RandomSource = None) -> NDArray[Any]:
         """The reports in uniformly random order: every order has exactly the same probability.

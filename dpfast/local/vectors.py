@@ -101,7 +101,7 @@ class VectorRandomizer(BlockRandomizer):
         ValueError
             If there are no reports, or all are refused, or the aggregate is of another randomiser.
         """
-        total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
+        total = self.own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (self.d,):
             raise ValueError(f"the aggregate must have {self.d} sums, not sums of shape {total.sums.shape}")
         if total.n < 1:

@@ -198,7 +198,9 @@ class _Frequency(Method):
 
     def law(self, turns: NDArray[np.uint64], basis: str) -> FiniteLaw:
         if self._frequencies * _DIRECTIONS > _MOST_OUTCOMES:
-            raise ValueError(f"the law of {2 * self._frequencies} terms has more than 2**20 outcomes")
+            raise ValueError(
+                f"the law of {2 * self._frequencies} terms has more than 2**20 outcomes: use audit.distinguish"
+            )
         pmf: list[Fraction] = []
         for frequency in range(1, self._frequencies + 1):
             pmf += self._circle.pmf(int(turns[0]) * frequency % 2**64, Fraction(1, self._frequencies))
@@ -234,7 +236,7 @@ class _Vector(Method):
 
     def law(self, turns: NDArray[np.uint64], basis: str) -> HypercubeLaw:
         if isinstance(self._vectors, L2Ball):
-            raise ValueError('the law of method="halfspace" has more than 2**20 outcomes')
+            raise ValueError('the law of method="halfspace" has more than 2**20 outcomes: use audit.distinguish')
         return self._vectors.law(waves_of(turns, self._vectors.d, basis)[0])
 
 

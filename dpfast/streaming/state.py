@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 from dpfast.grid import Points
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.reading import Array, Reading
-from dpfast.streaming.wire import DAMAGED, fingerprint, opened, read_whole, sealed
+from dpfast.streaming.wire import DAMAGED, check_same, fingerprint, opened, read_whole, sealed
 
 # ---- states ----
 
@@ -154,8 +154,7 @@ class State(Bearer):
             raise TypeError(f"a state merges with a state, not with {type(other).__name__}")
         if other is self:
             raise ValueError("a state does not merge with itself: its records would count twice")
-        if other.mechanism != self.mechanism and fingerprint(other.mechanism) != fingerprint(self.mechanism):
-            raise ValueError("states of different mechanisms do not merge")
+        check_same(self.mechanism, other.mechanism)
         if other.number != self.number:
             raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
         if other._records != self._records:

@@ -163,6 +163,12 @@ def fingerprint(mechanism: Any) -> str:
     return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
 
 
+def check_same(mechanism: Any, other: Any) -> None:
+    """Raise a ValueError unless the states of two mechanisms may merge: their class and parameters are equal."""
+    if other != mechanism and fingerprint(other) != fingerprint(mechanism):
+        raise ValueError("states of different mechanisms do not merge")
+
+
 def _named(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.init or f.compare]

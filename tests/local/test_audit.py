@@ -32,7 +32,7 @@ FINITE = {
         for method in ("majority", "subset")
         for d in (1, 2, 3)
     },
-    "series one-frequency": lambda epsilon: local.SeriesReports(2, epsilon, grid=Grid(0, 1)),
+    "series one-frequency": lambda epsilon: local.SeriesReports(2, epsilon, grid=Grid(0, 1), basis="trigonometric"),
     "series majority": lambda epsilon: local.SeriesReports(6, epsilon, grid=Grid(0, 1), method="majority"),
     "series subset": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="subset"),
 }
@@ -42,7 +42,9 @@ OTHERS = {
     "ball vector": lambda epsilon: local.L2Ball(3, epsilon),
     "ball sign": lambda epsilon: local.L2Ball(3, epsilon, report="sign"),
     "ball privunit": lambda epsilon: local.L2Ball(3, epsilon, method="privunit"),
-    "series halfspace": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="halfspace"),
+    "series halfspace": lambda epsilon: local.SeriesReports(
+        4, epsilon, grid=Grid(0, 1), method="halfspace", basis="trigonometric"
+    ),
 }
 EVERY = {**FINITE, **OTHERS}
 every = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
@@ -286,7 +288,7 @@ class TestT10:
             lambda x: local.median_naive(x, epsilon=1.0, bounds=(0, 1)),
             lambda x: local.sparse_mean(x[:, None], epsilon=1.0),
             lambda x: local.density(x, epsilon=1.0, bounds=(0, 1)).coefficients,
-            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), basis="cosine").pdf(0.5),
+            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), basis="trigonometric").pdf(0.5),
         ],
     )
     def test_estimators(self, estimator):
@@ -341,7 +343,7 @@ class TestT16:
         assert audit.distinguish(Marked(), 0.0, 1.0, trials=25_000, rng=PCG64(1)) > 3
 
     def test_a_million_draws_of_the_new_ones(self):
-        survey = local.SeriesReports(2, 1.0, grid=Grid(0, 1))
+        survey = local.SeriesReports(2, 1.0, grid=Grid(0, 1), basis="trigonometric")
         assert 0.95 < audit.distinguish(survey, 0.2, 0.7, trials=500_000, rng=PCG64(1)) <= 1
 
 

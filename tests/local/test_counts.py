@@ -63,7 +63,7 @@ class Noted(local.Aggregate):
 
 def test_merged_counters_do_not_overflow():
     survey, n = local.Categorical(2, 1.0, "k-rr"), 2**32 - 1
-    half = counted(n, np.array([n, 0], np.uint32), 0, method_of("k-rr", 2, 1.0))
+    half = counted(n, np.array([n, 0], np.uint32), 0, method_of("k-rr", 2, 1.0), survey.digest())
     assert half + half == local.Aggregate(2 * n, np.array([2 * n, 0]))
     assert half + half + survey.aggregate(np.ones(3, np.uint8)) == local.Aggregate(2 * n + 3, np.array([2 * n, 3]))
     assert half == local.Aggregate(n, np.array([n, 0]))

@@ -155,7 +155,7 @@ def test_bounds_are_below_attained_errors(epsilon):
                 theory.local_density_lower_bound(n, epsilon=epsilon, smoothness=smoothness, form=form) for form in FORMS
             ]
             least = min(
-                local.SeriesReports(k, epsilon, grid=UNIT, method="one-frequency").mise_bound(
+                local.SeriesReports(k, epsilon, grid=UNIT, method="one-frequency", basis="trigonometric").mise_bound(
                     n, smoothness=smoothness, roughness=1.0
                 )
                 for k in (2, 4, 8, 16, 32, 64)

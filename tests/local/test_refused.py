@@ -66,7 +66,7 @@ EVERY = {
         )
         for survey in (BALL, local.L2Ball(5, 1.0, radius=3.0, method="privunit"))
     },
-    "density": (local.SeriesReports(6, 1.0, grid=GRID), 0.5, [3 << 16, 2**32 - 1]),
+    "density": (local.SeriesReports(6, 1.0, grid=GRID, basis="trigonometric"), 0.5, [3 << 16, 2**32 - 1]),
     "density, majority": (local.SeriesReports(6, 1.0, grid=GRID, method="majority"), 0.5, [[64], [2**63]]),
     "density, subset": (local.SeriesReports(6, 1.0, grid=GRID, method="subset"), 0.5, [[7, 64], [7, 2**63]]),
 }
@@ -125,7 +125,7 @@ def test_wrong_reports_travel_as_bytes_and_are_refused_then(name):
         local.Binary(1.0),
         *(local.Categorical(k, 1.0, method) for k in (2, 6) for method in ("k-rr", "hadamard", "subset", "oue")),
         *(local.Interval(1.0, bounds=(0, 1), method=m) for m in ("two-point", "codebook", "piecewise", "hybrid")),
-        local.SeriesReports(2, 1.0, grid=GRID, method="one-frequency"),
+        local.SeriesReports(2, 1.0, grid=GRID, method="one-frequency", basis="trigonometric"),
         local.SeriesReports(4, 1.0, grid=GRID, method="majority"),
     ],
     ids=lambda survey: f"{type(survey).__name__} {getattr(survey, 'method', '')}",

@@ -15,7 +15,7 @@ from scipy.stats import binom
 import dpfast as dpf
 from dpfast import _shuffling
 from dpfast._shuffling import Batch
-from dpfast.local import Binary, Categorical, Shuffled
+from dpfast.local import Attributes, Binary, Categorical, HashedCategorical, HeavyHitters, Shuffled
 from tests.reference import shuffling as reference
 
 GROWTH, EPSILON = 3, math.nextafter(math.log(3), 2)  # exp(EPSILON) is a little above 3
@@ -75,6 +75,115 @@ class TestAgainstEnumeration:
         epsilon = math.log(g) * (1 + 2.0**-50)
         assert worst <= Fraction(_shuffling.delta_up(Batch(epsilon, 4), Fraction()))
         assert worst > Fraction(_shuffling.delta_up(Batch(math.log(g / 2), 4), Fraction()))
+
+
+def merged(matrix):
+    """The same reports after those that tell nothing apart are merged, which changes no divergence."""
+    columns = Counter(zip(*matrix, strict=True))
+    return [list(row) for row in zip(*([p * count for p in column] for column, count in columns.items()), strict=True)]
+
+
+def laws(survey, records):
+    """The exact probabilities of all reports, a row for each record."""
+    return [list(survey.law(x).pmf) for x in range(records)]
+
+
+SUPPORTED = [
+    HashedCategorical(3, 1.0),
+    HashedCategorical(4, 2.5),
+    Categorical(4, 0.5, method="subset"),
+    Categorical(5, 1.0, method="subset"),
+    Categorical(3, 1.0, method="hadamard"),
+    Categorical(3, 1.0, method="k-rr"),
+]
+
+
+class TestSupport:
+    """T29: reports that support a record or not, such as hashed ones: k = 1 / share, which need not be an integer."""
+
+    @pytest.mark.parametrize("survey", SUPPORTED, ids=repr)
+    def test_laws_have_this_form(self, survey):
+        """Two probabilities, of a ratio of e^epsilon at most; the share of the larger one."""
+        for row in laws(survey, survey.k):
+            high, low = max(row), min(row)
+            assert set(row) == {high, low}
+            assert Fraction(row.count(high), len(row)) == survey.share
+            assert high / low <= survey.coin.ratio
+
+    @pytest.mark.parametrize("survey", SUPPORTED, ids=repr)
+    @pytest.mark.parametrize("n", [2, 4])
+    def test_exact_batches_are_below_the_bound(self, survey, n):
+        matrix = merged(laws(survey, min(survey.k, 3)))
+        batch = Shuffled(survey, n=n, delta=1e-6)
+        for threshold in (Fraction(1), Fraction(5, 4), Fraction(3, 2)):
+            worst = reference.worst_delta(matrix, n, threshold)
+            assert 0 < worst <= Fraction(batch.delta_up(below_log(threshold)))
+
+    @pytest.mark.parametrize(("kinds", "width"), [(6, 2), (7, 2), (5, 2), (7, 3), (5, 1)])
+    def test_windows_against_enumeration(self, kinds, width):
+        """Disjoint windows of the reports, and windows with common reports, which are no worse."""
+        rows = [[(x * shift + i) % kinds for i in range(width)] for shift in (width, 1) for x in range(2)]
+        low = Fraction(1, width * GROWTH + kinds - width)
+        matrix = [[low * (GROWTH if y in row else 1) for y in range(kinds)] for row in rows]
+        apart, common = matrix[:2], matrix[2:]
+        k = kinds / width
+        for n in (2, 4):
+            for threshold in THRESHOLDS:
+                worst = [reference.worst_delta(merged(rows), n, threshold) for rows in (apart, common)]
+                bound = Fraction(_shuffling.delta_up(Batch(EPSILON, n, k), below_log(threshold)))
+                assert worst[1] <= worst[0] <= bound
+
+    def test_a_larger_k_is_rejected(self):
+        """Windows of two of five reports, disjoint, with k = 2.5: k = 4 and k = 5 do not cover them."""
+        low = Fraction(1, 2 * GROWTH + 3)
+        matrix = [[low * (GROWTH if y in row else 1) for y in range(5)] for row in ((0, 1), (2, 3))]
+        worst = reference.worst_delta(matrix, 4, Fraction(1))
+        assert worst <= Fraction(_shuffling.delta_up(Batch(EPSILON, 4, 2.5), Fraction()))
+        for k in (4, 5):
+            assert worst > Fraction(_shuffling.delta_up(Batch(EPSILON, 4, k), Fraction()))
+
+    @pytest.mark.parametrize(("k", "n"), [(2.5, 200), (3.5, 1000), (8.5, 1000)])
+    def test_between_the_neighbouring_integers(self, k, n):
+        below, at, above = (_shuffling.delta_up(Batch(1.0, n, b), Fraction(0.2)) for b in (int(k), k, int(k) + 1))
+        assert above < at < below
+
+    def test_hashed_reports_gain(self):
+        """1.19 times less epsilon than the bound for any reports at epsilon 1, 1.35 times at 2."""
+        for epsilon, gain in ((1.0, 1.19), (2.0, 1.35)):
+            hashed = Shuffled(HashedCategorical(2**40, epsilon), n=100_000, delta=1e-8)
+            general = Shuffled(epsilon, n=100_000, delta=1e-8)
+            assert general.privacy.epsilon / hashed.privacy.epsilon == pytest.approx(gain, abs=0.01)
+            assert hashed.epsilon_down(1e-8) == 0.0
+        assert Shuffled(HeavyHitters(2.0, 32), n=100_000, delta=1e-8).privacy == hashed.privacy
+
+    @pytest.mark.parametrize("k", [2, 16, 64, 1000, 10**6, 2**40])
+    def test_whatever_randomizer_for_returns(self, k):
+        survey = dpf.local.randomizer_for(k, 1.0)
+        batch = Shuffled(survey, n=10_000, delta=1e-6)
+        assert batch.privacy.epsilon <= Shuffled(1.0, n=10_000, delta=1e-6).privacy.epsilon
+        assert pickle.loads(pickle.dumps(batch)) == batch
+        ledger = dpf.Ledger(1.0, 1e-4)
+        with ledger, ledger.spend(batch):
+            reports = batch.shuffle(survey.randomize(np.zeros(10_000, int)))
+        assert survey.aggregate(reports).n == 10_000
+        assert dpf.Ledger.from_json(ledger.to_json()).charges == ledger.charges
+
+    def test_other_reports_of_one_person(self):
+        for survey in (Attributes((3, 4), 1.0), Categorical(100, 1.0, method="oue")):
+            general = Shuffled(1.0, n=10_000, delta=1e-6)
+            assert Shuffled(survey, n=10_000, delta=1e-6).privacy == general.privacy
+
+    @pytest.mark.parametrize(
+        "protocol",
+        [
+            dpf.local.MedianDescent(bounds=(0, 1), epsilon=1.0),
+            dpf.local.GradientDescent(2, 1.0),
+        ],
+        ids=lambda protocol: type(protocol).__name__,
+    )
+    def test_protocols_are_refused(self, protocol):
+        with pytest.raises(ValueError, match=r"cannot be shuffled, .* use a randomiser with `randomize`"):
+            Shuffled(protocol, n=10, delta=1e-6)
 
 
 class TestNumbers:
@@ -211,9 +320,13 @@ class TestLedger:
     def test_parts(self):
         privacy = dpf.Privacy(1.0)
         assert dpf.PrivacyProfile(privacy, [("shuffled", 1.0, 1, 7)]).parts == (("shuffled", 1.0, 1, 7, 2),)
-        for shape in ((), (0,), (7, 1), (7, 2, 2)):
+        for shape in ((), (0,), (7, 1), (7, math.inf), (7, 2, 2)):
             with pytest.raises(ValueError, match="parts must be"):
                 dpf.PrivacyProfile(privacy, [("shuffled", 1.0, 1, *shape)])
+        rational = dpf.PrivacyProfile(privacy, [("shuffled", 1.0, 1, 7, Fraction(7, 3))]).parts[0][4]
+        assert Fraction(7, 3) * (1 - Fraction(1, 2**50)) < Fraction(rational) < Fraction(7, 3)
+        whole = dpf.PrivacyProfile(privacy, [("shuffled", 1.0, 1, 7, 3.0)]).parts[0][4]
+        assert isinstance(whole, int)
 
 
 class TestShuffled:

@@ -320,8 +320,32 @@ class TestVectors:
         totals = dpfast.NoisySums(
             dpfast.statistics.Sum(), domain=dpfast.domains.Box([Grid(0, 3, step=1)] * 2), epsilon=1.0
         )
-        with pytest.raises(TypeError, match="the outcomes of NoisyIntegers cannot be listed"):
+        with pytest.raises(TypeError, match=r"the outcomes of this law cannot be listed, .* use audit\.distinguish"):
             audit.verify(totals, grids=[Grid(0, 3, step=1)] * 2)
+
+    @pytest.mark.parametrize(
+        ("made", "error", "message"),
+        [
+            (dpfast.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0), TypeError, "give grids=, .* has no grid"),
+            (dpfast.local.Categorical, TypeError, "not a class: call Categorical with its parameters"),
+            (
+                dpfast.local.HashedCategorical(2**40, 1.0),
+                ValueError,
+                r"at most 2\*\*16 reports.*use audit\.distinguish",
+            ),
+            (dpfast.local.HashedCategorical(2**60, 1.0), ValueError, "at most 2\\*\\*52 keys"),
+            (dpfast.local.Categorical(3, 1.0, "olh"), ValueError, r"at most 2\*\*16 reports.*use audit\.distinguish"),
+            (dpfast.local.Attributes((3, 4), 1.0), TypeError, r"no exact law to verify: use audit\.distinguish"),
+            (dpfast.local.L2Ball(2, 1.0), TypeError, r"no exact law to verify: use audit\.distinguish"),
+        ],
+        ids=lambda part: type(part).__name__ if isinstance(part, dpfast.local.randomizer.LocalMechanism) else "",
+    )
+    def test_what_cannot_be_listed_says_what_to_use(self, made, error, message):
+        with pytest.raises(error, match=message):
+            audit.verify(made)
+
+    def test_hashed_keys(self):
+        assert audit.verify(dpfast.local.HashedCategorical(20, 1.0), values=20).epsilon == pytest.approx(1.0)
 
     def test_joint_quantiles(self):
         for stages in (1, 2):
