@@ -112,6 +112,7 @@ def bounds(
     """
     share = _checks.between("coverage", coverage, 0, 1)
     epsilon = _checks.positive_down("epsilon", epsilon)
+    bit_generator(rng)  # reject it before the number of records
     mechanism = _Coverage(share, natural_step(x), epsilon, checked_policy(missing))
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper
