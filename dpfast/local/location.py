@@ -135,14 +135,15 @@ def median(
     if method == "auto" and given:
         method = "descent"
     bit_generator(rng)
-    times = math.prod(_checks.shape(size))
+    shape = None if size is None else _checks.shape(size)
+    times = math.prod(shape or ())
     warn_of(descent)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
         values = _containers.vector("x", x)
         if method == "auto":
             method = _median_method(descent, search, _checks.records(values.shape[0]), density)
         protocol: MedianDescent | QuantileSearch = search if method == "search" else descent
-        return protocol.release(values, size=size, rng=rng)
+        return protocol.release(values, size=shape, rng=rng)
 
 
 def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:

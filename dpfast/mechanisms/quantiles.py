@@ -29,6 +29,7 @@ from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.spending import imagined as allowed
 from dpfast.statistics import Quantile
 from dpfast.streaming import Ordered, Ranks
 
@@ -198,7 +199,8 @@ differential privacy) for one record replaced (the number of records is public)>
             codes = self.grid.encode(assumed.points(u))
             windows = _Windows.of(layout, [codes])
             law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=measure)
-            releases.append(law.value(law.sample(draws, rng)))
+            with allowed():
+                releases.append(law.value(law.sample(draws, rng)))
         return np.concatenate(releases)
 
 

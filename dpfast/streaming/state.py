@@ -212,7 +212,7 @@ class State(Bearer):
         self._check_last()  # an error that does not depend on the data costs no privacy
         profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
         with spending(profile, times=math.prod(shape), label=label, of=self):
-            return self.mechanism.drawn(self._made, size, rng)
+            return self.mechanism.drawn(self._made, None if size is None else shape, rng)
 
     def _all_records(self) -> int:
         if self._records is None:
