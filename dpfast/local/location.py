@@ -125,6 +125,7 @@ def median(
     """
     _checks.choice("method", method, ("auto", "descent", "search"))
     epsilon = _checks.positive_down("epsilon", epsilon)
+    bounds = _checks.once(bounds)
     descent = MedianDescent(bounds=bounds, epsilon=epsilon, steps=steps, start=start, burn_in=burn_in)
     search = QuantileSearch(bounds=bounds, epsilon=epsilon)
     given = (steps, start, burn_in) != ("averaging", None, 0)
@@ -371,7 +372,7 @@ def mean(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
     bit_generator(rng)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     if bounds is not None:
         lower, upper = inside = ordered(bounds)
         values = _containers.vector("x", x)
