@@ -179,10 +179,14 @@ def radius(value: Any) -> float:
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """Check that a value is one of the options."""
-    if not isinstance(value, str) or value not in options:
+    """Check that a value is one of the options. A class of text that compares in its own way is none of them."""
+    if not (type(value) is str or _is_text(value)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.str_) or (isinstance(value, str) and type(value).__eq__ is str.__eq__)
 
 
 def trim(value: Any) -> float:

@@ -96,14 +96,20 @@ def changing(value):
     if isinstance(value, float):
         return [Double(value)]
     if isinstance(value, (list, tuple)):
-        inner = [type(value)([*value[:i], new, *value[i + 1 :]]) for i in range(len(value)) for new in changing(value[i])] if type(value) in (list, tuple) and len(value) < 5 else []
-        return [Entries(value), Length(value), *inner]
+        return [Entries(value), Length(value), *(_inside(value) if type(value) in (list, tuple) else [])]
     if isinstance(value, np.ndarray) and value.ndim:
         return [Array(value)]
     return []
 
 
+def _inside(value, most=4):
+    """A short sequence with one entry that changes."""
+    for i, entry in enumerate(value if len(value) <= most else ()):
+        for new in changing(entry):
+            yield type(value)([*value[:i], new, *value[i + 1 :]])
+
+
 def reads(value):
     """How often a changing parameter, or an entry of it, was read."""
-    own = value.reads if isinstance(value, Read) else 0
-    return max([own, *map(reads, list.__iter__(value) if isinstance(value, list) else value)]) if isinstance(value, (list, tuple)) else own
+    entries = list.__iter__(value) if isinstance(value, list) else value if isinstance(value, tuple) else ()
+    return max([value.reads if isinstance(value, Read) else 0, *map(reads, entries)])

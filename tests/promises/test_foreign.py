@@ -19,15 +19,27 @@ MODULES = {"dpf": dpf, "local": local, "robust": robust}
 NO_RECORDS = {"robust.reduce", "dpf.select"}  # they take scores
 
 
-def change_arguments(monkeypatch, change):
-    """Change the arguments of all public functions where the entries of RELEASES call them."""
+def changed_functions(monkeypatch, called):
+    """Call all public functions by `called(function, args, options)` where the entries of RELEASES call them."""
     for short, module in MODULES.items():
         for name in {entry.split(".")[1] for entry in RELEASES if entry.startswith(f"{short}.")}:
-            monkeypatch.setattr(module, name, partial(_changed, getattr(module, name), change))
+            monkeypatch.setattr(module, name, partial(_called, called, getattr(module, name)))
 
 
-def _changed(function, change, *args, **options):
-    return function(*map(change, args), **{name: change(value) for name, value in options.items()})
+def _called(called, function, *args, **options):
+    return called(function, args, options)
+
+
+def swapping(container, inside):
+    """Put containers in the place of the arrays of records."""
+
+    def swap(value):
+        return swapped(value, lambda array: container(array, inside))
+
+    def called(function, args, options):
+        return function(*map(swap, args), **{name: swap(value) for name, value in options.items()})
+
+    return called
 
 
 class TestContainers:
@@ -37,7 +49,7 @@ class TestContainers:
         for container in CONTAINERS.values():
             with monkeypatch.context() as patch:
                 inside = Inside(neighbors)
-                change_arguments(patch, partial(swapped, container=lambda x: container(x, inside)))
+                changed_functions(patch, swapping(container, inside))
                 ledger = Ledger(10_000.0, 0.9, neighbors=neighbors)
                 with ledger, suppress(TypeError, ValueError):  # not a container for this function
                     RELEASES[name]()
