@@ -182,7 +182,8 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
     """Check that a value is one of the options. A class of text that compares in its own way is none of them."""
     if not (type(value) is str or _is_text(value)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
-    return value
+    text: str = value
+    return text
 
 
 def _is_text(value: Any) -> bool:

@@ -399,14 +399,15 @@ def counts(name: str, x: Any) -> NDArray[np.int64]:
 
     Also decimals, which engines return for sums of integers.
     """
-    x = imported(x)
-    if is_arrow(x) and str(x.type).startswith("decimal"):
-        x = x.cast("float64")
-    elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
-        x = x.cast(float)
-    elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
-        x = list(x)
-    array = vector(name, x)
+    with foreign():
+        x = imported(x)
+        if is_arrow(x) and str(x.type).startswith("decimal"):
+            x = x.cast("float64")
+        elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
+            x = x.cast(float)
+        elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
+            x = list(x)
+        array = vector(name, x)
     if array.dtype.kind == "f":
         with np.errstate(all="ignore"):  # a signalling NaN
             return np.clip(np.nan_to_num(array.astype(np.float64)), 0, MOST_COUNTED).astype(np.int64)

@@ -110,7 +110,8 @@ class Ledger(Tabular, Cautious):
     Notes
     -----
     **Charges.** ``with ledger:`` charges each release in this context, by any function or mechanism of dpfast, once:
-    steps inside a mechanism are part of its release, but releases by a source of `Chunks` are charged separately.
+    steps inside a mechanism are part of its release, but what containers of records and functions of yours release
+    while it runs is charged separately.
     ``release(size=k)`` costs k times. Other threads have other contexts, in which releases are refused while the block
     is open: use ``with ledger:`` or `Ledger.release` there. Tasks of asyncio inherit the context, and are still charged
     after the end of the block. A mechanism pickled in the block is charged in other processes through the file, or

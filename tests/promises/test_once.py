@@ -110,7 +110,7 @@ def test_names_that_compare_in_their_own_way_are_refused():
 
         __hash__ = str.__hash__
 
-    for refused in (dpf.Privacy, partial(dpf.GlobalSensitivity, dpf.statistics.Count(), dpf.Grid(0, 9))):
+    for refused in (dpf.Privacy, partial(dpf.GlobalSensitivity, dpf.statistics.Count(), grid=dpf.Grid(0, 9))):
         with pytest.raises(ValueError, match="neighbors must be"):
             refused(epsilon=1.0, neighbors=Name("replace-one"))
     assert dpf.Privacy(1.0, neighbors=np.str_("add-remove")).neighbors == "add-remove"
