@@ -12,10 +12,10 @@ charged by itself, by two rules, each of which is enough for nearly all code:
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from inspect import currentframe
 from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakSet
@@ -35,12 +35,23 @@ class Paid:
         Whether the user declared the cost of everything inside (`Ledger.spend`).
     exact : bool
         Whether functions of the user may compute exact functions of the data inside: the scores of a reduction.
+    name : function
+        Returns the name of the budget in `blocks`.
     foreign : bool
         Whether code runs that the library does not own, of which nothing is a step.
     """
 
-    def __init__(self, budget: Any, declared: bool = False, *, exact: bool = False, foreign: bool = False) -> None:
-        self.budget, self.declared, self.exact, self.foreign, self.over = budget, declared, exact, foreign, False
+    def __init__(
+        self,
+        budget: Any,
+        declared: bool = False,
+        *,
+        name: Callable[[], str],
+        exact: bool = False,
+        foreign: bool = False,
+    ) -> None:
+        self.budget, self.declared, self.name = budget, declared, name
+        self.exact, self.foreign, self.over = exact, foreign, False
         self._frame: FrameType | None = None
 
     def open(self, frame: FrameType | None) -> None:
@@ -58,7 +69,7 @@ class Paid:
         return not self.over and (self.declared or (not self.foreign and self._is_step()))
 
     def _is_step(self) -> bool:
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = currentframe()
         module = ""
         while frame is not None:
             if frame is self._frame:
@@ -110,8 +121,8 @@ def foreign() -> AbstractContextManager[None]:
 
 @contextmanager
 def _opened(paid: Paid) -> Iterator[None]:
-    name = paid.budget._ticket().name
-    token = active.set(Paid(paid.budget, exact=paid.exact, foreign=True))
+    name = paid.name()
+    token = active.set(Paid(paid.budget, name=paid.name, exact=paid.exact, foreign=True))
     blocks.append(name)
     try:
         yield

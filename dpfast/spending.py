@@ -15,11 +15,10 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -198,7 +197,7 @@ def spending_together(
         yield
         return
     budget.reserve_all(costs)
-    with _inside(Paid(budget, declared, exact=exact), sys._getframe().f_back):
+    with _inside(Paid(budget, declared, name=partial(_name, budget), exact=exact), _caller()):
         yield
 
 
@@ -206,9 +205,20 @@ def spending_together(
 def imagined() -> Iterator[None]:
     """Allow the laws of imagined samples in the block, and draws from them: they depend on no record."""
     marker = active.get()
-    inside = Paid(marker.budget, marker.declared and not marker.over) if isinstance(marker, Paid) else Paid(marker)
-    with _inside(inside, sys._getframe().f_back):
+    budget = marker.budget if isinstance(marker, Paid) else marker
+    declared = isinstance(marker, Paid) and marker.declared and not marker.over
+    with _inside(Paid(budget, declared, name=partial(_name, budget)), _caller()):
         yield
+
+
+def _name(budget: Budget) -> str:
+    return budget._ticket().name
+
+
+def _caller() -> FrameType | None:
+    """The frame that opens the block of the context manager that calls this."""
+    frame = inspect.currentframe()
+    return frame and frame.f_back and frame.f_back.f_back
 
 
 @contextmanager
