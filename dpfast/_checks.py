@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -179,10 +179,15 @@ def radius(value: Any) -> float:
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """Check that a value is one of the options."""
-    if not isinstance(value, str) or value not in options:
+    """Check that a value is one of the options. A class of text that compares in its own way is none of them."""
+    if not (type(value) is str or _is_text(value)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
-    return value
+    text: str = value
+    return text
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.str_) or (isinstance(value, str) and type(value).__eq__ is str.__eq__)
 
 
 def trim(value: Any) -> float:
@@ -323,6 +328,27 @@ def records(n: int) -> int:
     return n
 
 
+def once(value: Any) -> Any:
+    """Public numbers, alone or in nested sequences, as objects that every later reading finds the same.
+
+    Objects of classes of the user are read here, and nowhere else.
+    """
+    if type(value) in _FIXED or isinstance(value, (np.generic, str)):
+        return value
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        return np.array(value)
+    if isinstance(value, Sequence):
+        return tuple(once(entry) for entry in value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return operator.index(value) if hasattr(value, "__index__") else value
+
+
+_FIXED = frozenset({float, int, bool, type(None), Fraction, Decimal})
+
+
 def bounds_or_grid(bounds: Any, grid: Any) -> None:
     """Check that exactly one of the two is given."""
     if (bounds is None) == (grid is None):
@@ -330,9 +356,9 @@ def bounds_or_grid(bounds: Any, grid: Any) -> None:
 
 
 def pair(name: str, value: Any) -> tuple[Any, Any]:
-    """Check a pair of finite numbers and return them unchanged."""
+    """Check a pair of finite numbers and return them, each read once."""
     try:
-        lower, upper = value
+        lower, upper = map(once, value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (lower, upper)") from None
     real(f"the lower end of {name}", lower)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._checks import candidates, exact, is_real
+from dpfast._foreign import foreign
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
@@ -98,7 +99,7 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
         x = np.asarray(x)  # a slice of a memmap takes many times as long as one of an array
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
-    with np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
+    with foreign(), np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
         x = imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
@@ -136,7 +137,7 @@ def cell(x: Any) -> NDArray[np.float64]:
     """The number in one cell, by itself, as `numbers` reads it in a list: an array of length 1."""
     if type(x) in (float, int):
         return _floats([x])
-    with np.errstate(all="ignore"):
+    with foreign(), np.errstate(all="ignore"):
         return _floats([x])
 
 
@@ -314,7 +315,8 @@ def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
     if type(x) is np.ndarray and x.dtype in _SCORES:
         array = x
     else:
-        array = _listed_scores(list(x)) if is_sequence(x) else _score_array(x)
+        with foreign():
+            array = _listed_scores(list(x)) if is_sequence(x) else _score_array(x)
     if isinstance(array, list):
         candidates(len(array))
         return array
@@ -397,14 +399,15 @@ def counts(name: str, x: Any) -> NDArray[np.int64]:
 
     Also decimals, which engines return for sums of integers.
     """
-    x = imported(x)
-    if is_arrow(x) and str(x.type).startswith("decimal"):
-        x = x.cast("float64")
-    elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
-        x = x.cast(float)
-    elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
-        x = list(x)
-    array = vector(name, x)
+    with foreign():
+        x = imported(x)
+        if is_arrow(x) and str(x.type).startswith("decimal"):
+            x = x.cast("float64")
+        elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
+            x = x.cast(float)
+        elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
+            x = list(x)
+        array = vector(name, x)
     if array.dtype.kind == "f":
         with np.errstate(all="ignore"):  # a signalling NaN
             return np.clip(np.nan_to_num(array.astype(np.float64)), 0, MOST_COUNTED).astype(np.int64)

@@ -72,7 +72,8 @@ def release(
     True
     """
     # Invalid parameters are rejected before anything is charged.
-    times = math.prod(_checks.shape(size))
+    shape = None if size is None else _checks.shape(size)
+    times = math.prod(shape or ())
     bit_generator(rng)
     many = _checks.whole("branches", branches, least=2)
     if isinstance(mechanism, Descent):
@@ -87,8 +88,8 @@ def release(
     chunks = _chunks(x)
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
         if isinstance(mechanism, SampleAndAggregate):
-            return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), size, rng)
-        return state(mechanism, chunks, branches=many).release(size=size, rng=rng)
+            return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), shape, rng)
+        return state(mechanism, chunks, branches=many).release(size=shape, rng=rng)
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:

@@ -590,7 +590,7 @@ _FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 
 def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
     """The grid within a pair of bounds, or the grids within several pairs."""
-    if np.ndim(bounds) < 2:
+    if np.ndim(bounds := _checks.once(bounds)) < 2:
         return Grid(*_checks.pair("bounds", bounds), step=step)
     return tuple(Grid(*_checks.pair("each of bounds", pair), step=step) for pair in bounds)
 

@@ -491,7 +491,7 @@ def _add(
     check_grid(grid)
     check_number(grid)
     steps = _checks.scale(scale, grid.step, name)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     bit_generator(rng)  # reject wrong parameters before reading data
     warn(of_noise(float(scale), grid.step))
     array = _containers.numbers("values", values)

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from dpfast import location
+from dpfast._foreign import active
 from dpfast.mechanisms import (
     GlobalSensitivity,
     InverseSensitivity,
@@ -25,7 +26,6 @@ from dpfast.mechanisms import (
     m_estimate,
 )
 from dpfast.random import RandomSource
-from dpfast.spending import active
 
 _MARK = "dpfast"
 _GROUPED = (

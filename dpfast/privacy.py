@@ -106,8 +106,7 @@ class Privacy:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if self.neighbors not in _NEIGHBORS:
-            raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
+        _checks.choice("neighbors", self.neighbors, tuple(_NEIGHBORS))
         if self.per_unit is not None:
             object.__setattr__(self, "per_unit", _checks.whole("per_unit", self.per_unit, least=1))
             if self.neighbors != "add-remove":

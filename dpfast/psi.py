@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _callbacks, _checks, _containers
+from dpfast._foreign import foreign
 from dpfast.grid import Grid
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ class Function(_Tabulated):
     def values(self, differences: list[float]) -> Sequence[float]:
         if _callbacks.is_pointer(self.function):
             return _callbacks.over("function", self.function, differences)()
-        return [self.function(difference) for difference in differences]
+        with foreign():
+            return [self.function(difference) for difference in differences]
 
 
 def _places(last: int) -> list[int]:

@@ -2,7 +2,8 @@
 
 `charged` wraps every function that releases (`hook` wraps the methods of a class when it is defined), or the function
 opens `spending` itself. If no budget is active, this costs one lookup of a context variable. Steps inside a release
-are free: they are part of the charged release.
+are free: they are part of the charged release. Code of containers and users that runs meanwhile is no step, and what it
+releases is charged by itself: `dpfast._foreign` tells one from the other.
 
 Threads and processes started in a `with ledger:` block do not inherit its context variable. Therefore a release without
 a budget is refused while such a block is open anywhere in the process, and objects that leave the process are
@@ -17,12 +18,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
+from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from dpfast import _checks
+from dpfast._foreign import Paid, active, blocks, foreign, owned
 from dpfast.errors import BudgetError
 from dpfast.privacy import PrivacyProfile
 from dpfast.random import bit_generator
@@ -52,23 +54,6 @@ class Budget(Protocol):
         """A handle that finds the budget from other contexts and processes."""
 
 
-class _Paid:
-    """The active marker inside a release. Tasks and contexts that inherit it and outlive the release are charged again.
-
-    Parameters
-    ----------
-    budget : Budget or None
-        The budget that was charged; None for `imagined` outside of all budgets.
-    declared : bool
-        Whether the user declared the cost of everything inside (`Ledger.spend`).
-    """
-
-    def __init__(self, budget: Budget | None, declared: bool) -> None:
-        self.budget, self.declared, self.over = budget, declared, False
-
-
-active: ContextVar[Budget | _Paid | None] = ContextVar("dpfast_budget", default=None)
-blocks: list[str] = []  # names of the budgets with an open `with ledger:` block in any thread or task of this process
 known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by name
 _opened = threading.RLock()  # all threads find one budget of a name, whichever opened it: `setdefault` is not atomic
 if hasattr(os, "register_at_fork"):
@@ -144,24 +129,26 @@ class Carrier(Bearer):
         return (own, *slots) if slots else own
 
 
-def _here() -> Budget | _Paid | None:
-    """The active budget or marker; in a context that outlives its release, the budget that was charged for it."""
-    budget = active.get()
-    return budget.budget if isinstance(budget, _Paid) and budget.over else budget
+def _here() -> Budget | None:
+    """The budget that is charged for a release here; None for a step of a release, and if no budget is active."""
+    marker = active.get()
+    if isinstance(marker, Paid):
+        return None if marker.covers() else cast("Budget | None", marker.budget)
+    return cast("Budget | None", marker)
 
 
 def sums_epsilons() -> bool:
     """Whether the cost of a release here is its epsilon and delta alone: no budget is active, or one that sums both."""
     budget = active.get()
-    if isinstance(budget, _Paid):
+    if isinstance(budget, Paid):
         budget = budget.budget
-    return budget is None or budget.sums_epsilons
+    return budget is None or bool(budget.sums_epsilons)
 
 
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:
     """The ticket for copies of the object: that of the context's budget, else the one that it carries or lends."""
     budget = _here()
-    if budget is None or isinstance(budget, _Paid):
+    if budget is None:
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
     return budget._ticket()
 
@@ -174,63 +161,89 @@ def payer(of: object = None) -> Budget | None:
     BudgetError
         If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
-    if active.get() is None:
+    marker = active.get()
+    if isinstance(marker, Paid):
+        if marker.covers():
+            return None
+        marker = marker.budget
+    if marker is None:
         ticket = of._ticket if isinstance(of, Bearer) else None  # `of` may be private data
         if ticket is not None:
             return ticket.budget()
         if blocks:
             raise BudgetError(_ELSEWHERE)
-        return None
-    budget = _here()
-    return None if isinstance(budget, _Paid) else budget
+    return cast("Budget | None", marker)
 
 
 def spending(
-    profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None, declared: bool = False
+    profile: PrivacyProfile,
+    *,
+    label: str,
+    times: int = 1,
+    of: object = None,
+    declared: bool = False,
+    exact: bool = False,
 ) -> AbstractContextManager[None]:
     """Charge `profile`, `times` times, for all releases in the block; free if no budget is active.
 
-    `of` is the object that releases, if it can carry a budget; `declared` means that the user declared the cost.
+    `of` is the object that releases, if it can carry a budget; `declared` means that the user declared the cost, and
+    `exact` that functions of the user may compute exact functions of the data.
     """
-    return spending_together((Cost(label, profile, times),), of=(of,), declared=declared)
+    return spending_together((Cost(label, profile, times),), of=(of,), declared=declared, exact=exact)
 
 
 @contextmanager
-def spending_together(costs: Sequence[Cost], *, of: Sequence[object], declared: bool = False) -> Iterator[None]:
+def spending_together(
+    costs: Sequence[Cost], *, of: Sequence[object], declared: bool = False, exact: bool = False
+) -> Iterator[None]:
     """Charge all costs for the releases of the objects `of` in the block, or none of them if one does not fit."""
     budget = _common_payer(of)
     if budget is None:
         yield
         return
     budget.reserve_all(costs)
-    paid = _Paid(budget, declared)
-    token = active.set(paid)
-    try:
+    with _inside(Paid(budget, declared, name=partial(_name, budget), exact=exact), _caller()):
         yield
-    finally:
-        paid.over = True
-        active.reset(token)
 
 
 @contextmanager
 def imagined() -> Iterator[None]:
-    """Allow the laws of imagined samples in the block: they depend on no record. Nothing else may run in it."""
-    budget = active.get()
-    inside = _Paid(budget.budget if isinstance(budget, _Paid) else budget, declared=True)
-    token = active.set(inside)
+    """Allow the laws of imagined samples in the block, and draws from them: they depend on no record."""
+    marker = active.get()
+    budget = marker.budget if isinstance(marker, Paid) else marker
+    declared = isinstance(marker, Paid) and marker.declared and not marker.over
+    with _inside(Paid(budget, declared, name=partial(_name, budget)), _caller()):
+        yield
+
+
+def _name(budget: Budget) -> str:
+    return budget._ticket().name
+
+
+def _caller() -> FrameType | None:
+    """The frame that opens the block of the context manager that calls this."""
+    frame = inspect.currentframe()
+    return frame and frame.f_back and frame.f_back.f_back
+
+
+@contextmanager
+def _inside(paid: Paid, frame: FrameType | None) -> Iterator[None]:
+    """Activate a marker for the block that is open in a frame."""
+    paid.open(frame)
+    token = active.set(paid)
     try:
         yield
     finally:
-        inside.over = True
+        paid.close()
         active.reset(token)
 
 
 def unpaid(source: Callable[[], Iterator[Any]]) -> Iterator[Any]:
     """Yield records. A release that makes them is not part of the release that reads them: it is charged separately."""
-    with _to_be_paid():
+    with foreign():
         pieces = source()
     while True:
-        with _to_be_paid():
+        with foreign():
             piece = next(pieces, _END)
         if piece is _END:
             return
@@ -248,20 +261,6 @@ def _common_payer(of: Sequence[object]) -> Budget | None:
     return budgets[0]
 
 
-@contextmanager
-def _to_be_paid() -> Iterator[None]:
-    """Charge releases in the block as outside of a release, unless the user declared the cost of the outer one."""
-    paid = active.get()
-    if not isinstance(paid, _Paid) or paid.declared:
-        yield
-        return
-    token = active.set(paid.budget)
-    try:
-        yield
-    finally:
-        active.reset(token)
-
-
 def charged(method: _Method) -> _Method:
     """Decorate a method that releases: charge `self.privacy_profile` for each of `size` releases."""
 
@@ -271,10 +270,15 @@ def charged(method: _Method) -> _Method:
             self.watch(args[0])
         if payer(self) is None:
             return method(self, *args, **options)
-        # Wrong arguments that are detected without the data cost nothing.
-        times = math.prod(_checks.shape(options.get("size")))
+        # Wrong arguments that are detected without the data cost nothing. Each is converted once: the method gets what
+        # was charged.
+        shape = _checks.shape(options.get("size"))
+        if options.get("size") is not None:
+            options["size"] = shape
         bit_generator(options.get("rng"))
-        _checks.threads(options.get("workers", 1))
+        if "workers" in options:
+            options["workers"] = _checks.threads(options["workers"])
+        times = math.prod(shape)
         with spending(self.privacy_profile, times=times, label=repr(self), of=self):
             return method(self, *args, **options)
 
@@ -305,7 +309,9 @@ def refuse(reason: str, of: object = None) -> None:
     """Raise a BudgetError while a budget is active, or if `of` carries one; the first step of noise of unknown use."""
     may_pay = blocks or active.get() is not None or (of is not None and isinstance(of, Bearer))
     if may_pay and payer(of) is not None:
-        raise BudgetError(reason)
+        marker = active.get()
+        if not (reason is EXACT and isinstance(marker, Paid) and marker.exact and not marker.over):
+            raise BudgetError(reason)
 
 
 def refused(reason: str) -> Callable[[_Method], _Method]:
@@ -328,16 +334,35 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
 
 
 LAW = "a law depends on the data, and no budget covers it: make it outside the ledger"
+DRAW = "a draw from a law is a release, and no budget covers it: release by the mechanism, or draw outside the ledger"
 EXACT = "this is an exact function of the data, and no budget covers it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
-_LAWS = ("law", "law_of")
+_LAWS = ("law", "law_of", "draw_from")
 
 
 def hook(cls: type) -> None:
-    """Wrap the releases and the laws that a class itself defines."""
+    """Wrap the releases, the laws and the draws from summaries that a class itself defines."""
+    owned(cls)
     for name in _RELEASES:
         if name in vars(cls):
             setattr(cls, name, charged(vars(cls)[name]))
     for name in _LAWS:
         if name in vars(cls):
             setattr(cls, name, refused(LAW)(vars(cls)[name]))
+
+
+def guard(cls: type) -> None:
+    """Refuse the draws from a law that a class itself defines while a budget is active, except as steps of releases."""
+    owned(cls)
+    method = vars(cls).get("sample")
+    if method is None or getattr(method, "__isabstractmethod__", False):
+        return
+
+    @wraps(method)
+    def sample(self: Any, size: Any = None, rng: Any = None) -> Any:
+        if blocks or active.get() is not None:
+            refuse(DRAW)
+        return method(self, size, rng)
+
+    sample.refused = True  # type: ignore[attr-defined]
+    setattr(cls, "sample", sample)  # noqa: B010

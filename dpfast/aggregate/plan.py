@@ -504,6 +504,7 @@ def ranges_of(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, f
     """Check the bounds and return them by name."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
+    bounds = _checks.once(bounds)
     if isinstance(bounds, Mapping):
         items = list(bounds.items())
     elif isinstance(bounds, Sequence) and bounds and all(_is_item(item) for item in bounds):

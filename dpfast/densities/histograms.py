@@ -516,7 +516,7 @@ def histogram(
     if method != "perturbed":
         raise ValueError(f"method must be 'perturbed', not {method!r}")
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, _ = table(X, bounds, grid, missing)
     check_missing("PerturbedHistogram", grids, hides_n=neighbors == "add-remove")

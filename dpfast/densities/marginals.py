@@ -284,12 +284,13 @@ def checked_marginals(marginals: Any, names: Sequence[Any]) -> tuple[tuple[Any, 
         raise TypeError(f"marginals must be a sequence of tuples of names, not {type(marginals).__name__}")
     made: list[tuple[Any, ...]] = []
     for given in marginals:
-        if not isinstance(given, (tuple, list)) or not given:
+        chosen = tuple(given) if isinstance(given, (tuple, list)) else ()
+        if not chosen:
             raise TypeError(f"each marginal must be a tuple of names, not {given!r}")
-        for name in given:
+        for name in chosen:
             if name not in names:
                 raise ValueError(f"each marginal must have names of columns, not {name!r}")
-        made.append(tuple(given))
+        made.append(chosen)
     if not made or any(len(set(given)) < len(given) for given in made) or len(set(map(frozenset, made))) < len(made):
         raise ValueError("marginals must be different sets of different columns, at least one")
     return tuple(made)

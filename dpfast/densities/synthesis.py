@@ -302,14 +302,14 @@ def synthesize(
     elif method == "tree" or (method == "auto" and _is_wide(X)):
         columns = _domains(X, bounds, grid, missing, bins)
     if columns is not None:
-        domains = columns_of(columns)
+        columns = dict(domains := columns_of(columns))
         names = [name for name, _ in domains]
         forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
         explanation.tell(
             f"Synthetic records from marginals of {len(names)} columns and of pairs: {Privacy(epsilon, delta)}.",
             explain,
         )
-        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=workers)
+        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=threads)
         whole = whole_columns(domains, Table(X, names))
         drawn = released.sample(k, rng)
         labels = {name: column.labels for name, column in domains if isinstance(column, Categories)}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers
+from dpfast._foreign import foreign
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import BlockFamily, Box, Family
@@ -72,7 +73,8 @@ class Custom(BlockFamily):
     def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         nothing = np.full(len(self.parameters), np.nan)
         try:
-            estimate = np.asarray(self.estimator(block.copy()), dtype=np.float64).reshape(-1)
+            with foreign():
+                estimate = np.asarray(self.estimator(block.copy()), dtype=np.float64).reshape(-1)
         except Exception:
             return nothing
         return estimate if estimate.shape == nothing.shape else nothing

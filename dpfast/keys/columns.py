@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers
+from dpfast._foreign import foreign
 from dpfast.keys.cells import cell_bytes, text_bytes, text_of
 
 Mask = NDArray[np.uint8]
@@ -136,9 +137,10 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
     TypeError, ValueError
         For another dtype or shape, or columns of different lengths.
     """
-    columns = _columns(x, name)
-    if columns is None:
-        return _column(x, name)
+    with foreign():
+        columns = _columns(x, name)
+        if columns is None:
+            return _column(x, name)
     if not columns:
         raise ValueError(f"{name} must have at least one column")
     if len(columns) == 1:

@@ -12,10 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import guard
 
 
 class Law(ABC):
-    """A distribution on grid codes, or on vectors of codes, and the values of the codes."""
+    """A distribution on grid codes, or on vectors of codes, and the values of the codes.
+
+    In the block of a `dpfast.Ledger` only the steps of a release draw from it.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard(cls)
 
     @abstractmethod
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:

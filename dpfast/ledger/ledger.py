@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
 from dpfast import _checks
+from dpfast._foreign import active, blocks
 from dpfast._tabular import Tabular
 from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast._types import Exact, Records
@@ -44,7 +45,7 @@ from dpfast.ledger.journal import (
 )
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import Cost, Ticket, active, blocks, known, spending
+from dpfast.spending import Cost, Ticket, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
@@ -109,7 +110,8 @@ class Ledger(Tabular, Cautious):
     Notes
     -----
     **Charges.** ``with ledger:`` charges each release in this context, by any function or mechanism of dpfast, once:
-    steps inside a mechanism are part of its release, but releases by a source of `Chunks` are charged separately.
+    steps inside a mechanism are part of its release, but what containers of records and functions of yours release
+    while it runs is charged separately.
     ``release(size=k)`` costs k times. Other threads have other contexts, in which releases are refused while the block
     is open: use ``with ledger:`` or `Ledger.release` there. Tasks of asyncio inherit the context, and are still charged
     after the end of the block. A mechanism pickled in the block is charged in other processes through the file, or

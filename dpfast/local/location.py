@@ -125,6 +125,7 @@ def median(
     """
     _checks.choice("method", method, ("auto", "descent", "search"))
     epsilon = _checks.positive_down("epsilon", epsilon)
+    bounds = _checks.once(bounds)
     descent = MedianDescent(bounds=bounds, epsilon=epsilon, steps=steps, start=start, burn_in=burn_in)
     search = QuantileSearch(bounds=bounds, epsilon=epsilon)
     given = (steps, start, burn_in) != ("averaging", None, 0)
@@ -135,14 +136,15 @@ def median(
     if method == "auto" and given:
         method = "descent"
     bit_generator(rng)
-    times = math.prod(_checks.shape(size))
+    shape = None if size is None else _checks.shape(size)
+    times = math.prod(shape or ())
     warn_of(descent)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
         values = _containers.vector("x", x)
         if method == "auto":
             method = _median_method(descent, search, _checks.records(values.shape[0]), density)
         protocol: MedianDescent | QuantileSearch = search if method == "search" else descent
-        return protocol.release(values, size=size, rng=rng)
+        return protocol.release(values, size=shape, rng=rng)
 
 
 def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:
@@ -370,7 +372,7 @@ def mean(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
     bit_generator(rng)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     if bounds is not None:
         lower, upper = inside = ordered(bounds)
         values = _containers.vector("x", x)

@@ -393,7 +393,7 @@ any change of one record, against everyone but its owner>
     least = 1 if basis == "cosine" else 2
     survey = make(least if isinstance(terms, str) else terms)  # reject invalid parameters before reading the data
     bit_generator(rng)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
     if isinstance(terms, str):

@@ -92,7 +92,7 @@ def sparse_mean(
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)
     bit_generator(rng)  # reject invalid parameters before reading the data
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     records = _containers.matrix("X", X)
     n, d = _checks.records(records.shape[0]), records.shape[1]
     bounds = {name: bound(n, d, method=name) for name in _METHODS}

@@ -247,6 +247,7 @@ def quantile(
     >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
     True
     """
+    q = q if type(q) is float else _checks.once(q)
     single = type(q) is float or np.ndim(q) == 0
     statistic = _with(Quantile, q) if single else _checks.fractions("q", q)
     public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution

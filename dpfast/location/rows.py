@@ -92,6 +92,7 @@ def _grids(bounds: Any, step: float | None, d: int) -> Grid | tuple[Grid, ...]:
     """The grid within bounds, or a grid for each of d columns if an end has d numbers."""
     if isinstance(bounds, str):
         raise ValueError(f"bounds must be a pair (lower, upper) for rows, not {bounds!r}")
+    bounds = _checks.once(bounds)
     try:
         lower, upper = bounds
     except (TypeError, ValueError):

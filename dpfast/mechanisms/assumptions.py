@@ -19,6 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast._foreign import foreign
 from dpfast.grid import FloatGrid, Grid, Points
 from dpfast.laws import IntegerNoise, ScalarLaw
 from dpfast.statistics import Huber, Statistic, Summary
@@ -70,7 +71,8 @@ class Assumed:
 
     def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """The quantile function."""
-        x = np.asarray(self._distribution.ppf(u), dtype=np.float64)
+        with foreign():
+            x = np.asarray(self._distribution.ppf(u), dtype=np.float64)
         if x.shape != u.shape or np.isnan(x).any():
             raise ValueError("the quantile function ppf of the assumed distribution must give a number for every level")
         return x
@@ -79,7 +81,8 @@ class Assumed:
         """`mean` or `var`."""
         if not callable(function := getattr(self._distribution, name, None)):
             raise TypeError(f"distribution must have a method {name} for this statistic")
-        return float(function())
+        with foreign():
+            return float(function())
 
     @cached_property
     def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpfast._foreign import foreign
 from dpfast._tabular import html_table
 from dpfast._traps import warn_of
 from dpfast.grid import Points
@@ -112,4 +113,5 @@ def tell(text: str, explain: Explain) -> None:
     if explain is True:
         print(text)
     else:
-        explain(text)
+        with foreign():
+            explain(text)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast._containers import declares_integers
+from dpfast._foreign import active
 from dpfast._kernels._calls import Calls
 from dpfast._traps import Trap, of_step, of_width, warn, warn_of
 from dpfast._types import Exact
@@ -29,7 +30,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
-from dpfast.spending import active, sums_epsilons
+from dpfast.spending import sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,

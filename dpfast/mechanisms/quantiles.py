@@ -31,6 +31,7 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.spending import imagined as allowed
 from dpfast.statistics import Quantile
 from dpfast.streaming import Ordered, Ranks
 
@@ -208,7 +209,8 @@ differential privacy) for one record replaced (the number of records is public)>
             codes = self.grid.encode(assumed.points(u))
             windows = _Windows.of(layout, [codes])
             law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=measure)
-            releases.append(law.value(law.sample(draws, rng)))
+            with allowed():
+                releases.append(law.value(law.sample(draws, rng)))
         return np.concatenate(releases)
 
 

@@ -146,7 +146,7 @@ def glm(
     """
     _checks.flag("progress", progress)
     bit_generator(rng)
-    _checks.threads(workers)
+    workers = _checks.threads(workers)
     columns = given_bounds(bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))

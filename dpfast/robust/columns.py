@@ -97,6 +97,7 @@ class CoordinateWise(Mechanism):
 def _scales(scale: Any) -> float | tuple[float, ...] | None:
     if scale is None:
         return None
+    scale = _checks.once(scale)
     if np.ndim(scale) == 0:
         return _checks.positive("scale", scale)
     return tuple(_checks.positive("each of scale", part) for part in scale)

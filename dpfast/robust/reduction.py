@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _callbacks, _checks, _containers
+from dpfast._foreign import foreign
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.mechanisms import Selection
 from dpfast.random import RandomSource, bit_generator
@@ -150,8 +151,10 @@ def reduce(
         raise ValueError("candidates must not be empty")
     scores = _callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
     mechanism = Selection(epsilon=epsilon)
-    with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates"):
-        return choices[mechanism([-_distance(distance) for distance in scores()], rng=source)]
+    with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates", exact=True):
+        with foreign():
+            distances = [_distance(distance) for distance in scores()]
+        return choices[mechanism([-distance for distance in distances], rng=source)]
 
 
 def _distance(score: Any) -> Fraction | float:

@@ -77,13 +77,14 @@ def release(
     True
     """
     # Invalid parameters are rejected before anything is charged.
-    times = math.prod(_checks.shape(size))
+    shape = None if size is None else _checks.shape(size)
+    times = math.prod(shape or ())
     bit_generator(rng)
     tasks = _checks.whole("mergers", mergers, least=1)
     chosen = Chosen.of(frame, columns, y)
     check(mechanism, chosen)
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
-        return mechanism.drawn(lambda: _law(mechanism, chosen, tasks), size, rng)
+        return mechanism.drawn(lambda: _law(mechanism, chosen, tasks), shape, rng)
 
 
 def check(mechanism: Mechanism, chosen: Chosen) -> None:

@@ -218,7 +218,7 @@ class State(Bearer):
         if self.passes == 1:
             self._watch()
         with spending(profile, times=math.prod(shape), label=label, of=self):
-            return self.mechanism.drawn(self._made, size, rng)
+            return self.mechanism.drawn(self._made, None if size is None else shape, rng)
 
     def _watch(self) -> None:
         """Warn, after the first pass, of what a public number of records says about the use of a release."""

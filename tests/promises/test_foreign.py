@@ -1,0 +1,161 @@
+"""What code of containers and users releases while a charge is open is charged by itself."""
+
+import inspect
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast import BudgetError, Ledger, Privacy, local, robust
+from tests.central import shaped
+from tests.lazy import CONTAINERS, EPSILON, LAW, Inside, swapped
+from tests.releases import GRID, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, B, X
+
+pytestmark = pytest.mark.host
+
+MODULES = {"dpf": dpf, "local": local, "robust": robust}
+NO_RECORDS = {"robust.reduce", "dpf.select"}  # they take scores
+
+
+def changed_functions(monkeypatch, called):
+    """Call all public functions by `called(function, args, options)` where the entries of RELEASES call them."""
+    for short, module in MODULES.items():
+        for name in {entry.split(".")[1] for entry in RELEASES if entry.startswith(f"{short}.")}:
+            monkeypatch.setattr(module, name, partial(_called, called, getattr(module, name)))
+
+
+def _called(called, function, *args, **options):
+    return called(function, args, options)
+
+
+def swapping(container, inside):
+    """Put containers in the place of the arrays of records."""
+
+    def swap(value):
+        return swapped(value, lambda array: container(array, inside))
+
+    def called(function, args, options):
+        return function(*map(swap, args), **{name: swap(value) for name, value in options.items()})
+
+    return called
+
+
+class TestContainers:
+    @pytest.mark.parametrize("name", RELEASES)
+    def test_functions(self, name, monkeypatch):
+        neighbors, made = NEIGHBORS.get(name, "replace-one"), 0
+        for container in CONTAINERS.values():
+            with monkeypatch.context() as patch:
+                inside = Inside(neighbors)
+                changed_functions(patch, swapping(container, inside))
+                ledger = Ledger(10_000.0, 0.9, neighbors=neighbors)
+                with ledger, suppress(TypeError, ValueError):  # not a container for this function
+                    RELEASES[name]()
+            inside.charged(ledger)
+            made += inside.made
+        assert made or name in NO_RECORDS
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_mechanisms(self, mechanism):
+        neighbors, made = mechanism.privacy.neighbors, 0
+        for container in CONTAINERS.values():
+            for options in ({}, {"size": 2}):
+                inside, ledger = Inside(neighbors), Ledger(10_000.0, 0.9, neighbors=neighbors)
+                with suppress(TypeError, ValueError):
+                    ledger.release(mechanism, container(shaped(mechanism, X), inside), **options)
+                inside.charged(ledger)
+                made += inside.made
+        assert made
+
+    def test_what_was_declared_is_free(self):
+        inside, ledger = Inside(), Ledger(1.0)
+        with ledger.spend(Privacy(0.5)):
+            MEDIAN(CONTAINERS["lazy"](X, inside))
+        assert inside.made
+        assert [charge.label for charge in ledger.charges] == ["declared"]
+
+    @pytest.mark.parametrize("scheduler", ["threads", "sync"])
+    def test_blocks_of_dask(self, scheduler):
+        dask = pytest.importorskip("dask")
+        from dask.array import from_array
+
+        import dpfast.dask
+
+        for block in (lambda b: b - dpf.median(b, **{**B, "epsilon": 5.0}), partial(_shifted, epsilon=5.0)):
+            for release in (MEDIAN, partial(dpfast.dask.release, MEDIAN)):
+                lazy, ledger = from_array(X, chunks=50).map_blocks(block, dtype=float), Ledger(100.0)
+                with dask.config.set(scheduler=scheduler), ledger:
+                    release(lazy)
+                charges = [charge.profile.privacy.epsilon for charge in ledger.charges]
+                assert set(charges) == {0.25, 5.0}
+                assert charges.count(5.0) % 2 == 0
+
+    def test_a_budget_that_is_too_small_refuses_the_container(self):
+        ledger = Ledger(0.5)
+        with ledger, pytest.raises(BudgetError, match="does not fit"):
+            dpf.median(CONTAINERS["sequence"](X, Inside()), bounds=(0, 100), epsilon=0.5)
+        assert ledger.spent.epsilon == 0.5
+
+
+def _shifted(block, epsilon):
+    return block - dpf.median(block, bounds=(0, 100), epsilon=epsilon)
+
+
+class Distribution:
+    """A guess that releases when it is asked."""
+
+    def __init__(self, inside):
+        self.ppf = inside
+
+
+# Functions of users, made from what they release.
+CALLBACKS = {
+    "psi": lambda inside: dpf.m_estimate(X, inside, **B),
+    "psi of a mechanism": lambda inside: dpf.MEstimator(dpf.psi.Function(inside), grid=GRID, epsilon=0.25)(X),
+    "family": lambda inside: dpf.mle(X, lambda x: inside(float(x.mean())), bounds=(0, 100), epsilon=0.25, blocks=4),
+    "score": lambda inside: robust.reduce(inside, range(3), epsilon=0.25),
+    "chunks": lambda inside: MEDIAN(dpf.Chunks(lambda: iter([inside(X)]))),
+    "distribution": lambda inside: dpf.median(X, distribution=Distribution(inside), **B),
+}
+
+
+class TestCallbacks:
+    @pytest.mark.parametrize("name", CALLBACKS)
+    @pytest.mark.parametrize("wrap", [lambda inside: inside, lambda inside: lambda *args: inside(*args)])
+    def test_functions_of_users(self, name, wrap):
+        inside, ledger = Inside(), Ledger(10_000.0)
+        with ledger, suppress(TypeError, ValueError):
+            CALLBACKS[name](wrap(inside))
+        assert inside.made
+        inside.charged(ledger)
+
+    def test_scores_may_be_exact(self):
+        with Ledger(1.0) as ledger:
+            robust.reduce(lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), epsilon=0.25)
+        assert ledger.spent.epsilon == 0.25
+
+
+class TestLaws:
+    """Laws that were made before the block."""
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_draws_are_refused(self, mechanism):
+        law = mechanism.law(shaped(mechanism, X))
+        with Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors) as ledger:
+            for draw in (law.sample, lambda: law.sample(3), lambda: mechanism.drawn(lambda: law, None, None)):
+                with pytest.raises(BudgetError, match="a draw from a law is a release"):
+                    draw()
+        law.sample()
+        assert ledger.charges == ()
+
+    def test_draws_from_summaries(self):
+        summary = MEDIAN.start().read([X]).summary()
+        with Ledger(1.0), pytest.raises(BudgetError, match="law"):
+            MEDIAN.draw_from(summary, np.random.PCG64(1))
+
+    def test_every_law_is_guarded(self):
+        assert type(LAW).sample.refused
+        assert inspect.isabstract(dpf.laws.Law)
+        assert MEDIAN.epsilon > EPSILON
