@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, warn
 from dpfast._types import Exact
-from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
+from dpfast.densities.columns import (
+    Bins,
+    Codes,
+    Column,
+    Table,
+    columns_of,
+    resolved_columns,
+    traps_of_columns,
+)
 from dpfast.densities.consistency import Names
 from dpfast.densities.marginals import (
     CHANGED,
@@ -149,6 +157,7 @@ def marginals(
     budget = Budget(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
     plan = _Plan(domains, budget, chosen, rng, threads)
     plan.check()
+    warn(traps_of_columns(domains))
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
     parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *plan.parts]
     with spending(PrivacyProfile(privacy, tuple(parts), failure=0.0), label=f"marginals of {len(names)} columns"):

@@ -15,7 +15,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.histograms import _nearest_with_sum
+from dpfast.densities.weights import nearest_with_sum
 from dpfast.laws import ZeroSumLaplace
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
@@ -59,7 +59,7 @@ class TestBins:
             _bins.locate(x[:, None], cells.axes, found)
             expected = np.searchsorted(cells.codes[0], grid.encode(x), side="right") - 1
             np.testing.assert_array_equal(found, np.minimum(expected, bins - 1))
-            assert cells.codes[0].tolist() == reference.edges(grid.size - 1, bins)
+            assert cells.codes[0].tolist() == reference.edges(grid, bins)
 
     def test_guesses_and_searches_are_both_met(self):
         every = [Cells((grid,), (min(511, grid.size - 1),)).axes[0] for grid in GRIDS]
@@ -364,14 +364,14 @@ class TestHistogram:
 
     @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8), st.integers(1, 30))
     def test_simplex_is_the_nearest(self, noisy, n):
-        nearest = _nearest_with_sum(np.array(noisy), n)
+        nearest = nearest_with_sum(np.array(noisy), n)
         assert nearest.min() >= 0
         assert nearest.sum() == n
         assert int(((nearest - noisy) ** 2).sum()) == reference.nearest_with_sum(noisy, n)
 
     def test_simplex_of_large_counts(self):
         for noisy in ([2**61, -(2**61)], [-(2**61)] * 2, [2**60, 2**60 - 1]):
-            nearest = _nearest_with_sum(np.array(noisy), 10)
+            nearest = nearest_with_sum(np.array(noisy), 10)
             assert (nearest.sum(), nearest.min() >= 0) == (10, True)
 
     def test_simplex_keeps_n(self):
