@@ -226,8 +226,8 @@ def traps_of_bins(grids: Sequence[Points], bins: Sequence[int]) -> Iterator[Trap
             yield Trap(
                 UtilityWarning,
                 f"{grid.size} whole numbers from {grid.lower:g} to {grid.upper:g} do not divide evenly into {count} "
-                f"bins: some have {grid.size // count}, others {grid.size // count + 1}; bins={fewer} or {more} are "
-                f"even, or other bounds",
+                f"bins: some have {grid.size // count}, others {grid.size // count + 1}; use bins={fewer} or {more}, or "
+                f"bounds with {grid.size // count * count} or {(grid.size // count + 1) * count} of them",
             )
 
 
