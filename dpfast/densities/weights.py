@@ -33,15 +33,15 @@ def nearest_with_sum(counts: Counts, n: int) -> Counts:
     They are max(counts - t, 0) for the largest integer t that leaves a sum of at least n, minus 1 at as many positive
     positions as the sum is too large. All choices of positions are equally near; they are spread evenly.
     """
-    falling = np.sort(counts)[::-1]
-    sums = np.cumsum(falling)
-    sizes = np.arange(1, counts.size + 1)
-    last = int(np.flatnonzero(falling * sizes > sums - n)[-1])  # of the counts that stay positive after the shift
-    t = (int(sums[last]) - n) // (last + 1)
+    excess, positive = -n, 0
+    for count in np.sort(counts)[::-1].tolist():
+        if count * positive <= excess:
+            break  # this count and all that are smaller become 0
+        excess, positive = excess + count, positive + 1
+    t, excess = divmod(excess, positive)
     nearest = np.maximum(counts - t, 0)
-    positive = np.flatnonzero(nearest)
-    excess = int(nearest.sum()) - n
-    nearest[positive[np.arange(excess) * positive.size // max(excess, 1)]] -= 1
+    if excess:
+        nearest[np.flatnonzero(nearest)[np.arange(excess) * positive // excess]] -= 1
     return nearest
 
 
@@ -52,16 +52,18 @@ def nearest_by_halves(counts: Counts, n: int) -> Counts:
     then nonnegative. One projection of all cells together takes away from every small count what the noise added to
     the others, so that sums of neighbouring cells are biased; here a part that holds many records keeps them.
     """
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    edges, totals = np.array([0, counts.size]), np.array([n], np.int64)
-    while totals.size < counts.size:
-        low, high = edges[:-1], edges[1:]
+    sums, nearest = np.zeros(counts.size + 1, np.int64), np.zeros_like(counts)
+    np.cumsum(counts, out=sums[1:])
+    low, high, totals = np.array([0]), np.array([counts.size]), np.array([n], np.int64)
+    while low.size:
         middle = (low + high) // 2
         first, second = sums[middle] - sums[low], sums[high] - sums[middle]
         excess = np.rint((totals - first - second) * ((middle - low) / (high - low))).astype(np.int64)
-        divided = np.clip(first + excess, 0, totals)
-        divided[middle == low] = 0
-        kept = np.stack([middle > low, np.ones(low.size, bool)], axis=1)  # a single cell has no first half
-        totals = np.stack([divided, totals - divided], axis=1)[kept]
-        edges = np.append(np.stack([low, middle], axis=1)[kept], counts.size)
-    return totals
+        divided = np.clip(first + excess, 0, totals)  # 0 for a single cell, which is its own second half
+        low, high = np.append(low, middle), np.append(middle, high)
+        totals = np.append(divided, totals - divided)
+        single = high - low == 1
+        nearest[low[single]] = totals[single]
+        divisible = (totals > 0) & ~single  # most parts of many cells are empty, and are not visited again
+        low, high, totals = low[divisible], high[divisible], totals[divisible]
+    return nearest
