@@ -214,7 +214,9 @@ def even_bins(grid: Points, bins: int, most: int) -> int:
     if not uneven(grid, bins):
         return bins
     even = [grid.size // _EVEN, *(grid.size // width for width in range(1, _EVEN) if grid.size % width == 0)]
-    return min((count for count in even if 1 <= count <= most), key=lambda count: abs(math.log(count / bins)), default=1)
+    return min(
+        (count for count in even if 1 <= count <= most), key=lambda count: abs(math.log(count / bins)), default=1
+    )
 
 
 def traps_of_bins(grids: Sequence[Points], bins: Sequence[int]) -> Iterator[Trap]:

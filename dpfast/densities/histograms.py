@@ -135,6 +135,9 @@ class PerturbedHistogram(_OnCells):
     Up to 64 cells, under replacement, the noise is drawn given that its sum is 0: the noisy counts sum to n, and their
     noise has a standard deviation that is less than that of independent noise by a factor of 2.1, 1.6 and 1.4 for 2, 3
     and 4 cells at epsilon 1, 1.14 for 10. For more cells, where it would gain less than 2 %, the noise is independent.
+    Weights: clipped noise has a positive mean, which biases sums of many cells. Prefix sums of 4,096 cells of lognormal
+    records, n = 5,000, epsilon 0.5, are off by 1,730 records with "clip", 1,000 with "simplex", 110 with "halves"; the
+    raw counts by 280.
     Run time: one pass over the records, a tenth to a fifth of ``np.histogram``, plus the noise of each cell.
 
     References
@@ -434,6 +437,11 @@ def histogram(
 
             R / (12 c**2) + m / n + m**2 v / n**2
 
+        Bins of integers and booleans, and of a grid of step 1, divide the whole numbers within the bounds: five bins
+        within (1, 5) are one for each rating, with edges at halves. "auto" takes a number of bins with about equally
+        many of them; another number than a divisor gives some bins one number more, with a `UtilityWarning` if that is
+        a third or more.
+
     epsilon : float
         Positive.
     bounds : pair of floats, or r pairs
@@ -494,6 +502,9 @@ def histogram(
     True
     >>> bool(40 < histogram.quantile(0.5) < 65)
     True
+    >>> ratings = np.repeat([1, 2, 3, 4, 5], [100, 200, 300, 50, 350])
+    >>> dpf.histogram(ratings, 5, bounds=(1, 5), epsilon=1.0).edges
+    array([0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
     """
     if method != "perturbed":
         raise ValueError(f"method must be 'perturbed', not {method!r}")

@@ -39,7 +39,7 @@ class Histogram(Tabular):
         The number of records, if it is public.
     privacy : Privacy
     noise_error : float
-        Mean integrated squared error, on the unit box, from the noise alone before clipping; computed from n, bins and
+        Mean integrated squared error, on the unit box, from the noise of the counts alone; computed from n, bins and
         epsilon, or from the released total if n is private.
 
     Notes
@@ -137,9 +137,9 @@ class Histogram(Tabular):
         return plain(np.where(inside, self.density[tuple(index)], outside))
 
     def cdf(self, x: ArrayLike) -> Any:
-        """The distribution function, for one column; for whole numbers, it rises at these. A float for a number.
+        """The distribution function, for one column. A float for a number, else an array.
 
-        Else an array.
+        Of whole numbers it is the share of those up to x, and rises at whole numbers only.
         """
         edges, shares = self._one_column()
         points = np.asarray(x, dtype=np.float64)
@@ -150,7 +150,7 @@ class Histogram(Tabular):
     def quantile(self, q: ArrayLike) -> Any:
         """The least x within the bounds with cdf(x) >= q (for q = 0, the least with a density); NaN outside [0, 1].
 
-        For one column. A float for a number, else an array.
+        For one column. A float for a number, else an array; of whole numbers it is one of them.
         """
         edges, shares = self._one_column()
         levels = np.asarray(q, dtype=np.float64)

@@ -136,7 +136,9 @@ class TestReleased:
             made.quantile([0, 0.05, 0.1, 0.11, 0.3, 0.31, 0.6, 0.66, 1, 2]), [1, 1, 1, 2, 2, 3, 3, 5, 5, np.nan]
         )
         draws = made.sample(100_000, PCG64(2))
-        np.testing.assert_allclose(np.bincount(draws.astype(int), minlength=6)[1:] / 1e5, made.weights / 1000, atol=0.01)
+        np.testing.assert_allclose(
+            np.bincount(draws.astype(int), minlength=6)[1:] / 1e5, made.weights / 1000, atol=0.01
+        )
         assert set(draws) == {1.0, 2.0, 3.0, 4.0, 5.0}
 
     def test_the_quantile_is_the_least_number_that_the_cdf_reaches(self):
