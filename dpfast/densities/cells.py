@@ -49,8 +49,8 @@ class Cells:
     -----
     Edge i of b bins is the code round(i (size - 1) / b). Bin i contains the codes from its edge up to the next one; the
     last bin includes its upper edge. Bins of whole numbers, a grid of step 1 below 2**52, divide its points instead:
-    bin i begins at the code round(i size / b), half a step above its lower edge. A record belongs to the bin of its code
-    (https://dpfast.readthedocs.io/en/latest/proofs/histogram-bins.html).
+    bin i begins at the code round(i size / b), half a step above its lower edge. A record belongs to the bin of its
+    code (https://dpfast.readthedocs.io/en/latest/proofs/histogram-bins.html).
     """
 
     grids: tuple[Grid, ...]
@@ -225,11 +225,12 @@ def traps_of_bins(grids: Sequence[Points], bins: Sequence[int]) -> Iterator[Trap
         if uneven(grid, count):
             fewer = next(few for few in range(count, 0, -1) if grid.size % few == 0)
             more = next(many for many in range(count, grid.size + 1) if grid.size % many == 0)
+            each = grid.size // count
             yield Trap(
                 UtilityWarning,
                 f"{grid.size} whole numbers from {grid.lower:g} to {grid.upper:g} do not divide evenly into {count} "
-                f"bins: some have {grid.size // count}, others {grid.size // count + 1}; use bins={fewer} or {more}, or "
-                f"bounds with {grid.size // count * count} or {(grid.size // count + 1) * count} of them",
+                f"bins: some have {each}, others {each + 1}; use bins={fewer} or {more}, or bounds with {each * count} "
+                f"or {(each + 1) * count} of them",
             )
 
 

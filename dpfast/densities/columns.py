@@ -125,8 +125,8 @@ class Bins(Column):
         belongs to the bin above it. Bins of integers and booleans, and those of a Grid of step 1, divide the whole
         numbers within the bounds. Default: a number from the public size and budget of a release.
     bounds : pair of floats
-        Public bounds, short for ``grid=Grid(*bounds)``, with step 1 if a column declares an integer or boolean dtype. Without bounds and grid, and without edges, the edges are
-        quantiles that a part of the budget pays for.
+        Public bounds, short for ``grid=Grid(*bounds)``, with step 1 if a column declares an integer or boolean dtype.
+        Without bounds and grid, and without edges, the edges are quantiles that a part of the budget pays for.
     grid : Grid or FloatGrid
         Instead of `bounds`.
 
@@ -176,7 +176,7 @@ class Bins(Column):
         return Bins(self.bins, grid=Grid(*self.bounds, step=step))
 
     def with_bins(self, bins: int) -> Bins:
-        """These bins, unless given about `bins` of them: not uneven, at most the steps of the grid, or whole numbers."""
+        """These bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
         if self.bins is not None or self.grid is None:
             return self
         return Bins(even_bins(self.grid, min(bins, span(self.grid)), MOST_BINS), grid=self.grid)

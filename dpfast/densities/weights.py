@@ -12,7 +12,7 @@ Counts = NDArray[np.int64]
 
 
 def consistent(counts: Counts, rule: str, n: int | None) -> Counts:
-    """Nonnegative weights, not all 0, from counts of any shape, by one of `RULES`; n is the number of records if public.
+    """Nonnegative weights, not all 0, from counts of any shape, by one of `RULES`; n is the number of records or None.
 
     The sum of the weights is n, or the sum of the counts, at least 1; with "clip" it follows from the noise.
     """

@@ -9,7 +9,7 @@ from tests.reference.grid import code
 
 
 def edges(grid, bins):
-    """The first code of each bin, and the last code: round(i * steps / bins), halves up; of whole numbers the points."""
+    """The first code of each bin, and the last one: round(i * steps / bins), halves up; of whole numbers the points."""
     whole = grid.step == 1 and max(-grid.lower, grid.upper) < 2**52
     divided = grid.size if whole else grid.size - 1
     return [floor(Fraction(i * divided, bins) + Fraction(1, 2)) for i in range(bins)] + [grid.size - 1]
