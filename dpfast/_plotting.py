@@ -56,6 +56,13 @@ def density_axis(ax: Any) -> None:
     ax.yaxis.set_major_formatter("{x:.6g}")
 
 
+def whole_ticks(axis: Any) -> None:
+    """Set the ticks of an axis at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
 def plain(text: object) -> str:
     """A text in which Matplotlib sees no formula."""
     return str(text).replace("$", r"\$")

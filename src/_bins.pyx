@@ -61,7 +61,8 @@ cdef class Axis:
     """The bins of one column: the thresholds, and whether a guess finds the bin.
 
     **Law** the bin of a key is the number of `thresholds` that are not above it; NaN counts as `missing`.
-    **Assumes** increasing finite `thresholds`, one fewer than bins, and the grid of these thresholds.
+    **Assumes** increasing finite `thresholds`, one fewer than bins, the grid of these thresholds, and the `width` of
+    all bins together, which only the speed depends on.
     **Cost** O(bins). **Reference** docs/proofs/histogram-bins.md.
     """
 
@@ -71,11 +72,11 @@ cdef class Axis:
     cdef readonly double upper
     cdef readonly double step
 
-    def __init__(self, const double[::1] thresholds not None, *, double lower, double upper, double step,
-                 double missing):
+    def __init__(self, const double[::1] thresholds not None, *, double width, double lower, double upper,
+                 double step, double missing):
         cdef Py_ssize_t i, bins = thresholds.shape[0] + 1
         cdef double[::1] table = np.empty(bins + 1)
-        cdef double scale = bins / (upper - lower), late = -INFINITY
+        cdef double scale = bins / width, late = -INFINITY
         table[0], table[bins] = -INFINITY, NAN
         for i in range(1, bins):
             table[i] = thresholds[i - 1]
@@ -221,8 +222,8 @@ def fill_points(bit_generator, const int32_t[::1] cells not None, const int64_t[
 
     **Law** exact: the codes edges[b] to edges[b + 1] - 1 of the bin b = cell / divisor % bins (b = cell for divisor 0)
     are equally likely, in the last bin edges[bins] too; the value of a code is (first + code) * step. **Assumes**
-    len(out) == len(cells), increasing `edges`, codes that are exact as doubles. **Cost** a word each, a further one
-    with probability below 2**-12.
+    len(out) == len(cells), increasing `edges`, the last two of which may be equal, codes that are exact as doubles.
+    **Cost** a word each, a further one with probability below 2**-12.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = out.shape[0]

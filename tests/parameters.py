@@ -132,7 +132,7 @@ PARAMETERS = {
     "width": lambda rng: pick(rng, LENGTHS),
     "dimension": lambda rng: pick(rng, [2, 2, 2, 300]),
     "bins": lambda rng: pick(rng, [1, 2, 7, 1000]),
-    "consistency": lambda rng: pick(rng, [None, "clip", "simplex"]),
+    "consistency": lambda rng: pick(rng, [None, "auto", "clip", "halves", "simplex"]),
     "terms": lambda rng: pick(rng, [1, 4, 64]),
     "basis": lambda rng: pick(rng, ["cosine", "trigonometric"]),
     "blocks": lambda rng: pick(rng, [None, 1, 2, 3, 100]),

@@ -130,7 +130,7 @@ def squared_error(shares):
 
 def perturbed_error(n, runs, rng):
     """Theorem 8: m of order n^(1/3); each run has its own data."""
-    mechanism = PerturbedHistogram(round((n / 6) ** (1 / 3)), grid=dpf.Grid(0, 1), epsilon=1.0)
+    mechanism = PerturbedHistogram(round((n / 6) ** (1 / 3)), grid=dpf.Grid(0, 1), epsilon=1.0, consistency="clip")
     releases = (mechanism(records(n, rng), rng=rng) for _ in range(runs))
     return np.mean([squared_error(released.weights / released.weights.sum()) for released in releases])
 

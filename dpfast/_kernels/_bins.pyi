@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 class Axis:
     def __init__(
-        self, thresholds: NDArray[float64], *, lower: float, upper: float, step: float, missing: float
+        self, thresholds: NDArray[float64], *, width: float, lower: float, upper: float, step: float, missing: float
     ) -> None: ...
     @property
     def lower(self) -> float: ...

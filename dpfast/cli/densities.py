@@ -12,6 +12,7 @@ from dpfast import _checks
 from dpfast.cli.output import check_writable, writing
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.densities import Histogram, histogram, synthesize
+from dpfast.densities.cells import is_whole
 from dpfast.privacy import Privacy
 from dpfast.streaming import Chunks
 from dpfast.tables import TableError
@@ -52,10 +53,12 @@ def _bars(released: Histogram) -> str:
     starts = range(0, weights.size, -(-weights.size // _MOST_LINES))
     sums = [int(weights[i : i + starts.step].sum()) for i in starts]
     most = max(sums)
-    ends = [edges[min(i + starts.step, weights.size)] for i in starts]
+    half = 0.5 if is_whole(released.cells.grids[0]) else 0.0  # whole numbers are shown instead of edges
+    ends = [(edges[i] + half, edges[min(i + starts.step, weights.size)] - half) for i in starts]
     rows = [
-        f"{edges[i]:>12.6g} .. {end:<12.6g}{total:>12,} {'#' * round(_BAR * total / most)}"
-        for i, end, total in zip(starts, ends, sums, strict=True)
+        f"{f'{low:>12.6g}' if low == high else f'{low:>12.6g} .. {high:<12.6g}':<28}{total:>12,} "
+        f"{'#' * round(_BAR * total / most)}"
+        for (low, high), total in zip(ends, sums, strict=True)
     ]
     warning = ["the noise exceeds the error of a uniform density: use fewer bins"] if released.noise_dominates else []
     records = "records" if released.n is None else f"{released.n:,} records"

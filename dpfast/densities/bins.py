@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
+from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS, even_bins, span
 from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
 from dpfast.streaming import Chunks, Counted
 from dpfast.theory.densities import perturbed_bins
@@ -95,9 +95,12 @@ def automatic_bins(
 def bins_by(
     rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
 ) -> tuple[int, ...]:
-    """The bins of each axis for "auto": `rule` of the number of records, limited by the grids and 2**24 cells."""
+    """The bins of each axis for "auto": `rule` of the number of records, limited by the grids and 2**24 cells.
+
+    Bins of few whole numbers have equally many of them: the nearest such number of bins.
+    """
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
     n = values.records() if isinstance(values, Chunks) else len(values)
     best, most = rule(_checks.records(n)), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
-    return tuple(min(best, most, grid.size - 1) for grid in grids)
+    return tuple(even_bins(grid, min(best, most, span(grid)), most) for grid in grids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, keys
 from dpfast._kernels import _bins
-from dpfast.densities.cells import axis_with, equal_edges
+from dpfast._traps import Trap
+from dpfast.densities.cells import (
+    axis_with,
+    check_bins,
+    edges_at,
+    equal_codes,
+    even_bins,
+    is_whole,
+    numbers_between,
+    span,
+    traps_of_bins,
+)
 from dpfast.grid import Grid, Points, check_points, natural_step, unbounded
 
 Codes = NDArray[np.uint16]
@@ -111,10 +122,11 @@ class Bins(Column):
     ----------
     bins : int or sequence of floats
         The number of bins of equal width, for a Grid; or the increasing inner edges in data units: a value at an edge
-        belongs to the bin above it. Default: a number from the public size and budget of a release.
+        belongs to the bin above it. Bins of integers and booleans, and those of a Grid of step 1, divide the whole
+        numbers within the bounds. Default: a number from the public size and budget of a release.
     bounds : pair of floats
-        Public bounds, short for ``grid=Grid(*bounds)``. Without bounds and grid, and without edges, the edges are
-        quantiles that a part of the budget pays for.
+        Public bounds, short for ``grid=Grid(*bounds)``, with step 1 if a column declares an integer or boolean dtype.
+        Without bounds and grid, and without edges, the edges are quantiles that a part of the budget pays for.
     grid : Grid or FloatGrid
         Instead of `bounds`.
 
@@ -123,6 +135,8 @@ class Bins(Column):
     >>> import dpfast as dpf
     >>> dpf.Bins(4, bounds=(0, 100)).labels
     ('[0, 25)', '[25, 50)', '[50, 75)', '[75, 100]')
+    >>> dpf.Bins(5, grid=dpf.Grid(1, 5, step=1)).labels
+    ('1', '2', '3', '4', '5')
     >>> dpf.Bins([0, 1000], grid=dpf.FloatGrid()).size
     3
     """
@@ -162,25 +176,24 @@ class Bins(Column):
         return Bins(self.bins, grid=Grid(*self.bounds, step=step))
 
     def with_bins(self, bins: int) -> Bins:
-        """These bins, `bins` of them unless their number or edges are given, at most the steps of the grid."""
+        """These bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
         if self.bins is not None or self.grid is None:
             return self
-        return Bins(min(bins, self.grid.size - 1), grid=self.grid)
+        return Bins(even_bins(self.grid, min(bins, span(self.grid)), MOST_BINS), grid=self.grid)
 
     @cached_property
     def cuts(self) -> NDArray[np.int64]:
         """The first code of each bin but the first."""
         assert self.grid is not None
-        last = self.grid.size - 1
         if isinstance(self.bins, tuple):
-            cuts = self.grid.encode(np.array(self.bins, dtype=np.float64))
+            edges = np.array(self.bins, dtype=np.float64)
+            cuts = self.grid.encode(np.ceil(edges) if is_whole(self.grid) else edges)
             if np.any(np.diff(cuts, prepend=0) < 1):
                 raise ValueError("bins must be increasing edges on different points of the grid, above its lower bound")
         else:
             assert isinstance(self.bins, int)
-            if not 1 <= self.bins <= last:
-                raise ValueError(f"bins must be between 1 and the {last} steps of the grid, not {self.bins}")
-            cuts = equal_edges(last, self.bins)[1:-1]
+            check_bins(self.grid, self.bins)
+            cuts = equal_codes(self.grid, self.bins)[1:-1]
         if len(cuts) >= MOST_BINS:
             raise ValueError(f"bins must be at most 65536, not {len(cuts) + 1}")
         return cuts
@@ -196,13 +209,17 @@ class Bins(Column):
 
     @cached_property
     def edges(self) -> NDArray[np.float64]:
-        """The first point of each bin, and the last point of the last one, in data units."""
+        """The first point of each bin, and the last point of the last one, in data units; whole numbers: the halves."""
         assert self.grid is not None
-        return np.asarray(self.grid.decode(np.concatenate([[0], self.cuts, [self.grid.size - 1]])))
+        return edges_at(self.grid, np.concatenate([[0], self.cuts, [self.grid.size - 1]]))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        shown = [f"{edge:.9g}" for edge in self.within(None).edges]
+        made = self.within(None)
+        assert made.grid is not None
+        if is_whole(made.grid):
+            return tuple(f"{a:.9g}" if a == b else f"{a:.9g} to {b:.9g}" for a, b in numbers_between(made.edges))
+        shown = [f"{edge:.9g}" for edge in made.edges]
         closing = [")"] * (len(shown) - 2) + ["]"]
         return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], closing, strict=False))
 
@@ -335,3 +352,10 @@ def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: 
             column = column.within(natural_step(table[name])).with_bins(bins)
         made.append((name, column))
     return tuple(made)
+
+
+def traps_of_columns(columns: Sequence[tuple[Any, Column]]) -> Iterator[Trap]:
+    """The traps of numbers of bins that users gave."""
+    for _, column in columns:
+        if isinstance(column, Bins) and isinstance(column.bins, int) and isinstance(column.grid, Grid):
+            yield from traps_of_bins([column.grid], [column.bins])

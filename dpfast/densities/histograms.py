@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _bins
+from dpfast._traps import Trap
 from dpfast._types import Exact, Records
 from dpfast.densities.bins import automatic_bins, table, whole_bins
-from dpfast.densities.cells import Cells
+from dpfast.densities.cells import Cells, traps_of_bins
 from dpfast.densities.released import Histogram
+from dpfast.densities.weights import RULES, consistent
 from dpfast.grid import Grid, check_missing
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
@@ -65,6 +67,10 @@ class _OnCells(Mechanism):
     def dimensions(self) -> int:
         return min(len(self.grids), 2)
 
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        yield from traps_of_bins(self.grids, self.cells.bins)
+
     def _columns(self, x: Any) -> NDArray[Any]:
         """The records as an array with one column per axis."""
         r = len(self.grids)
@@ -102,9 +108,11 @@ class PerturbedHistogram(_OnCells):
         Public bounds and granularity of the column, or of each of up to 4 columns.
     epsilon : float
         Positive; rounded down to a double.
-    consistency : {"clip", "simplex"}
-        Definition of `Histogram.weights`: "clip" replaces negative noisy counts by 0, as in the paper; "simplex" takes
-        the nearest nonnegative integers that sum to n. "clip" is better unless the noise is small.
+    consistency : {"auto", "simplex", "halves", "clip"}
+        Definition of `Histogram.weights`. "simplex" takes the nearest nonnegative integers that sum to n, or to the sum
+        of the noisy counts if n is private; "halves" does so from the whole to its halves, their halves and so on,
+        which keeps sums of neighbouring cells; "auto" is "simplex" for up to 64 cells, else "halves". "clip" replaces
+        negative noisy counts by 0, as in the paper.
     neighbors : {"replace-one", "add-remove"}
     delta : float
         In [0, 1); rounded down to a double.
@@ -127,6 +135,9 @@ class PerturbedHistogram(_OnCells):
     Up to 64 cells, under replacement, the noise is drawn given that its sum is 0: the noisy counts sum to n, and their
     noise has a standard deviation that is less than that of independent noise by a factor of 2.1, 1.6 and 1.4 for 2, 3
     and 4 cells at epsilon 1, 1.14 for 10. For more cells, where it would gain less than 2 %, the noise is independent.
+    Weights: clipped noise has a positive mean, which biases sums of many cells. Prefix sums of 4,096 cells of lognormal
+    records, n = 5,000, epsilon 0.5, are off by 1,730 records with "clip", 1,000 with "simplex", 110 with "halves"; the
+    raw counts by 280.
     Run time: one pass over the records, a tenth to a fifth of ``np.histogram``, plus the noise of each cell.
 
     References
@@ -144,7 +155,7 @@ class PerturbedHistogram(_OnCells):
 
     releases_numbers: ClassVar[bool] = False
 
-    consistency: str = field(kw_only=True, default="clip")
+    consistency: str = field(kw_only=True, default="auto")
     neighbors: str = field(kw_only=True, default="replace-one")
     delta: float = field(kw_only=True, default=0.0)
     noise: str = field(kw_only=True, default="auto")
@@ -152,10 +163,7 @@ class PerturbedHistogram(_OnCells):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        if self.consistency not in ("clip", "simplex"):
-            raise ValueError(f"consistency must be 'clip' or 'simplex', not {self.consistency!r}")
-        if self.consistency == "simplex" and self.neighbors == "add-remove":
-            raise ValueError("consistency='simplex' makes counts sum to n, but neighbors='add-remove' keeps n private")
+        _checks.choice("consistency", self.consistency, RULES)
         self._set_cells()
         chosen = self._chosen
         if (CHANGED_COUNTS[self.neighbors] / Fraction(self.epsilon) if chosen.sigma is None else chosen.sigma) > 2**56:
@@ -239,33 +247,10 @@ class PerturbedHistogram(_OnCells):
 
     def _histogram(self, counts: NDArray[np.int64], *, n: int | None) -> Histogram:
         """The released histogram, from noisy counts by post-processing."""
-        if self.consistency == "simplex" and n is not None:
-            weights = _nearest_with_sum(counts.reshape(-1), n).reshape(counts.shape)
-        else:
-            weights = np.maximum(counts, 0)
-        if not weights.any():
-            weights = np.ones_like(weights)
+        weights = consistent(counts, self.consistency, n)
         total = int(weights.sum()) if n is None else n
         noise_error = (counts.size / total) ** 2 * self._chosen.variance
         return Histogram(counts, weights, self.cells, n, self.privacy, noise_error)
-
-
-def _nearest_with_sum(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The nonnegative integers that sum to n and are nearest to `counts` in the l2 norm.
-
-    They are max(counts - t, 0) for the largest integer t that leaves a sum of at least n, minus 1 at as many positive
-    positions as the sum is too large. All choices of positions are equally near; they are spread evenly.
-    """
-    falling = np.sort(counts)[::-1]
-    sums = np.cumsum(falling)
-    sizes = np.arange(1, counts.size + 1)
-    last = int(np.flatnonzero(falling * sizes > sums - n)[-1])  # of the counts that stay positive after the shift
-    t = (int(sums[last]) - n) // (last + 1)
-    nearest = np.maximum(counts - t, 0)
-    positive = np.flatnonzero(nearest)
-    excess = int(nearest.sum()) - n
-    nearest[positive[np.arange(excess) * positive.size // max(excess, 1)]] -= 1
-    return nearest
 
 
 class SmoothedSample(Law):
@@ -428,7 +413,7 @@ def histogram(
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     method: str = "perturbed",
-    consistency: str = "clip",
+    consistency: str = "auto",
     neighbors: str = "replace-one",
     roughness: float | None = None,
     delta: Exact = 0.0,
@@ -452,6 +437,11 @@ def histogram(
 
             R / (12 c**2) + m / n + m**2 v / n**2
 
+        Bins of integers and booleans, and of a grid of step 1, divide the whole numbers within the bounds: five bins
+        within (1, 5) are one for each rating, with edges at halves. "auto" takes a number of bins with about equally
+        many of them; another number than a divisor gives some bins one number more, with a `UtilityWarning` if that is
+        a third or more.
+
     epsilon : float
         Positive.
     bounds : pair of floats, or r pairs
@@ -460,7 +450,7 @@ def histogram(
     grid : Grid, or r Grids
         Instead of `bounds`.
     method : {"perturbed"}
-    consistency : {"clip", "simplex"}
+    consistency : {"auto", "simplex", "halves", "clip"}
         How `Histogram.weights` follow from the noisy counts; see `PerturbedHistogram`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: half of the noise, n private, no "auto".
@@ -512,6 +502,9 @@ def histogram(
     True
     >>> bool(40 < histogram.quantile(0.5) < 65)
     True
+    >>> ratings = np.repeat([1, 2, 3, 4, 5], [100, 200, 300, 50, 350])
+    >>> dpf.histogram(ratings, 5, bounds=(1, 5), epsilon=1.0).edges
+    array([0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
     """
     if method != "perturbed":
         raise ValueError(f"method must be 'perturbed', not {method!r}")

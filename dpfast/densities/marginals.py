@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _marginals
-from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of
+from dpfast._traps import Trap
+from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, traps_of_columns
 from dpfast.densities.released_marginals import Marginals
 from dpfast.laws import DiscreteLaplace, IntegerNoise, Law, NoisyIntegers, RoundedGaussian, Runs
 from dpfast.mechanisms import Mechanism
@@ -189,6 +190,10 @@ replaced (the number of records is public)>
     @property
     def dimensions(self) -> int:
         return 2
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        yield from traps_of_columns(self.columns)
 
     def __repr__(self) -> str:
         m = len(self.marginals)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _plotting
 from dpfast._kernels import _bins
 from dpfast._tabular import Tabular
-from dpfast.densities.cells import Cells, frozen_array, plain
+from dpfast.densities.cells import Cells, frozen_array, is_whole, plain
 from dpfast.laws import Independent
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
@@ -31,14 +31,15 @@ class Histogram(Tabular):
         The noisy counts as released: unbiased, possibly negative. With Laplace noise under "replace-one", those of up
         to 64 cells sum to n.
     weights : ndarray of int64, same shape
-        The consistent counts: nonnegative, not all 0. The methods below use these.
+        The consistent counts: nonnegative, not all 0, by the argument `consistency` of `dpfast.histogram`. The methods
+        below use these.
     cells : Cells
-        The box and its bins; `edges` in data units.
+        The box and its bins; `edges` in data units. Bins of whole numbers have edges at halves.
     n : int or None
         The number of records, if it is public.
     privacy : Privacy
     noise_error : float
-        Mean integrated squared error, on the unit box, from the noise alone before clipping; computed from n, bins and
+        Mean integrated squared error, on the unit box, from the noise of the counts alone; computed from n, bins and
         epsilon, or from the released total if n is private.
 
     Notes
@@ -51,8 +52,8 @@ class Histogram(Tabular):
     >>> ages = np.random.default_rng(0).integers(18, 90, 10_000)
     >>> histogram = dpf.histogram(ages, 4, bounds=(0, 100), epsilon=1.0)
     >>> histogram.edges
-    array([  0.,  25.,  50.,  75., 100.])
-    >>> bool(abs(histogram.cdf(50) - np.mean(ages < 50)) < 0.01)
+    array([ -0.5,  24.5,  50.5,  75.5, 100.5])
+    >>> bool(abs(histogram.cdf(50) - np.mean(ages <= 50)) < 0.01)
     True
     >>> histogram.sample(3).shape
     (3,)
@@ -118,7 +119,8 @@ class Histogram(Tabular):
     def pdf(self, x: ArrayLike) -> Any:
         """The density at points (of shape (..., r) for r columns): 0 outside, NaN at NaN. A float for one point.
 
-        At an edge it is the density of the bin above; at the upper bound, that of the last bin.
+        At an edge it is the density of the bin above; at the upper bound, that of the last bin. For whole numbers it is
+        the probability of each, constant from half a unit below to half a unit above it.
         """
         points = np.asarray(x, dtype=np.float64)
         if len(self.cells.bins) == 1:
@@ -135,14 +137,20 @@ class Histogram(Tabular):
         return plain(np.where(inside, self.density[tuple(index)], outside))
 
     def cdf(self, x: ArrayLike) -> Any:
-        """The distribution function, for one column. A float for a number, else an array."""
+        """The distribution function, for one column. A float for a number, else an array.
+
+        Of whole numbers it is the share of those up to x, and rises at whole numbers only.
+        """
         edges, shares = self._one_column()
-        return plain(np.interp(np.asarray(x, dtype=np.float64), edges, shares))
+        points = np.asarray(x, dtype=np.float64)
+        if is_whole(self.cells.grids[0]):
+            points = np.floor(points) + 0.5
+        return plain(np.interp(points, edges, shares))
 
     def quantile(self, q: ArrayLike) -> Any:
         """The least x within the bounds with cdf(x) >= q (for q = 0, the least with a density); NaN outside [0, 1].
 
-        For one column. A float for a number, else an array.
+        For one column. A float for a number, else an array; of whole numbers it is one of them.
         """
         edges, shares = self._one_column()
         levels = np.asarray(q, dtype=np.float64)
@@ -150,7 +158,12 @@ class Histogram(Tabular):
         first, last = np.flatnonzero(self.weights)[[0, -1]]
         bins = np.clip(np.searchsorted(shares[1:], levels, side="left"), first, last)
         within = (levels - shares[bins]) / (shares[bins + 1] - shares[bins])
-        return plain(edges[bins] + within * (edges[bins + 1] - edges[bins]))
+        found = edges[bins] + within * (edges[bins + 1] - edges[bins])
+        if is_whole(self.cells.grids[0]):
+            found = np.maximum(np.ceil(found - 0.5), edges[first] + 0.5)
+            found = np.where(self.cdf(found - 1) >= levels, np.maximum(found - 1, edges[first] + 0.5), found)
+            found = np.where(self.cdf(found) < levels, found + 1, found)
+        return plain(found)
 
     def _one_column(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The edges, and the share of the total up to each edge."""
@@ -237,6 +250,8 @@ class Histogram(Tabular):
     ) -> Any:
         """Plot the density of one or two columns with Matplotlib, with the range of the noise of one column.
 
+        Bars of whole numbers stand at these, and so do the ticks of the axis.
+
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
@@ -272,5 +287,8 @@ class Histogram(Tabular):
             ax.figure.colorbar(mesh, ax=ax, label="density")
             ax.set_xlabel(_plotting.with_unit("first column", units[0]))
             ax.set_ylabel(_plotting.with_unit("second column", units[1]))
+        for axis, grid in zip((ax.xaxis, ax.yaxis), self.cells.grids, strict=False):
+            if is_whole(grid):
+                _plotting.whole_ticks(axis)
         _plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise + lines)
         return ax

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from dpfast import _checks, _containers
 from dpfast._traps import Trap, of_epsilon, warn
 from dpfast._types import Exact
-from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
+from dpfast.densities.columns import (
+    Bins,
+    Codes,
+    Column,
+    Table,
+    columns_of,
+    resolved_columns,
+    traps_of_columns,
+)
 from dpfast.densities.consistency import Names
 from dpfast.densities.marginals import (
     CHANGED,
@@ -151,6 +159,7 @@ def marginals(
     budget = Budget(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
     plan = _Plan(domains, budget, chosen, rng, threads)
     plan.check()
+    warn(traps_of_columns(domains))
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
     each = down(bins_epsilon / len(private)) if private else 0.0
     for _, column in domains:

@@ -43,21 +43,30 @@ def test_histogram(file, x, capsys):
 
 @pytest.mark.parametrize(("epsilon", "delta", "paid"), [("1", "1e-6", 0.0), ("0.1", "0.1", 0.1)])
 def test_delta_is_paid_for_less_noise_only(file, capsys, epsilon, delta, paid):
-    options = ["--bounds", "0", "100", "--step", "1", "--bins", "70", "--epsilon", epsilon, "--delta", delta]
+    options = ["--bounds", "0", "69", "--step", "1", "--bins", "70", "--epsilon", epsilon, "--delta", delta]
     assert main(["histogram", file, "--column", "age", *options, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["delta"] == pytest.approx(paid)
 
 
 def test_many_bins_share_lines(file, capsys):
-    assert main(["histogram", file, "--column", "age", *PUBLIC, "--bins", "100"]) == 0
+    assert main(["histogram", file, "--column", "age", *PUBLIC, "--bins", "101"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 36
-    assert lines[0].split()[:3] == ["0", "..", "3"]
+    assert lines[0].split()[:3] == ["0", "..", "2"]
     assert lines[33].split()[:3] == ["99", "..", "100"]
 
 
+def test_a_bar_for_each_rating(tmp_path, capsys):
+    (tmp_path / "ratings.csv").write_text("stars\n" + "5\n1\n3\n" * 50)
+    options = ["--column", "stars", "--bounds", "1", "5", "--type", "integer", "--epsilon", "20", "--bins", "5"]
+    assert main(["histogram", str(tmp_path / "ratings.csv"), *options]) == 0
+    lines = capsys.readouterr().out.splitlines()[:5]
+    assert [line.split()[:2] for line in lines] == [["1", "50"], ["2", "0"], ["3", "50"], ["4", "0"], ["5", "50"]]
+    assert len({line.index(line.split()[1][-1], 20) for line in lines}) == 1
+
+
 def test_the_terminal_says_where_noise_dominates(file, capsys):
-    arguments = ["--column", "age", "--bounds", "0", "100", "--step", "1", "--epsilon", "0.01", "--bins", "50"]
+    arguments = ["--column", "age", "--bounds", "0", "99", "--step", "1", "--epsilon", "0.01", "--bins", "50"]
     assert main(["histogram", file, *arguments]) == 0
     assert "use fewer bins" in capsys.readouterr().out
 
@@ -115,11 +124,11 @@ def test_a_name_of_two_words_and_a_comma(tmp_path):
 BAD = {
     "bins": ["histogram", "FILE", *PUBLIC, "--bins", "0"],
     "bins of text": ["histogram", "FILE", *PUBLIC, "--bins", "many"],
-    "more bins than steps": ["histogram", "FILE", *PUBLIC, "--bins", "101"],
+    "more bins than numbers": ["histogram", "FILE", *PUBLIC, "--bins", "102"],
     "epsilon": ["histogram", "FILE", "--bounds", "0", "1", "--epsilon", "0"],
     "k": ["synthesize", "FILE", *PUBLIC, "-k", "0", "-o", "OUT"],
     "method": ["synthesize", "FILE", *PUBLIC, "-k", "5", "-o", "OUT", "--method", "magic"],
-    "bins of synthesize": ["synthesize", "FILE", *PUBLIC, "-k", "5", "-o", "OUT", "--bins", "101"],
+    "bins of synthesize": ["synthesize", "FILE", *PUBLIC, "-k", "5", "-o", "OUT", "--bins", "102"],
 }
 
 

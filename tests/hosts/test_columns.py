@@ -323,8 +323,8 @@ class TestCells:
         mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=1.0)
         assert dpf.by_group(mechanism, sequence([1, cell, 3]), labels=[0, 0, 1]).shape == (2,)
         assert dpf.robust_mean(sequence([[1, cell], [2, 3]]), bounds=(0, 10), epsilon=1.0).shape == (2,)
-        histogram = dpf.densities.PerturbedHistogram(4, grid=GRID, epsilon=1.0)
-        assert histogram(sequence([1, cell, 3])).counts.shape == (4,)
+        histogram = dpf.densities.PerturbedHistogram(11, grid=GRID, epsilon=1.0)
+        assert histogram(sequence([1, cell, 3])).counts.shape == (11,)
         assert dpf.local.Interval(1.0, bounds=(0, 10)).randomize(sequence([1, cell, 3])).shape == (3,)
 
 

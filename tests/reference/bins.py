@@ -8,9 +8,11 @@ from math import floor, prod
 from tests.reference.grid import code
 
 
-def edges(last, bins):
-    """round(i * last / bins), halves up."""
-    return [floor(Fraction(i * last, bins) + Fraction(1, 2)) for i in range(bins + 1)]
+def edges(grid, bins):
+    """The first code of each bin, and the last one: round(i * steps / bins), halves up; of whole numbers the points."""
+    whole = grid.step == 1 and max(-grid.lower, grid.upper) < 2**52
+    divided = grid.size if whole else grid.size - 1
+    return [floor(Fraction(i * divided, bins) + Fraction(1, 2)) for i in range(bins)] + [grid.size - 1]
 
 
 def bin_of(position, cuts):
@@ -23,7 +25,7 @@ def cell(row, grids, bins):
     place = []
     for value, grid, count in zip(row, grids, bins, strict=True):
         options = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "missing": grid.missing}
-        place.append(bin_of(code(value, **options), edges(grid.size - 1, count)))
+        place.append(bin_of(code(value, **options), edges(grid, count)))
     return tuple(place)
 
 

@@ -237,7 +237,8 @@ class TestManyRecords:
         assert dpf.count(x, epsilon=1.0, within=(10, 19)) == pytest.approx(10**11, abs=100)
         assert dpf.mean(x, bounds=(0, 100), epsilon=1.0, neighbors="add-remove") == pytest.approx(50, abs=1e-6)
         assert dpf.quantile(x, [0.25, 0.5], bounds=(0, 100), epsilon=1.0).tolist() == [25, 50]
-        assert dpf.histogram(x, 10, bounds=(0, 100), epsilon=1.0).counts == pytest.approx([10**11] * 9 + [11 * 10**10])
+        found = dpf.histogram(x, 10, bounds=(0, 100), epsilon=1.0).counts
+        assert found == pytest.approx([10**11] * 4 + [11 * 10**10] + [10**11] * 5)
 
 
 # Functions that choose a mechanism by the records.

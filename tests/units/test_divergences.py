@@ -267,7 +267,7 @@ class TestMechanisms:
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_histograms_are_exact(self, neighbors):
-        mechanism = PerturbedHistogram(2, grid=Grid(0, 2, step=1), epsilon=2.0, neighbors=neighbors)
+        mechanism = PerturbedHistogram(2, grid=Grid(0, 3, step=1), epsilon=2.0, neighbors=neighbors)
         changed = [0, 2] if neighbors == "replace-one" else [0, 0, 2]
         cells = np.stack(np.meshgrid(np.arange(-60, 61), np.arange(-60, 61)), axis=-1).reshape(-1, 2)
         balanced = neighbors == "replace-one"
@@ -280,7 +280,7 @@ class TestMechanisms:
 
     @pytest.mark.parametrize("epsilon", [1.0, 4.0])
     def test_histograms_of_three_cells_are_exact(self, epsilon):
-        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=epsilon)
+        mechanism = PerturbedHistogram(3, grid=Grid(0, 2, step=1), epsilon=epsilon)
         cells = np.array(list(itertools.product(range(-80, 81), repeat=2)))
         cells = np.column_stack([cells, 2 - cells.sum(axis=1)])
         pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], [0, 3])]

@@ -15,7 +15,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.histograms import _nearest_with_sum
+from dpfast.densities.weights import nearest_with_sum
 from dpfast.laws import ZeroSumLaplace
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
@@ -59,7 +59,7 @@ class TestBins:
             _bins.locate(x[:, None], cells.axes, found)
             expected = np.searchsorted(cells.codes[0], grid.encode(x), side="right") - 1
             np.testing.assert_array_equal(found, np.minimum(expected, bins - 1))
-            assert cells.codes[0].tolist() == reference.edges(grid.size - 1, bins)
+            assert cells.codes[0].tolist() == reference.edges(grid, bins)
 
     def test_guesses_and_searches_are_both_met(self):
         every = [Cells((grid,), (min(511, grid.size - 1),)).axes[0] for grid in GRIDS]
@@ -174,22 +174,21 @@ class TestDraws:
         np.testing.assert_array_equal(alone, expected)
 
     def test_samples_of_a_histogram(self):
-        grid = Grid(0, 10, step=1)
-        released = PerturbedHistogram(3, grid=grid, epsilon=1.0)([1] * 60 + [5] * 30 + [9] * 70, rng=PCG64(1))
+        grid = Grid(0, 5, step=0.5)
+        released = PerturbedHistogram(3, grid=grid, epsilon=1.0)([0.5] * 60 + [2.5] * 30 + [4.5] * 70, rng=PCG64(1))
         law = np.repeat(released.weights / released.weights.sum() / [3, 4, 4], [3, 4, 4])
-        draws = released.sample(200_000, PCG64(2)).astype(int)
+        draws = (2 * released.sample(200_000, PCG64(2))).astype(int)
         assert not chi_square_rejects(np.bincount(draws, minlength=11), law)
         for factor in (0.9, 1.1):
             wrong = law * np.repeat([factor, 1, 1], [3, 4, 4])
             assert chi_square_rejects(np.bincount(draws, minlength=11), wrong / wrong.sum())
 
     def test_samples_of_several_columns(self):
-        grids = (Grid(0, 3, step=1), Grid(0, 4, step=1), Grid(0, 1, step=1))
-        rows = [(0, 0, 0)] * 50 + [(3, 4, 1)] * 80 + [(2, 1, 0)] * 70
+        grids = (Grid(0, 3, step=1), Grid(0, 2, step=0.5), Grid(0, 1, step=1))
+        rows = [(0, 0, 0)] * 50 + [(3, 2, 1)] * 80 + [(2, 0.5, 0)] * 70
         released = PerturbedHistogram((2, 2, 1), grid=grids, epsilon=2.0)(rows, rng=PCG64(1))
-        draws = released.sample(100_000, PCG64(3)).astype(int)
+        draws = (released.sample(100_000, PCG64(3)) * [1, 2, 1]).astype(int)
         found = np.histogramdd(draws, [np.arange(5), np.arange(6), np.arange(3)])[0]
-        law = released.pdf(np.stack(np.meshgrid(*(np.arange(g.size) for g in grids), indexing="ij"), -1))
         points = np.multiply.outer(np.multiply.outer([2, 2, 2, 2], [2, 2, 3, 3, 3]), [2, 2])
         law = released.weights[np.ix_([0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 0])] / released.weights.sum() / points
         assert not chi_square_rejects(found.ravel(), law.ravel())
@@ -243,12 +242,12 @@ class TestPerturbed:
         logs = {data: law.logpmf(window) for data, law in laws.items()}
         return [(logs[a] - logs[b]).max() for a, b in pairs]
 
-    @pytest.mark.parametrize("bins", [1, 2, 3])
+    @pytest.mark.parametrize(("bins", "step"), [(1, 1), (2, 1), (4, 1), (3, 2)])
     @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
-    def test_privacy_of_one_replaced_record_on_every_small_data_set(self, epsilon, bins):
-        mechanism = PerturbedHistogram(bins, grid=Grid(0, 3, step=1), epsilon=epsilon)
+    def test_privacy_of_one_replaced_record_on_every_small_data_set(self, epsilon, bins, step):
+        mechanism = PerturbedHistogram(bins, grid=Grid(0, 3 * step, step=step), epsilon=epsilon)
         assert mechanism.privacy == Privacy(epsilon)
-        every = list(itertools.product(range(4), repeat=3))
+        every = list(itertools.product(range(0, 4 * step, step), repeat=3 if bins < 4 else 2))
         laws = {data: mechanism.law(data) for data in every}
         pairs = [(a, b) for a in every for b in every if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
         losses = self.losses(laws, pairs)
@@ -264,7 +263,7 @@ class TestPerturbed:
         assert abs(certificate.epsilon - (1 if certificate.holds else 2)) < 1e-12
 
     def test_privacy_of_one_added_record_on_every_small_data_set(self):
-        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
+        mechanism = PerturbedHistogram(4, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
         assert mechanism.privacy == Privacy(1.0, 0.0, "add-remove")
         every = [data for n in range(4) for data in itertools.product(range(4), repeat=n)]
         laws = {data: mechanism.law(np.array(data)) for data in every}
@@ -273,7 +272,7 @@ class TestPerturbed:
         assert abs(max(losses) - 1) < 1e-12
 
     def test_control_the_scale_of_added_records_does_not_do_for_replaced_ones(self):
-        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
+        mechanism = PerturbedHistogram(4, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
         laws = {data: mechanism.law(data) for data in ((0, 0), (0, 3))}
         [loss] = self.losses(laws, [((0, 0), (0, 3))])
         assert abs(loss - 2) < 1e-12
@@ -310,7 +309,7 @@ class TestHistogram:
         return mechanism._histogram(np.array(weights), n=max(sum(weights), 1))
 
     def test_functions_of_one_column(self):
-        released = self.of([0, 3, 0, 1, -4], Grid(0, 10, step=1))
+        released = self.of([0, 3, 0, 1, -4], Grid(0, 10, step=0.5), consistency="clip")
         assert released.weights.tolist() == [0, 3, 0, 1, 0]
         assert released.edges.tolist() == [0, 2, 4, 6, 8, 10]
         np.testing.assert_allclose(released.density, [0, 0.375, 0, 0.125, 0])
@@ -358,20 +357,20 @@ class TestHistogram:
             released.pdf([0.1, 0.2, 0.3])
 
     def test_all_counts_clipped_gives_the_uniform_density(self):
-        released = self.of([-1, -5, 0], Grid(0, 1))
+        released = self.of([-1, -5, 0], Grid(0, 1), consistency="clip")
         assert released.weights.tolist() == [1, 1, 1]
         np.testing.assert_allclose(released.pdf([0.1, 0.9]), 1)
 
     @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8), st.integers(1, 30))
     def test_simplex_is_the_nearest(self, noisy, n):
-        nearest = _nearest_with_sum(np.array(noisy), n)
+        nearest = nearest_with_sum(np.array(noisy), n)
         assert nearest.min() >= 0
         assert nearest.sum() == n
         assert int(((nearest - noisy) ** 2).sum()) == reference.nearest_with_sum(noisy, n)
 
     def test_simplex_of_large_counts(self):
         for noisy in ([2**61, -(2**61)], [-(2**61)] * 2, [2**60, 2**60 - 1]):
-            nearest = _nearest_with_sum(np.array(noisy), 10)
+            nearest = nearest_with_sum(np.array(noisy), 10)
             assert (nearest.sum(), nearest.min() >= 0) == (10, True)
 
     def test_simplex_keeps_n(self):
@@ -441,7 +440,8 @@ BAD = {
     "bins of text": ({"bins": "many"}, ValueError, "'auto', not 'many'"),
     "half a bin": ({"bins": 2.5}, TypeError, "bins must be an integer"),
     "bins of two": ({"bins": (2, 2)}, ValueError, "one for each of 1 columns"),
-    "more bins than steps": ({"bins": 9, "bounds": None, "grid": Grid(0, 8, step=1)}, ValueError, "the 8 steps"),
+    "more bins than steps": ({"bins": 9, "bounds": None, "grid": Grid(0, 4, step=0.5)}, ValueError, "the 8 steps"),
+    "more bins than numbers": ({"bins": 10, "bounds": None, "grid": Grid(0, 8, step=1)}, ValueError, "the 9 whole"),
     "too many cells": ({"bins": 2**24 + 1}, ValueError, "at most 2\\*\\*24 cells"),
     "workers": ({"workers": 0}, ValueError, "workers must be"),
     "rng": ({"rng": 5}, TypeError, "rng must be"),
@@ -460,17 +460,19 @@ def test_bad_parameters(function, name):
 
 @given(
     st.integers(1, 2**52 - 1).flatmap(lambda last: st.tuples(st.just(last), st.integers(1, min(last, 5000)))),
+    st.sampled_from([1.0, 2.0]),
     st.data(),
 )
-def test_few_records_are_counted_by_their_codes(sizes, data):
+def test_few_records_are_counted_by_their_codes(sizes, step, data):
     last, bins = sizes
-    cells = Cells((Grid(0, last, step=1),), (bins,))
+    cells = Cells((Grid(0, last * step, step=step),), (bins,))
     codes = data.draw(st.lists(st.integers(0, last) | st.sampled_from(cells.codes[0].tolist()), max_size=20))
-    x = np.array(codes, float)[:, None]
+    x = np.array(codes, float)[:, None] * step
     counts = np.zeros(bins, np.int64)
     _bins.count(x, cells.axes, counts)
     np.testing.assert_array_equal(cells._count_few(x), counts)
-    assert cells.codes[0].tolist() == [(2 * i * last + bins) // (2 * bins) for i in range(bins + 1)]
+    divided = last + (step == 1)
+    assert cells.codes[0].tolist() == [*((2 * i * divided + bins) // (2 * bins) for i in range(bins)), last]
 
 
 def test_bad_parameters_of_one_function():
@@ -481,7 +483,6 @@ def test_bad_parameters_of_one_function():
         ({"noise": "gaussian"}, "delta must be positive for Gaussian noise"),
         ({"noise": "student-t"}, "noise must be one of"),
         ({"delta": 1.0}, "delta must be at least 0 and below 1"),
-        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
         ({"neighbors": "add-remove", "bins": "auto"}, "requires a public n"),
     ):
         with pytest.raises(ValueError, match=message):

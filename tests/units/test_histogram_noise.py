@@ -14,6 +14,8 @@ from dpfast.densities import PerturbedHistogram
 from dpfast.laws import RoundedGaussian
 from tests.windows import Windowed
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* do not divide evenly")  # laws of uneven bins, too
+
 
 class TestBalanced:
     @pytest.mark.parametrize("epsilon", [0.1, 2.0])

@@ -44,7 +44,7 @@ class TestAutomaticBins:
             assert dpf.histogram(x, bounds=(0, 1), epsilon=1.0).cells.bins == (16,)
         wide = dpf.histogram([0.5] * 1000, bounds=(0, 1), epsilon=1.0, roughness=99.5652)
         assert wide.cells.bins == (23,)
-        assert dpf.histogram(np.ones(1000, int), bounds=(0, 5), epsilon=1.0).cells.bins == (5,)
+        assert dpf.histogram(np.ones(1000, int), bounds=(0, 5), epsilon=1.0).cells.bins == (6,)
         assert automatic_bins("auto", np.zeros((10**5, 4)), (Grid(0, 1),) * 4, 1.0, 1e30) == (64,) * 4
 
     def test_assumed_roughness(self):

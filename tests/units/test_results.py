@@ -138,7 +138,7 @@ class TestEachResult:
 
 
 def test_a_long_table_shows_its_ends():
-    released = dpf.histogram(RECORDS, 50, bounds=(0, 100), epsilon=1.0)
+    released = dpf.histogram(RECORDS, 50, bounds=(0, 99), epsilon=1.0)
     assert Reader(released._repr_html_()).text.count("30 more rows") == 1
     assert released._repr_html_().count("<tr>") == 22
     assert "more rows" not in dpf.histogram(RECORDS, 20, bounds=(0, 100), epsilon=1.0)._repr_html_()
@@ -155,19 +155,19 @@ class TestHistogram:
         ids=["zero-sum", "independent", "gaussian"],
     )
     def test_the_interval_covers_the_exact_counts(self, options):
-        """The share of covered counts of 100 cells is at least the confidence, and for independent noise about it."""
-        mechanism = dpf.PerturbedHistogram(100, grid=dpf.Grid(0, 100, step=1), epsilon=0.3, **options)
-        exact = np.bincount(np.minimum(RECORDS, 99), minlength=100)
+        """The share of covered counts of 101 cells is at least the confidence, and for independent noise about it."""
+        mechanism = dpf.PerturbedHistogram(101, grid=dpf.Grid(0, 100, step=1), epsilon=0.3, **options)
+        exact = np.bincount(RECORDS, minlength=101)
         rng, covered, runs = PCG64(3), 0, 100
         for _ in range(runs):
             low, high = mechanism(RECORDS, rng=rng).interval(0.8).T
             covered += np.count_nonzero((low <= exact) & (exact <= high))
-        assert 0.8 - 0.03 < covered / (100 * runs) < 0.8 + 0.06  # six standard deviations of 0.004, and whole numbers
+        assert 0.8 - 0.03 < covered / (101 * runs) < 0.8 + 0.06  # six standard deviations of 0.004, and whole numbers
 
     def test_the_interval_is_wide_for_counts_of_a_given_sum(self):
         mechanism = dpf.PerturbedHistogram(2, grid=dpf.Grid(0, 100, step=1), epsilon=0.1)
-        errors = mechanism.release(RECORDS, size=2000, rng=PCG64(1))[:, 0] - np.count_nonzero(RECORDS < 50)
-        released = mechanism([50] * 10**6, rng=PCG64(1))
+        errors = mechanism.release(RECORDS, size=2000, rng=PCG64(1))[:, 0] - np.count_nonzero(RECORDS <= 50)
+        released = mechanism([10, 90] * 10**6, rng=PCG64(1))
         reach = (np.diff(released.interval(0.95), axis=1) // 2).max()
         assert np.mean(np.abs(errors) <= reach) > 0.95
 
