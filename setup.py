@@ -21,8 +21,8 @@ VERIFIED = ("linux-aarch64", "linux-x86_64")
 
 if get_platform() not in VERIFIED and os.environ.get("DPFAST_UNVERIFIED") != "1":
     sys.exit(
-        f"dpfast is not verified on {get_platform()}, only on {' and '.join(VERIFIED)}: its releases may not be private "
-        "there. To port it, set DPFAST_UNVERIFIED=1 and run its tests."
+        f"dpfast is not verified on {get_platform()}, only on {' and '.join(VERIFIED)}: its releases may not be "
+        "private there. To port it, set DPFAST_UNVERIFIED=1 and run its tests."
     )
 
 DEBUG = os.environ.get("DPFAST_DEBUG") == "1"

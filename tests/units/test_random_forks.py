@@ -201,7 +201,7 @@ def run(script, fork):
 
 @functools.cache
 def kernel_wipes():
-    """Whether the kernel tells children that the C library does not know of, as Linux 4.14 does and some emulators not."""
+    """Whether the kernel wipes pages of children that the C library does not know of; some emulators do not."""
     try:
         return "wipes" in run("import mmap\n" + textwrap.dedent(WIPES), FORK_CALLS["system call"])
     except subprocess.CalledProcessError:
