@@ -1,9 +1,10 @@
 """Engines under injected faults: one charge and one release, or a clear error without a draw.
 
-Spark has `tests/hosts/test_spark_faults.py`. `untouched` and `drawn_once` look at the source of the noise, so that noise
-that is drawn twice, or in vain, is found although only one release is returned.
+Spark has `tests/hosts/test_spark_faults.py`. `untouched` and `drawn_once` look at the source of the noise, so that
+noise that is drawn twice, or in vain, is found although only one release is returned.
 """
 
+import contextlib
 import os
 import signal
 import threading
@@ -141,7 +142,19 @@ class TestDask:
         "cluster", [{"preload": ["import sys\nsys.modules['dpfast'] = None"]}], indirect=True, ids=[""]
     )
     def test_workers_without_the_library(self, cluster, tmp_path):
-        self.released(HUBER, self.chunks(tmp_path / "marks", 0, end=False), (Exception, "dpfast"))
+        """They cannot read the tasks, for whose results Dask would wait for ever."""
+        chunks, rng = self.chunks(tmp_path / "marks", 0, end=False), source()
+        randomizer = dpf.local.Categorical(3, 1.0)
+        with dpf.Ledger(1.5) as ledger:
+            for call in (
+                lambda: dpf.dask.release(HUBER, chunks, rng=rng),
+                lambda: dpf.dask.state(HUBER, chunks),
+                lambda: dpf.dask.aggregate(randomizer, chunks),
+            ):
+                with pytest.raises(ImportError, match="dpfast cannot be imported on the workers tcp://"):
+                    call()
+        assert ledger.charges == ()
+        assert untouched(rng)
 
 
 class TestDuckDB:
@@ -163,10 +176,14 @@ class TestDuckDB:
 
         thread = threading.Thread(target=interrupt)
         thread.start()
-        with dpf.Ledger(1.0) as ledger, pytest.raises(duckdb.InterruptException, match="Interrupted"):
+
+        def count_and_release():
             slow = f"SELECT {GRID.sql('t.x')} AS code, count(*) AS n FROM t, range(5000) AS u GROUP BY code"
             counted = engine.execute(slow).fetchnumpy()
-            MEAN.release_counts(counted["code"], counted["n"], rng=rng)
+            return MEAN.release_counts(counted["code"], counted["n"], rng=rng)
+
+        with dpf.Ledger(1.0) as ledger, pytest.raises(duckdb.InterruptException, match="Interrupted"):
+            count_and_release()
         over.set()
         thread.join()
         assert ledger.charges == ()
@@ -257,10 +274,8 @@ class TestPolars:
             entered.wait(30)
             query.cancel()
             go.set()
-            try:
+            with contextlib.suppress(pl.exceptions.ComputeError):  # it may be over before it is cancelled
                 query.fetch_blocking()
-            except Exception as error:
-                assert "cancel" in str(error).lower()
         assert (len(ledger.charges), untouched(rng)) in ((0, True), (1, False))
         if ledger.charges:
             assert drawn_once(rng, lambda fresh: MEAN(RECORDS, rng=fresh))[1]
