@@ -3,14 +3,27 @@
 ``DPFAST_DEBUG=1`` builds with checks of bounds and initialisation into a directory of its own;
 ``DPFAST_OPTIMIZE=1`` compiles with ``-O1`` instead of ``-O3`` (`assurance.platforms`), and any other level alike;
 ``CFLAGS`` adds to the compiler's flags (``.ci/run`` uses it for the sanitizers).
+
+``DPFAST_UNVERIFIED=1`` builds on a platform whose builds nobody verified, for those who port dpfast to it.
 """
 
 import os
+import sys
 from pathlib import Path
+from sysconfig import get_platform
 
 import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+# Where the lock of the secure generator and the recorded outcomes were checked: docs/assurance/platforms.md.
+VERIFIED = ("linux-aarch64", "linux-x86_64")
+
+if get_platform() not in VERIFIED and os.environ.get("DPFAST_UNVERIFIED") != "1":
+    sys.exit(
+        f"dpfast is not verified on {get_platform()}, only on {' and '.join(VERIFIED)}: its releases may not be "
+        "private there. To port it, set DPFAST_UNVERIFIED=1 and run its tests."
+    )
 
 DEBUG = os.environ.get("DPFAST_DEBUG") == "1"
 LEVEL = os.environ.get("DPFAST_OPTIMIZE", "1" if DEBUG else "")

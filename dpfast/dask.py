@@ -54,6 +54,11 @@ def release(
     Any
         See `Mechanism.release`; a `Fit` of a `Descent`.
 
+    Raises
+    ------
+    ImportError
+        Before anything is charged: a worker of a `dask.distributed` cluster cannot import dpfast.
+
     Notes
     -----
     Privacy: that of `mechanism`. The scheduler and the workers have access to the records, as they must, and to states,
@@ -71,7 +76,7 @@ def release(
     >>> 49 < dpf.dask.release(median, ages) < 51  # doctest: +SKIP
     True
     """
-    # Invalid parameters are rejected before anything is charged.
+    # Invalid parameters are rejected before anything is charged, and so is a cluster that cannot compute it.
     shape = None if size is None else _checks.shape(size)
     times = math.prod(shape or ())
     bit_generator(rng)
@@ -79,32 +84,41 @@ def release(
     if isinstance(mechanism, Descent):
         if size is not None or mechanism.done:
             raise ValueError("a Descent makes all its releases at once: size must be None, and no release made before")
-        return _descended(mechanism, _chunks(x), many, rng)
+        chunks = _chunks(x)
+        _check_workers()
+        return _descended(mechanism, chunks, many, rng)
     if isinstance(mechanism, SampleAndAggregate):
         least = 2 * mechanism.family.least_block if mechanism.blocks == "auto" else int(mechanism.blocks)
         mechanism.block_sums(least)
     else:
         mechanism.start()
     chunks = _chunks(x)
+    _check_workers()
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
         if isinstance(mechanism, SampleAndAggregate):
             return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), shape, rng)
-        return state(mechanism, chunks, branches=many).release(size=shape, rng=rng)
+        return _state(mechanism, chunks, many).release(size=shape, rng=rng)
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:
     """Return the state of a mechanism after reading a Dask collection in all passes. PRIVATE. See `release`."""
+    many, chunks = _checks.whole("branches", branches, least=2), _chunks(x)
+    _check_workers()
+    return _state(mechanism, chunks, many)
+
+
+def _state(mechanism: Mechanism, chunks: list[Any], branches: int) -> State:
+    """The state of a mechanism after reading the chunks in all passes. PRIVATE."""
     from dask.delayed import delayed
 
-    many = _checks.whole("branches", branches, least=2)
-    made, chunks = mechanism.start(), _chunks(x)
+    made = mechanism.start()
     while True:
         if chunks:
             blank: Any = made.to_bytes()
             if len(blank) > _MESSAGE:
                 blank = delayed(blank)
             read, merge = (delayed(partial(task, mechanism), pure=False) for task in (_read, _merged))
-            made = _reduced([read(blank, chunk) for chunk in chunks], partial(merge, blank), many)
+            made = _reduced([read(blank, chunk) for chunk in chunks], partial(merge, blank), branches)
         if made.number == made.passes:
             return made
         made.next_pass()
@@ -132,14 +146,27 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
     parts = [delayed(_aggregated)(randomizer, chunk) for chunk in _chunks(reports)]
     if not parts:
         raise ValueError("the collection has no chunks")
+    _check_workers()
     return Aggregate.from_bytes(_reduced(parts, delayed(_added), many))
+
+
+def _check_workers() -> None:
+    """Raise an ImportError if workers of a cluster lack dpfast: tasks that they cannot read would wait for ever."""
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)  # of the bound method of a client of dask.distributed
+    if hasattr(type(client), "scheduler_info"):
+        found = client.run(exec, "import dpfast.dask", {}, on_error="return")
+        lacking = sorted(worker for worker, error in found.items() if isinstance(error, ImportError))
+        if lacking:
+            raise ImportError(f"dpfast cannot be imported on the workers {', '.join(lacking)}: {found[lacking[0]]}")
 
 
 def _descended(descent: Descent, chunks: list[Any], branches: int, rng: RandomSource) -> Fit:
     """The fit after all releases, charged together."""
     with spending(descent.privacy_profile, label=repr(descent)):
         while (mechanism := descent.mechanism) is not None:
-            descent.advance(state(mechanism, chunks, branches=branches).release(rng=rng))
+            descent.advance(_state(mechanism, chunks, branches).release(rng=rng))
     return descent.result
 
 

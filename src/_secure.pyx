@@ -375,7 +375,8 @@ cdef class SecureBitGenerator(BitGenerator):
 
     A `numpy.random.BitGenerator`: ``numpy.random.Generator(SecureBitGenerator())`` has every method of NumPy's
     generator. It has no seed and no state to get, set, copy or pickle: a run cannot be repeated. A child process draws
-    a new key before its first word, whether Python or C forked it, and a key is replaced after 16 MiB.
+    a new key before its first word, whether Python, C or, on Linux, a system call forked it; a key is replaced after 16
+    MiB.
 
     Attributes
     ----------
@@ -399,7 +400,8 @@ cdef class SecureBitGenerator(BitGenerator):
 
     An instance may be shared between threads, through its lock. Threads with separate instances do not wait for each
     other; see `dpfast.random.secure_generator`. A process duplicated without the C library's ``fork`` (the ``clone``
-    system call, ``_Fork``, a snapshot of a virtual machine) is not detected.
+    system call, ``_Fork``) is detected by Linux 4.14 or later with pages of 4 KiB; a snapshot of a virtual machine is
+    not detected.
 
     **Law** Each word is uniform on [0, 2**64) and independent of the others, up to the advantage of an adversary
     against AES-256 and at most 2**-89 for each 16 MiB drawn (``docs/proofs/secure-bit-generator.md``).

@@ -11,6 +11,14 @@
 #else
 #include <pthread.h>
 #endif
+#ifdef __linux__
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14; the headers of older systems do not name it */
+#endif
+#endif
 
 /* 64 KiB: large enough to hide the cost of entering Python for a refill, small enough to stay in the second-level cache. */
 #define SECURE_WORDS 8192
@@ -23,14 +31,21 @@ typedef struct {
     void *owner;
 } secure_stream;
 
-/* The number of forks between this process and the one that imported the module. Written only by the handler, in a child
- * that has a single thread, so that no reader needs a barrier. */
-static uint64_t secure_forks = 0;
-static uint64_t secure_forker = 0; /* the thread that forked, the only one in the child, where its identity is the same */
+/* The number of forks between this process and the one that imported the module, and 1, in a page that Linux fills with
+ * zeros in every child, also in one that the C library does not know of; 0 is a fork that was not counted yet. All memory
+ * of the page is here, so that nothing else is lost. Written only in a child that has a single thread, or one that counts
+ * an unknown fork while the others wait, so that no reader needs a barrier. */
+static uint64_t secure_page[512] __attribute__((aligned(4096)));
+#define secure_forks secure_page[0]
+#define secure_counting secure_page[1] /* whether a thread counts an unknown fork */
+static uint64_t secure_counted = 0; /* the same number, which every child keeps */
+static uint64_t secure_forker = 0; /* the thread that forked, whose identity in the child is the same; 0 if it is not known */
 static uint64_t secure_oldest = 0; /* the number of forks before the first of its uninterrupted series of them */
 
-/* gcc 10 says that it has this function for all processors, and refuses to compile it for x86. */
-#if defined(__has_builtin) && (defined(__clang__) || __GNUC__ > 10)
+/* The thread pointer identifies threads on the platforms where that was checked; on macOS it reads 0 in all of them. gcc
+ * 10 says that it has this function for all processors, and refuses to compile it for x86. */
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__has_builtin) \
+    && (defined(__clang__) || __GNUC__ > 10)
 #if __has_builtin(__builtin_thread_pointer)
 #define SECURE_THREAD_POINTER
 #endif
@@ -49,17 +64,47 @@ static inline uint64_t secure_thread(void) {
 
 static void secure_forked(void) {
     const uint64_t thread = secure_thread();
-    if (thread != secure_forker) secure_oldest = secure_forks;
-    secure_forks++;
+    if (thread != secure_forker) secure_oldest = secure_counted;
+    secure_counted++;
     secure_forker = thread;
+    __atomic_store_n(&secure_forks, secure_counted, __ATOMIC_RELEASE);
 }
 
-static inline uint64_t secure_generation(void) { return secure_forks; }
+/* Whether this is the first thread of the process, as the thread that forked is in a child. */
+static inline int secure_is_first(void) {
+#ifdef __linux__
+    return syscall(SYS_gettid) == getpid();
+#else
+    return 1;
+#endif
+}
+
+/* After a fork without the C library: the first thread that draws counts it. If that is not the thread that forked, whose
+ * identity it does not know, every holder of a lock counts as present: waiting is safe, drawing together is not. */
+static __attribute__((noinline)) uint64_t secure_unknown_fork(void) {
+    uint64_t forks;
+    if (!__atomic_exchange_n(&secure_counting, 1, __ATOMIC_ACQ_REL)) {
+        if (secure_is_first()) {
+            secure_forked();
+        } else {
+            secure_forker = secure_oldest = 0;
+            __atomic_store_n(&secure_forks, ++secure_counted, __ATOMIC_RELEASE);
+        }
+    }
+    while (!(forks = __atomic_load_n(&secure_forks, __ATOMIC_ACQUIRE))) {}
+    return forks;
+}
+
+/* Not 0. */
+static inline uint64_t secure_generation(void) {
+    const uint64_t forks = __atomic_load_n(&secure_forks, __ATOMIC_RELAXED);
+    return __builtin_expect(forks != 0, 1) ? forks : secure_unknown_fork();
+}
 
 /* Whether a thread that ran after so many forks is in this process, of a later generation, too. The identity alone does not
  * tell: a thread of a child, which may fork in turn, gets that of a thread of the parent. */
 static inline int secure_survived(uint64_t thread, uint64_t generation) {
-    return thread == secure_forker && generation >= secure_oldest;
+    return thread && (thread == secure_forker || !secure_forker) && generation >= secure_oldest;
 }
 
 static inline uint64_t secure_load(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
@@ -102,16 +147,18 @@ static inline int secure_free(uint64_t *lock) {
     return secure_exchange(lock, SECURE_FREE, __ATOMIC_RELEASE) == SECURE_AWAITED;
 }
 
-/* Returns 0, or the error of pthread_atfork. A second interpreter in the process does not register again. */
+/* Returns 0, or the error of pthread_atfork. A second interpreter in the process does not register again. Where the kernel
+ * does not wipe the page (before Linux 4.14, or with pages that are not of 4 KiB) the handler is alone. */
 static int secure_watch_forks(void) {
+    if (secure_counted) return 0;
 #ifndef _WIN32
-    static int watched = 0;
-    if (!watched) {
-        int error = pthread_atfork(NULL, NULL, secure_forked);
-        if (error) return error;
-        watched = 1;
-    }
+    int error = pthread_atfork(NULL, NULL, secure_forked);
+    if (error) return error;
 #endif
+#ifdef __linux__
+    madvise(secure_page, sizeof secure_page, MADV_WIPEONFORK);
+#endif
+    secure_counted = secure_forks = 1;
     return 0;
 }
 
@@ -131,7 +178,8 @@ static void *(*const volatile secure_memset)(void *, int, size_t) = memset;
 
 static inline void secure_wipe(void *memory, size_t size) { secure_memset(memory, 0, size); }
 
-/* Both checks are made for every word: a child must never return a word of the parent's buffer. */
+/* Both checks are made for every word: a child must never return a word of the parent's buffer. After an unknown fork the
+ * number of forks is 0, which is no generation. */
 static inline int secure_is_used(const secure_stream *stream) {
     return (stream->next == SECURE_WORDS) | (stream->generation != secure_forks);
 }

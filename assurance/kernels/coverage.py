@@ -181,8 +181,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
     _SYSTEM: {
         "secure.h": (
             "secure_double secure_exchange secure_forked secure_fraction secure_free secure_gcm_is_fast "
-            "secure_generation secure_load secure_placeholders secure_refilled_double secure_store secure_survived "
-            "secure_thread secure_try secure_try_awaited secure_watch_forks secure_wipe"
+            "secure_generation secure_is_first secure_load secure_placeholders secure_refilled_double secure_store "
+            "secure_survived secure_thread secure_try secure_try_awaited secure_unknown_fork secure_watch_forks "
+            "secure_wipe"
         ),
     },
     _TABLE: {

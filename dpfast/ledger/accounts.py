@@ -253,12 +253,12 @@ class PlannedAccount(Account):
 
     def remaining(self) -> Privacy:
         """The next release of the plan."""
-        if self._next == len(self.plan):
+        if self._next >= len(self.plan):
             return self._guarantee(epsilon=0.0)
         return self.plan[self._next].privacy
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
-        if self._next == len(self.plan):
+        if self._next >= len(self.plan):
             return f"all {len(self.plan)} releases of the plan were made"
         return f"release {self._next + 1} of the plan is one of {self.plan[self._next]}, not {times} of {profile}"
 

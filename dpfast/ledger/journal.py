@@ -16,6 +16,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 
 FORMAT = "dpfast-ledger"
 VERSION = 1
+_FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure"}
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,20 @@ class Charge:
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """Read a text that is a JSON object."""
+    """Read a text that is a JSON object, in which no name stands twice."""
     try:
-        fields = json.loads(text)
+        fields = json.loads(text, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
-        raise ValueError("not a ledger: it is not JSON") from None
+        raise ValueError("not a ledger: it is not JSON, or a name stands twice") from None
     if not isinstance(fields, dict):
         raise ValueError("not a ledger: it is not a JSON object")
+    return fields
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError
     return fields
 
 
@@ -64,7 +72,8 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
     fields = {**privacy_to_json(profile.privacy), "parts": parts}
     usual = PrivacyProfile(profile.privacy, profile.parts).failure
-    return fields if profile.failure == usual else {**fields, "failure": number_to_json(profile.failure)}
+    written = profile.failure or profile.failure != usual  # a positive one always, so that a lost delta is noticed
+    return {**fields, "failure": number_to_json(profile.failure)} if written else fields
 
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
@@ -106,11 +115,23 @@ def charge_to_json(charge: Charge) -> dict[str, Any]:
 
 
 def charge_from_json(fields: Any) -> Charge:
-    """The charge with these JSON fields."""
+    """The charge with these JSON fields. Raises a ValueError for one that dpfast does not write: it may hide a cost."""
     try:
-        return Charge(str(fields["label"]), profile_from_json(fields), _checks.whole("times", fields["times"]))
+        if unknown := sorted(set(fields) - _FIELDS):
+            raise ValueError(f"a charge has no {unknown[0]!r}")
+        times, profile = _checks.whole("times", fields["times"], least=1), profile_from_json(fields)
+        check_parts(profile)
+        return Charge(str(fields["label"]), profile, times)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this ledger is damaged: {error}") from None
+
+
+def check_parts(profile: PrivacyProfile) -> None:
+    """Raise a ValueError unless the guarantee and the parts of a cost, beside its failure, are positive or all 0."""
+    stated = profile.privacy.amount or profile.privacy.delta > profile.failure
+    parts = any(part.parameter and times for part, times in profile.each_part())
+    if bool(stated) != parts:
+        raise ValueError(f"the guarantee and the parts of a cost must be positive, or all 0, not {profile!r}")
 
 
 class Journal:

@@ -37,6 +37,7 @@ from dpfast.ledger.journal import (
     Journal,
     charge_from_json,
     charge_to_json,
+    check_parts,
     check_version,
     json_object,
     privacy_to_json,
@@ -338,6 +339,7 @@ class Ledger(Tabular, Cautious):
         costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
         for cost in costs:
             self._same_neighbors(cost.profile)
+            check_parts(cost.profile)
         with self._current() as journal:
             after = copy(self._account)
             for i, (_, profile, times) in enumerate(costs):
@@ -345,7 +347,7 @@ class Ledger(Tabular, Cautious):
                     where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
                     raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
                 after.add(profile, times)
-            for charge in starmap(Charge, costs):
+            for charge in starmap(Charge, [cost for cost in costs if cost.times]):
                 if journal is None:
                     self._add(charge)
                 else:
@@ -379,8 +381,19 @@ class Ledger(Tabular, Cautious):
     def _catch_up(self, journal: Journal) -> None:
         charges, end = journal.read()  # all or none of them
         for charge in charges:
+            self._check_kind(charge.profile)
+        for charge in charges:
             self._add(charge)
         journal.seen = end
+
+    def _check_kind(self, profile: PrivacyProfile) -> None:
+        """Raise a ValueError unless a charge of the file is for the neighbours and units of the budget."""
+        try:
+            self._same_neighbors(profile)
+            if self._cost(profile) is not profile:
+                raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
+        except ValueError as error:
+            raise ValueError(f"this ledger is damaged: {error}") from None
 
     def _add(self, charge: Charge) -> None:
         self._charges.append(charge)

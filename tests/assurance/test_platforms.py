@@ -2,10 +2,15 @@
 
 import copy
 import functools
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 from assurance.platforms import limited, lock, outcomes, table
+from assurance.platforms.builds import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +72,55 @@ def test_a_control_of_the_lock_changes_its_header(name):
 @pytest.mark.parametrize(("number", "most", "kept"), [(3, 5, [0, 1, 2]), (7, 3, [0, 2, 4]), (4, 1, [0]), (0, 2, [])])
 def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
     assert limited.spread(list(range(number)), most) == kept
+
+
+@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-amd64", "linux-ppc64le", "linux-x86_64"])
+@pytest.mark.parametrize("allowed", ["", "1"])
+def test_setup_refuses_platforms_that_nobody_verified(platform, allowed):
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    environment = os.environ | {"_PYTHON_HOST_PLATFORM": platform, "DPFAST_UNVERIFIED": allowed}
+    command = [sys.executable, "setup.py", "--version"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if allowed or platform == "linux-x86_64":
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 1
+        assert f"not verified on {platform}, only on linux-aarch64 and linux-x86_64" in done.stderr
+
+
+# Of threads that are alive at the same time; elsewhere with a thread pointer that reads 0, as on macOS on arm64.
+THREADS = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#ifdef OTHER
+#undef __linux__
+#define __builtin_thread_pointer() ((void *)0)
+#endif
+#include "secure.h"
+static pthread_barrier_t all;
+static uint64_t seen[4];
+static void *record(void *place) { *(uint64_t *)place = secure_thread(); pthread_barrier_wait(&all); return place; }
+int main(void) {
+    pthread_t threads[4];
+    pthread_barrier_init(&all, NULL, 4);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, record, &seen[i]);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++) printf("%lu\\n", (unsigned long)seen[i]);
+    return secure_watch_forks();
+}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-DOTHER"]], ids=["here", "elsewhere"])
+def test_threads_have_different_identities(tmp_path, options):
+    """Not 0, which is no thread, where the register of the processor reads 0 in all threads, too."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    (tmp_path / "threads.c").write_text(THREADS)
+    program = tmp_path / "threads"
+    command = ["gcc", "-pthread", *options, f"-I{ROOT / 'src'}", "-o", program, tmp_path / "threads.c"]
+    subprocess.run(command, check=True)
+    seen = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
+    assert len(set(seen)) == 4
+    assert "0" not in seen

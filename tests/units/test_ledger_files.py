@@ -1,6 +1,8 @@
 """Ledgers in files: crashes, forks, processes that share one, damaged text."""
 
 import copy
+import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dpfast import BudgetError, Ledger
+from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
 from dpfast.ledger import Charge
 from tests.releases import MEDIAN, X
 from tests.untouchable import Untouchable
@@ -129,7 +131,7 @@ class TestFiles:
         path = tmp_path / "ledger"
         open_ledger(path).release(MEDIAN, X)
         path.write_bytes(path.read_bytes() + b'{"label": 3}\n')
-        with pytest.raises(ValueError, match="damaged"):
+        with pytest.raises(ValueError, match=r"damaged"):
             open_ledger(path)
 
     def test_a_damaged_line_is_refused_each_time_and_no_spending_is_lost(self, tmp_path):
@@ -273,3 +275,126 @@ def test_open_makes_no_file(tmp_path):
         with pytest.raises(ValueError, match="ledger"):
             Ledger.open(tmp_path / "other")
         assert (tmp_path / "other").read_text() == text
+
+
+ADD_REMOVE = {"neighbors": "add-remove"}
+WHOLE = {"epsilon": 8.0, "delta": 1e-3}
+COSTS = {
+    "epsilon": (WHOLE, PrivacyProfile(Privacy(0.25))),
+    "epsilon and delta": (WHOLE, PrivacyProfile(Privacy("1/3", 1e-6), [("bounded-range", 0.3, 1)])),
+    "a failure": (WHOLE, PrivacyProfile(Privacy(0.5, 1e-6), [("gaussian", 0.05, 1)], failure=1e-6)),
+    "rho": ({"rho": 2.0, "delta": 1e-3}, PrivacyProfile(Privacy(rho=0.125, delta=1e-6))),
+    "renyi": ({**WHOLE, "composition": "renyi"}, PrivacyProfile(Privacy(rho=0.01, delta=1e-6))),
+    "renyi of pure": ({**WHOLE, "composition": "renyi"}, PrivacyProfile(Privacy(0.25))),
+    "mu": ({"mu": 2.0}, PrivacyProfile(Privacy(mu=0.25))),
+    "units": ({**WHOLE, **ADD_REMOVE, "per_unit": 3}, PrivacyProfile(Privacy(0.125, **ADD_REMOVE))),
+    "plan": ({**WHOLE, "plan": [PrivacyProfile(Privacy(0.25))] * 3}, PrivacyProfile(Privacy(0.25))),
+}
+# Nothing, or what is not an amount. Larger amounts are another sound file.
+VALUES = [0, -1, 0.0, -0.0, 0.5, 1.0, True, False, None, math.nan, math.inf, [], {}]
+VALUES += ["", "0", "0/7", "-1/3", "nan", "local", "add-remove", "replace-one", 10**400]
+MISSING = object()
+
+
+def left(ledger):
+    """What tells how much is spent, the larger the less."""
+    rest, spent = ledger.remaining, ledger.spent
+    return (rest.amount, rest.delta, -float(spent.amount), -float(spent.delta))
+
+
+def changed(fields):
+    """The same fields with one change: of a value at any depth, of a name, or a value that is missing."""
+    for name in fields if isinstance(fields, dict) else range(len(fields)):
+        if name == "label":
+            continue
+        inner = [*changed(fields[name])] if isinstance(fields[name], (dict, list)) else []
+        for value in (MISSING, *VALUES, *inner):
+            if name == "failure" and value in (MISSING, 0, "0", "0/7"):
+                continue  # another sound charge, whose delta is that of its parts
+            other = copy.deepcopy(fields)
+            if value is MISSING:
+                del other[name]
+            else:
+                other[name] = value
+            yield other
+        if isinstance(name, str):
+            yield {key + "s" * (key == name): value for key, value in fields.items()}
+
+
+@pytest.mark.parametrize(("budget", "cost"), COSTS.values(), ids=COSTS)
+def test_no_changed_field_of_a_charge_gives_budget_back(tmp_path, budget, cost):
+    path = tmp_path / "ledger"
+    with Ledger(**budget, path=path).spend(cost, times=2):
+        pass
+    header, line = path.read_text().splitlines()
+    sound, refused, kept = left(Ledger.open(path)), 0, []
+    fields = json.loads(line)
+    for other in changed(fields):
+        text = f"{header}\n{json.dumps(other)}\n"
+        path.write_text(text)
+        whole = json.dumps({**json.loads(header), "charges": [other]})
+        for read in (lambda: Ledger.open(path), lambda whole=whole: Ledger.from_json(whole)):
+            try:
+                now = left(read())
+            except ValueError:
+                refused += 1
+                continue
+            assert path.read_text() == text
+            assert all(mine <= before for mine, before in zip(now, sound, strict=True)), other
+            kept.append(other)
+    assert refused > 2 * len(kept) > 0
+
+
+@pytest.mark.parametrize("times", [0, -1, 1.0, 0.5, True, None, "1", MISSING])
+def test_times_that_are_not_a_positive_integer_are_refused(tmp_path, times):
+    path = tmp_path / "ledger"
+    open_ledger(path).release(MEDIAN, X)
+    header, line = path.read_text().splitlines()
+    fields = {name: value for name, value in {**json.loads(line), "times": times}.items() if value is not MISSING}
+    path.write_text(f"{header}\n{json.dumps(fields)}\n")
+    for read in (open_ledger, Ledger.open):
+        with pytest.raises(ValueError, match=r"damaged.*times"):
+            read(path)
+    with pytest.raises(ValueError, match=r"damaged.*times"):
+        Ledger.from_json(json.dumps({**json.loads(header), "charges": [fields]}))
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "ledger"
+    open_ledger(path).release(MEDIAN, X, size=3)
+    path.write_text(path.read_text().replace('"times": 3', '"times": 3, "times": 1'))
+    with pytest.raises(ValueError, match="stands twice"):
+        open_ledger(path)
+
+
+def test_no_release_and_costs_of_nothing(tmp_path):
+    """What costs nothing is not in the file, or can be read again."""
+    path = tmp_path / "ledger"
+    ledger = open_ledger(path)
+    ledger.release(MEDIAN, X, size=0)
+    assert ledger.charges == ()
+    with ledger.spend(Privacy(0.0)):
+        pass
+    for cost in (PrivacyProfile(Privacy(0.25), [("pure", 0.25, 0)]), PrivacyProfile(Privacy(0.0), [("pure", 0.25, 1)])):
+        with pytest.raises(ValueError, match="positive, or all 0"), ledger.spend(cost):
+            raise AssertionError
+    assert [charge.profile.privacy.epsilon for charge in open_ledger(path).charges] == [0.0]
+
+
+@pytest.mark.parametrize("written", [None, 2], ids=str)
+def test_a_charge_for_other_units_or_neighbors_is_refused(tmp_path, written):
+    path = tmp_path / "ledger"
+    made = Ledger(2.0, **ADD_REMOVE, per_unit=3, path=path)
+    cost = json.dumps(
+        {"label": "mine", "times": 1, "epsilon": 0.25, "delta": 0.0, **ADD_REMOVE, "parts": [["pure", 0.25, 1]]}
+        | ({} if written is None else {"per_unit": written})
+    )
+    path.write_text(f"{path.read_text()}{cost}\n")
+    for read in (lambda: made.spent, lambda: Ledger.open(path)):
+        with pytest.raises(ValueError, match=r"damaged.*per_unit"):
+            read()
+    other = tmp_path / "other"
+    open_ledger(other)
+    other.write_text(f"{other.read_text()}{cost}\n")
+    with pytest.raises(ValueError, match=r"damaged.*neighbors must be 'replace-one'"):
+        open_ledger(other)
