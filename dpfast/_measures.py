@@ -146,7 +146,7 @@ def _magnitudes(digits: int, resolution: float) -> Magnitudes:
     else:
         inside = firsts < middle
         share[inside] = _binades(binades[~inside][0] - 1) * sizes[inside] / middle
-    total = 2.0 ** min(61, max(50, digits + 24))  # at most 2**52 with up to 28 digits, for sums in doubles
+    total = 2.0 ** min(61, max(50, digits + 24))  # below 2**52 with up to 27 digits, for sums in doubles
     of_magnitudes = total * (1 - 5 * _SIXTEENTH) / 2 * share / share.sum()
     slopes = np.maximum(np.rint(of_magnitudes / sizes), 1).astype(np.int64)
     points, shares = _rounds(grid)

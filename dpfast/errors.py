@@ -17,4 +17,5 @@ class PrivacyWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """Public parameters make a release needlessly inaccurate, as a coarse grid does. It never depends on data."""
+    """Public parameters make a release inaccurate or useless, such as a coarse grid or too few records for quantiles
+    without bounds. It never depends on data."""

@@ -240,7 +240,7 @@ def synthesize(
     method : {"auto", "quantiles", "tree", "perturbed", "smoothed", "ks", "series"}
         "quantiles" draws any number of records of one column between about ``sqrt(n epsilon) / 2`` jointly released
         quantiles, at most 127: close where the data are, for any width of the bounds. Without bounds they are at most
-        ``n epsilon / 120``, and below n epsilon = 360 a `UtilityWarning` says that records may be far from all others.
+        ``n epsilon / 120``, and below n epsilon = 270 a `UtilityWarning` says that records may be far from all others.
         "perturbed" draws any number of records from one `PerturbedHistogram`. "smoothed" draws from the
         `SmoothedHistogram`, where every draw spends its share of the budget: for few records from large data. "ks" is
         the exponential mechanism `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records

@@ -67,7 +67,8 @@ def median(
 ) -> float:
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
-    It needs no bounds if n epsilon is at least 100. With less, the release may be any float: give bounds then.
+    It needs no bounds if n epsilon is at least 81. With less, a `UtilityWarning` says that the release may be far from all
+    records: give bounds then.
 
     Parameters
     ----------
@@ -98,8 +99,8 @@ def median(
         three shapes with these values (https://dpfast.readthedocs.io/en/latest/guides/choosing.html).
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
-        as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a
-        `Grid`.
+        as floats, such as ages, which it releases with less error. Only for inverse sensitivity; without bounds "auto",
+        which favours modest magnitudes and round numbers, or "uniform".
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. For
         one quantile by inverse sensitivity.
@@ -134,10 +135,10 @@ def median(
     Privacy: `InverseSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html) or
     `SmoothSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html). Cost: O(n), about two
     or three times ``x.sum()``.
-    Without bounds, a q-quantile needs n epsilon min(q, 1 - q) >= 50: with less, the many points far from the data
-    outweigh those near the quantile. ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n,
-    distribution=...)`` predicts it, and https://dpfast.readthedocs.io/en/latest/guides/bounds.html has a table. With
-    more, bounds gain nothing.
+    Without bounds, n epsilon must be at least 81 for the median and 438 for the 0.1- or the 0.9-quantile: with less, the
+    many points far from the data may outweigh those near the quantile.
+    ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n, distribution=...)`` predicts it, and
+    https://dpfast.readthedocs.io/en/latest/guides/bounds.html has a table. With more, bounds gain little.
 
     References
     ----------
@@ -215,7 +216,8 @@ def quantile(
 ) -> Any:
     """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
-    Neighbours: one replaced record. It needs no bounds if n epsilon min(q, 1 - q) is at least 50 for each q.
+    Neighbours: one replaced record. It needs no bounds if n epsilon min(q, 1 - q) is at least 50 for each q. With less, a
+    `UtilityWarning` may say that the release may be far from all records.
 
     Parameters
     ----------
@@ -360,7 +362,7 @@ def iqr(
 ) -> float:
     """Release the interquartile range, ``Quantile(0.75)`` minus ``Quantile(0.25)``, epsilon-differentially private.
 
-    Neighbours: one replaced record. It needs no bounds if n epsilon is at least 200.
+    Neighbours: one replaced record. It needs no bounds if n epsilon is at least 173.
 
     Parameters
     ----------

@@ -68,12 +68,12 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 300, for integers and with a
-        number as `missing` 200.
+        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 324, for integers and with a
+        number as `missing` 224.
     epsilon : float
         Positive.
     coverage : float
-        In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 100, inner
+        In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 112 to 160, inner
         quantiles are released and extended outward by up to three times their distance, as exponential tails need it.
     missing : float, "lower" or "half", optional
         A number counts as the value of NaN and None. By default, and for the others, missing records do not move the

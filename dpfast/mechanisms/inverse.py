@@ -79,8 +79,10 @@ class InverseSensitivity(StatisticMechanism):
         multiples of 2, 4, 8, ... steps in equal shares, if the grid has at least 64.
         "auto", the default: each of the multiples of "decimal" that are more than 64 steps apart has 1/64 of the weight
         of all points, which costs continuous data at most 2 % of their error; for quantiles on grids of at most 2**40
-        points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without knowledge of
-        the data. The trimmed, the Winsorized and the plain mean have only "uniform".
+        points, else "uniform". On a `FloatGrid`, "auto" has 11/16 of the weight on modest magnitudes, and 1/16 each on
+        zero and on the numbers of 1, 2, 3 and 4 significant digits; there is only "uniform" besides. A sequence: a
+        positive weight for each point of the grid, chosen without knowledge of the data. The trimmed, the Winsorized
+        and the plain mean have only "uniform".
     selection : {"auto", "exponential", "permute-and-flip"}
         Permute-and-flip never has a larger expected score: on grids of at most some thousand points it has less error,
         up to 2 times less. It costs more in a ledger by rho, as its privacy loss is not of bounded range, and takes a
@@ -110,7 +112,7 @@ class InverseSensitivity(StatisticMechanism):
     https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
-    epsilon order statistics. A window of more than 2**16 of them is not drawn from as a whole: a call then takes some
+    epsilon order statistics; without bounds 1.14 times as many as with equal weights. A window of more than 2**16 of them is not drawn from as a whole: a call then takes some
     hundred order statistics and a few passes, for any epsilon. Timing is outside the guarantee.
 
     References

@@ -59,7 +59,8 @@ class Quantiles(StatisticMechanism):
         Positive, the total for all quantiles; rounded down to a double.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         The public base measure, as for `InverseSensitivity`: the weight of a vector is multiplied by the weights of its
-        entries. Other measures than "uniform" are for at most 128 quantiles; for more, "auto" is "uniform".
+        entries. On a `FloatGrid`, "auto" favours modest magnitudes and round numbers. Other measures than "uniform" are
+        for at most 128 quantiles; for more, "auto" is "uniform".
     stages : {None, 1, 2}
         2 first releases every b-th of m targets, b about sqrt(m), with half of the budget, then the targets between
         them with the other half. None, the default, uses 2 for m >= 64, and for m >= 16 if epsilon n < 60 (m + 1).

@@ -65,7 +65,7 @@ class PrivateRobustScaler(_Scaler):
     ----------
     bounds : pair of floats or Grid, or one of them for each column, optional
         Public. By default, a missing value counts as the lower bound; a Grid can specify another value for NaN. None,
-        the default, needs n epsilon / d of at least 200 (`dpfast.iqr`), or 50 / min(q, 1 - q) for other quantiles q.
+        the default, needs n epsilon / d of at least 177 for quartiles; with fewer rows a `UtilityWarning` says so.
     epsilon : float
         Positive; budget of the whole fit: each column gets ``epsilon / d``, which its two or three quantiles share
         (`dpfast.Quantiles`).
