@@ -18,4 +18,5 @@ class PrivacyWarning(UserWarning):
 
 class UtilityWarning(UserWarning):
     """Public parameters make a release inaccurate or useless, such as a coarse grid or too few records for quantiles
-    without bounds. It never depends on data."""
+    without bounds. It never depends on data.
+    """

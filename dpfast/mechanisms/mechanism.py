@@ -356,13 +356,17 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
+
+
 def _public_number(x: Any) -> int | None:
-    """The number of records of x, if it is known before they are read."""
+    """The number of records of x, if it is known before they are read and before a charge."""
     if isinstance(x, Chunks):
         return x.known
-    if type(x) is np.ndarray:
-        return len(x) if x.ndim else None
-    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
+    kind = type(x)
+    if kind not in (list, tuple) and kind.__module__.partition(".")[0] not in _LIBRARIES:
+        return None
+    return len(x) if hasattr(kind, "__len__") and getattr(x, "ndim", None) != 0 else None
 
 
 def _missing_in(grid: Points) -> str:

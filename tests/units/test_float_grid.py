@@ -229,7 +229,8 @@ class TestLaws:
     def test_the_law_is_the_definition(self, grid):
         """A point g has weight exp(-epsilon / 2 t) if t records must be replaced for it to be the median."""
         x = [-3.0, 0.1, 0.7, 1.4, 30.0]
-        mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.3, selection="exponential")
+        options = {"measure": "uniform", "selection": "exponential"}
+        mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.3, **options)
         points, ordered = grid.decode(range(grid.size)), np.sort(grid.decode(grid.encode(x)))
         below, above = np.searchsorted(ordered, points), 5 - np.searchsorted(ordered, points, side="right")
         scores = np.maximum(np.maximum(below - 2, above - 2), 0)
@@ -394,11 +395,12 @@ class TestWithoutBounds:
         assert abs(dpf.median(ages, epsilon=10.0, rng=PCG64(0)) - np.sort(ages)[499]) <= 1
 
     def test_few_records_give_any_float(self):
-        """What the docs say of n epsilon below 100, and that nothing fails."""
+        """What the warning says of few records, and that nothing fails."""
         x = np.random.default_rng(0).normal(100, 1, 10)
-        released = [dpf.median(x, epsilon=0.1, rng=PCG64(seed)) for seed in range(100)]
+        with pytest.warns(dpf.UtilityWarning, match="10 records are too few for these quantiles without bounds"):
+            released = [dpf.median(x, epsilon=0.1, rng=PCG64(seed)) for seed in range(100)]
         assert np.isfinite(released).all()
-        assert np.median(np.abs(released)) > 1e100
+        assert np.mean(np.abs(np.array(released) - 100) > 20) > 0.8
         assert dpf.iqr([-math.inf, math.inf] * 500, epsilon=10.0, rng=PCG64(0)) == pytest.approx(1.7976931348623157e308)
 
     def test_smooth_sensitivity_and_arithmetic_need_bounds(self):
@@ -444,7 +446,7 @@ class TestError:
 
     def test_it_shows_that_records_are_too_few(self):
         mechanism = dpf.InverseSensitivity(Median(), grid=FloatGrid(), epsilon=1.0)
-        assert mechanism.error(30, distribution=Assumed(100.0)) > 1e200
+        assert mechanism.error(20, distribution=Assumed(100.0)) > 1e4
         assert mechanism.error(100, distribution=Assumed(100.0)) < 0.5
 
     def test_quantiles_have_one(self):

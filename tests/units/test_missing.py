@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -443,8 +444,9 @@ def test_functions_of_several_columns_densities_and_bounds():
     assert equal(dpf.m_estimate, x, half, dpf.psi.Huber(5.0), missing="half", **bounded)
     cauchy = {"step": 0.5, "prior": dpf.prior.Cauchy(0, 100), "epsilon": 1.0}
     assert equal(dpf.m_estimate, x, np.nan_to_num(x, nan=40.0), dpf.psi.Logistic(5.0), missing=40, **cauchy)
-    assert equal(dpf.bounds, x, np.nan_to_num(x, nan=40.0), missing=40.0, epsilon=1.0, coverage=0.5)
-    assert equal(dpf.mean, x, np.nan_to_num(x, nan=40.0), missing=40.0, bounds="private", epsilon=1.0)
+    for function, options in ((dpf.bounds, {"coverage": 0.5}), (dpf.mean, {"bounds": "private"})):
+        given = partial(function, missing=40.0)  # without a number, a median would be released first
+        assert equal(given, x, np.nan_to_num(x, nan=40.0), missing=40.0, epsilon=1.0, **options)
     assert equal(dpf.iqr, x, np.nan_to_num(x, nan=40.0), missing=40.0, epsilon=1.0)
     for values, missing in ((half, "half"), (np.nan_to_num(x, nan=3.0), 3.0)):
         given = values.copy()

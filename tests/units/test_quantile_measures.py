@@ -196,7 +196,7 @@ class TestParameters:
             assert joint.base_measure is one.base_measure is not None
 
     def test_auto_is_uniform_where_no_measure_fits(self):
-        for qs, grid in [((0.5,), dpf.FloatGrid()), (np.linspace(0, 1, 129), dpf.Grid(0, 120))]:
+        for qs, grid in [(np.linspace(0, 1, 129), dpf.FloatGrid()), (np.linspace(0, 1, 129), dpf.Grid(0, 120))]:
             assert dpf.Quantiles(qs, grid=grid, epsilon=1.0).base_measure is None
             with pytest.raises(ValueError, match="measure must be 'auto' or 'uniform'"):
                 dpf.Quantiles(qs, grid=grid, epsilon=1.0, measure="integers")
