@@ -233,18 +233,22 @@ class Bins(Column):
         return np.searchsorted(self.cuts, self.grid.encode(numbers), side="right").astype(np.uint16)
 
     def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, the nearest edge."""
+        """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin."""
         grid = self.grid
         assert grid is not None
         starts = np.concatenate([[0], self.cuts])
         ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
         if isinstance(grid, Grid):
             return np.asarray(grid.decode(rng.integers(starts[bins], ends[bins], endpoint=True)))
+        low, high = grid.decode(starts), grid.decode(ends)
         if len(self.cuts):
-            starts[0], ends[-1] = ends[0], starts[-1]
-        low, high = grid.decode(starts)[bins], grid.decode(ends)[bins]
+            with np.errstate(over="ignore"):
+                before, after = (high[0] - 2 * (high[1] - low[1]), low[-1] + 2 * (high[-2] - low[-2]))
+            single = len(self.cuts) == 1
+            low[0] = high[0] if single else max(before, grid.lower)
+            high[-1] = low[-1] if single else min(after, grid.upper)
         share = rng.random(len(bins))
-        return np.asarray(grid.decode(grid.encode((1 - share) * low + share * high)))
+        return np.asarray(grid.decode(grid.encode((1 - share) * low[bins] + share * high[bins])))
 
 
 def column_of(given: Any) -> Column:
