@@ -67,8 +67,8 @@ def median(
 ) -> float:
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
-    It needs no bounds if n epsilon is at least 81. With less, a `UtilityWarning` says that the release may be far from all
-    records: give bounds then.
+    It needs no bounds if n epsilon is at least 81. With less, a `UtilityWarning` says that the release may be far from
+    all records: give bounds then.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def median(
     Privacy: `InverseSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html) or
     `SmoothSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html). Cost: O(n), about two
     or three times ``x.sum()``.
-    Without bounds, n epsilon must be at least 81 for the median and 438 for the 0.1- or the 0.9-quantile: with less, the
-    many points far from the data may outweigh those near the quantile.
+    Without bounds, n epsilon must be at least 81 for the median and 438 for the 0.1- or the 0.9-quantile: with less,
+    the many points far from the data may outweigh those near the quantile.
     ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n, distribution=...)`` predicts it, and
     https://dpfast.readthedocs.io/en/latest/guides/bounds.html has a table. With more, bounds gain little.
 
@@ -216,8 +216,8 @@ def quantile(
 ) -> Any:
     """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
-    Neighbours: one replaced record. It needs no bounds if n epsilon min(q, 1 - q) is at least 50 for each q. With less, a
-    `UtilityWarning` may say that the release may be far from all records.
+    Neighbours: one replaced record. It needs no bounds if n epsilon min(q, 1 - q) is at least 50 for each q. With less,
+    a `UtilityWarning` may say that the release may be far from all records.
 
     Parameters
     ----------
