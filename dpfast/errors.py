@@ -17,6 +17,4 @@ class PrivacyWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """Public parameters make a release inaccurate or useless, such as a coarse grid or too few records for quantiles
-    without bounds. It never depends on data.
-    """
+    """Public parameters make a release inaccurate, as a coarse grid or too few records do. It never depends on data."""

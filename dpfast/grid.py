@@ -295,10 +295,8 @@ class FloatGrid(Points):
     Privacy: a grid spends none; the codes are private data. The proofs of mechanisms that use only the order of the
     codes hold unchanged (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html). Cost: O(1); `encode` is O(n),
     and selection needs it for a few order statistics only.
-    Without bounds, almost all points are far beyond all data: a release that has too few records for its epsilon may be
-    far from all of them, although modest magnitudes and round numbers have more weight
-    (https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html). A `UtilityWarning` says so before, from public
-    numbers, and ``mechanism.error(n, distribution=...)`` predicts it from an assumed distribution
+    Without bounds, almost all points are far beyond all data: a release from too few records may be far from all of
+    them, although modest and round numbers weigh more. A `UtilityWarning` says so before, from public numbers
     (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
 
     Examples

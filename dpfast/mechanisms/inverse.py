@@ -112,9 +112,9 @@ class InverseSensitivity(StatisticMechanism):
     https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
-    epsilon order statistics; without bounds 1.14 times as many as with equal weights. A window of more than 2**16 of
-    them is not drawn from as a whole: a call then takes some hundred order statistics and a few passes, for any
-    epsilon. Timing is outside the guarantee.
+    epsilon order statistics; with a measure, size is the weight of all points over the least weight: on `FloatGrid()`
+    the window is 1.14 times as wide. A window of more than 2**16 order statistics is not drawn from as a whole: a call
+    then takes some hundred of them and a few passes, for any epsilon. Timing is outside the guarantee.
 
     References
     ----------
