@@ -40,8 +40,9 @@ _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 # The records beyond a bound have this log-weight against each point beyond all records: the tails of the grid then have
 # a probability below 1e-6 for pay, 1e-3 for N(1e5, 10) and for numbers of seven digits that are all equal. Up to
 # _MOST_NATS for many records, to which they cost little. Inside bounds the tails are below 1e-6.
-_NATS, _MOST_NATS, _NATS_WITHIN = 28.0, 40.0, 24.0
-_CENTER = 100.0  # n times the epsilon of a median that stands for missing records while bounds are found
+_NATS, _MOST_NATS, _NATS_WITHIN = 25.0, 40.0, 24.0
+# n times the epsilon of a median that stands for missing records while bounds are found: a share of n epsilon, between.
+_CENTER, _CENTER_SHARE, _MOST_CENTER = 60.0, 0.02, 200.0
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
 _MOST_FURTHER = 3.0  # of `bounds`, which stay within a few ranges of the records
@@ -68,8 +69,8 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 324, for integers and with a
-        number as `missing` 224.
+        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 260, for integers and with a
+        number as `missing` 200.
     epsilon : float
         Positive.
     coverage : float
@@ -142,7 +143,7 @@ def _public_number(values: Any) -> int:
 
 def _nats(product: float) -> float:
     """The log-weight of the records beyond a bound for this n epsilon, without bounds."""
-    return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
+    return min(_NATS + 13 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
 
 
 class _Finding(StatisticMechanism):
@@ -173,7 +174,8 @@ class _Finding(StatisticMechanism):
 
     def _center(self, n: int) -> float:
         """The epsilon of the median of n records that stands for missing ones, or 0."""
-        return min(_CENTER / n, self.epsilon / 4) if self._centers else 0.0
+        product = min(max(_CENTER, _CENTER_SHARE * n * self.epsilon), _MOST_CENTER)
+        return min(product / n, self.epsilon / 4) if self._centers else 0.0
 
     def _quantiles(
         self, levels: Sequence[float], values: Any, epsilon: float, center: float, source: Any, workers: int
@@ -232,7 +234,7 @@ class _Coverage(_Finding):
         center = self._center(n)
         epsilon = down(Fraction(self.epsilon) - Fraction(center))
         wanted = (1 - self.coverage) / 2
-        beyond = min(max(wanted, 2 * _nats(n * self.epsilon) / epsilon / n), _MOST_BEYOND)
+        beyond = max(wanted, min(2 * _nats(n * self.epsilon) / epsilon / n, _MOST_BEYOND))
         if beyond == wanted:
             levels: tuple[float, ...] = (beyond, 1 - beyond)
         else:
@@ -358,7 +360,7 @@ class _PrivatelyBounded(_Finding):
         """
         at = n * self.epsilon
         nats = self._nats(at)
-        share = min(max(_LEAST_SHARE, 9 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
+        share = min(max(_LEAST_SHARE, 8.5 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
         finding, center = self.epsilon * share, self._center(n)
         releasing = down(Fraction(self.epsilon) - Fraction(finding) - Fraction(center))
         beyond = min(2 * nats / finding / n, _MOST_BEYOND)

@@ -16,12 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
+from dpfast._measures import on_floats
 from dpfast._threads import each
-from dpfast._traps import warn_of
+from dpfast._traps import Trap, warn_of
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
+from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
@@ -214,6 +216,25 @@ class TheilSen(Mechanism):
             f"{self.intercept_grid}: {self.privacy}>"
         )
 
+    @property
+    def watched(self) -> bool:  # type: ignore[override]
+        """Whether a release has no bounds."""
+        return isinstance(self.slope_grid, FloatGrid) or isinstance(self.intercept_grid, FloatGrid)
+
+    def watch(self, x: Any) -> None:
+        super().watch(x[0] if isinstance(x, tuple) and len(x) == 2 else x)
+
+    def traps_of(self, n: int) -> tuple[Trap, ...]:
+        """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""
+        slope, intercept, _ = self._shares
+        medians = ((self.slope_grid, slope / 2), (self.intercept_grid, intercept))
+        return tuple(
+            trap
+            for grid, share in medians
+            if isinstance(grid, FloatGrid)
+            for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), n, share)
+        )[:1]
+
     def check_records(self, n: SupportsIndex) -> int:
         n = _checks.whole("n", n)
         if n < 2:
@@ -235,9 +256,9 @@ class TheilSen(Mechanism):
 
     def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Values:
         source, (plan, lines) = bit_generator(rng), self._read(x, workers)
-        slope = plan.slope(lines.slopes, rng=source, workers=lines.threads)
+        slope = plan.slope.part(lines.slopes, rng=source, workers=lines.threads)
         rest = [
-            scale * step(records, rng=source, workers=lines.threads)
+            scale * step.part(records, rng=source, workers=lines.threads)
             for step, records, scale in plan.given(lines, slope)
         ]
         return np.array([slope, *rest])
