@@ -58,7 +58,7 @@ def mean(
     bounds : pair (lower, upper), or "private"
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
         `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with a tenth to
-        a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 400
+        a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 448
         (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     grid : Grid, or d of them
         Instead of `bounds`.

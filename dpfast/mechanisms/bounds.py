@@ -40,7 +40,7 @@ _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 # The records beyond a bound have this log-weight against each point beyond all records: the tails of the grid then have
 # a probability below 1e-6 for pay, 1e-3 for N(1e5, 10) and for numbers of seven digits that are all equal. Up to
 # _MOST_NATS for many records, to which they cost little. Inside bounds the tails are below 1e-6.
-_NATS, _MOST_NATS, _NATS_WITHIN = 25.0, 40.0, 24.0
+_NATS, _MOST_NATS, _NATS_WITHIN = 28.0, 40.0, 24.0
 # n times the epsilon of a median that stands for missing records while bounds are found: a share of n epsilon, between.
 _CENTER, _CENTER_SHARE, _MOST_CENTER = 60.0, 0.02, 200.0
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
@@ -69,8 +69,8 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 260, for integers and with a
-        number as `missing` 200.
+        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 284, for integers and with a
+        number as `missing` 224.
     epsilon : float
         Positive.
     coverage : float
@@ -143,7 +143,7 @@ def _public_number(values: Any) -> int:
 
 def _nats(product: float) -> float:
     """The log-weight of the records beyond a bound for this n epsilon, without bounds."""
-    return min(_NATS + 13 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
+    return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
 
 
 class _Finding(StatisticMechanism):

@@ -89,7 +89,7 @@ class TestBounds:
             dpf.GlobalSensitivity(Variance(), grid=dpf.Grid(lower, upper), epsilon=1.0)
 
     def test_few_records_are_refused_by_their_public_number(self):
-        for x, least in ((np.zeros(259), 260), (np.full(259, np.nan), 260), (np.zeros(199, int), 200)):
+        for x, least in ((np.zeros(283), 284), (np.full(283, np.nan), 284), (np.zeros(223, int), 224)):
             with Ledger(1.0) as ledger, pytest.raises(ValueError, match=f"bounds need {least} records for epsilon=1.0"):
                 dpf.bounds(x, epsilon=1.0)
             assert not ledger.charges
@@ -234,14 +234,14 @@ class TestPrivateBounds:
             dpf.mean(PAY, bounds="private", epsilon=1.0, neighbors="add-remove")
 
     def test_few_records_are_refused_by_their_public_number(self):
-        for x in (np.zeros(399), np.full(399, np.nan), dpf.Chunks.slices(np.ones(399), 100)):
+        for x in (np.zeros(447), np.full(447, np.nan), dpf.Chunks.slices(np.ones(447), 100)):
             with (
                 Ledger(1.0) as ledger,
-                pytest.raises(ValueError, match=r"bounds='private' needs 400 records for epsilon=1.0, not 399"),
+                pytest.raises(ValueError, match=r"bounds='private' needs 448 records for epsilon=1.0, not 447"),
             ):
                 dpf.mean(x, bounds="private", epsilon=1.0)
             assert not ledger.charges
-        assert np.isfinite(dpf.mean(np.ones(400), bounds="private", epsilon=1.0))
+        assert np.isfinite(dpf.mean(np.ones(448), bounds="private", epsilon=1.0))
 
     def test_it_reads_no_streams_and_has_no_law(self):
         for statistic in (Mean(), TrimmedMean(0.1), WinsorizedMean(0.1), Huber(2.0)):
