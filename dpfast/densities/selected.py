@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, warn
+from dpfast._traps import of_delta, of_epsilon, warn
 from dpfast._types import Exact
 from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
 from dpfast.densities.consistency import Names
@@ -132,6 +132,7 @@ def marginals(
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     warn(of_epsilon(epsilon))
+    warn(of_delta(delta))
     domains = columns_of(columns)
     names = [name for name, _ in domains]
     chosen = marginals_of(pairs, names)

@@ -26,7 +26,7 @@ from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.trees import forest
 from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles, explanation
-from dpfast.mechanisms.explanation import Explain, compared_by, explained
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted
@@ -205,7 +205,6 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
 
-@compared_by(SynthesisChoice)
 def synthesize(
     X: Records | Mapping[Any, Any] | Chunks,
     k: SupportsIndex,
