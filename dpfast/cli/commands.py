@@ -22,6 +22,7 @@ from dpfast.cli.options import (
     add_delta,
     add_explain,
     add_file,
+    add_force,
     add_groups,
     add_interval,
     add_json,
@@ -185,6 +186,7 @@ def _add_histogram(parser: Parser) -> None:
     add_delta(parser, "for Gaussian noise where it is less")
     add_neighbors(parser)
     parser.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
+    add_force(parser)
     add_common(parser)
 
 
@@ -192,6 +194,7 @@ def _add_synthesis(parser: Parser) -> None:
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    add_force(parser)
     parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _traps
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.output import warn
-from dpfast.cli.records import charging, context, hides_n, rng_of
+from dpfast.cli.records import charging, context, hides_n, rng_of, tell
 from dpfast.grid import Points
 from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
@@ -56,10 +55,10 @@ def release_groups(
         else:
             options = {"keys": public_keys(arguments, names)}
             mechanism = make(epsilon, delta)
-        if arguments.explain:
-            warn(mechanism.explanation(None))
         check_budget(arguments.ledger, mechanism)
         *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
+        _traps.warn([*_traps.of_epsilon(epsilon), *_traps.of_delta(delta)])  # of the keys and the groups together
+        tell(mechanism, arguments, None)  # `by_group` knows how many records each group has
         released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
     keys, values = list(released), [after(value) for value in released.array]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
@@ -88,8 +87,6 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
         neighbors=arguments.neighbors,
         domain=domain,
     )
-    if arguments.explain:
-        warn(mechanism.explanation(None))
     check_budget(arguments.ledger, mechanism)
     columns = [Column(name, text=True) for name in names]
 
@@ -99,6 +96,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
 
     x = Chunks(read if is_long(arguments.file) else list(read()))
     next(iter(x), None)  # a wrong column costs nothing
+    tell(mechanism, arguments, x)
     with charging(arguments):
         released = mechanism(x, rng=rng)
     keys, counts, privacy = _listed(released.keys), released.counts.tolist(), mechanism.privacy

@@ -155,6 +155,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option to replace files, for commands that write one."""
+    parser.add_argument("--force", action="store_true", help="replace the file to write if it exists")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option of JSON."""
     parser.add_argument("--json", action="store_true", help="print JSON, see dpfast schema")

@@ -303,7 +303,7 @@ def test_public_payroll(capsys):
 
 @pytest.mark.parametrize("command", ["median", "mean", "iqr", "quantiles", "histogram", "synthesize"])
 def test_a_long_file_is_streamed_to_the_same_release(capsys, file, monkeypatch, tmp_path, command):
-    options = ["-k", 5, "-o", tmp_path / "twins.csv"] if command == "synthesize" else []
+    options = ["-k", 5, "-o", tmp_path / "twins.csv", "--force"] if command == "synthesize" else []
     arguments = (command, file, "--column", "pay", *BOUNDS, "--epsilon", 1, "--seed", 3, "--json", *options)
     _, out, _ = run(capsys, *arguments)
     monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
