@@ -16,7 +16,7 @@ from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.choice import SynthesisChoice
-from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
+from dpfast.densities.columns import Bins, Categories, Table, check_different, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import LEAST_UNBOUNDED, are_better, draw_between, quantile_levels
@@ -202,6 +202,7 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     if len(numbers) != d:
         raise ValueError(f"bins must be one number or one for each of {d} columns, not {bins!r}")
     names = _containers.column_names(X) or range(d)
+    check_different(names, names)
     return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
 
