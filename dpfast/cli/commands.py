@@ -29,6 +29,7 @@ from dpfast.cli.options import (
     add_neighbors,
     bin_count,
     exact,
+    named_list,
     named_range,
     number,
     whole,
@@ -160,7 +161,25 @@ def _add_fit(parser: Parser) -> None:
 def _add_regression(parser: Parser) -> None:
     add_file(parser, column=False)
     parser.add_argument("--features", nargs="+", required=True, metavar="C", help="columns of the rows")
-    parser.add_argument("--label", required=True, metavar="C", help="column of the labels; logistic: above 0 or not")
+    parser.add_argument("--label", required=True, metavar="C", help="column of the labels")
+    parser.add_argument(
+        "--type", choices=("number",), help="declares that columns are numbers, unless they have categories; for CSV"
+    )
+    parser.add_argument(
+        "--categories",
+        type=named_list,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=A,B,...",
+        help="public categories of features; each but the first has a coefficient",
+    )
+    parser.add_argument(
+        "--label-values",
+        nargs=2,
+        metavar=("NEGATIVE", "POSITIVE"),
+        help="public: the two labels of --model logistic, which needs them, such as no yes",
+    )
     parser.add_argument("--model", choices=MODELS, default="linear", help="default linear")
     parser.add_argument(
         "--radius", type=number, required=True, help="public bound on the distance of a row of features from the center"

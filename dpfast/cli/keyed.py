@@ -120,7 +120,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
     wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
     try:
-        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False):
+        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False, arguments.encoding):
             for column, cells in zip(columns, found, strict=True):
                 column += cells.tolist()
     except TableError as error:
@@ -129,7 +129,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
         if schema_type(arguments.file, name, text=True) == "integer":
             columns[j] = [_whole(cell) for cell in columns[j]]
     rows = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
-    keys = [key for key in rows if key is not None]
+    keys = [key for key in rows if key is not None and key != (None,) * len(names)]  # no blank lines
     if not keys or len(set(keys)) < len(keys):
         raise TableError(f"--keys: {arguments.keys} must have at least one key, and each key once")
     return keys
@@ -143,7 +143,7 @@ def _whole(cell: str | None) -> int | None:
 
 
 def _blocks(arguments: argparse.Namespace, columns: list[Column]) -> Iterator[tuple[NDArray[Any], ...]]:
-    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True)
+    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True, arguments.encoding)
 
 
 def _columns(arguments: argparse.Namespace, columns: list[Column]) -> list[NDArray[Any]]:

@@ -60,7 +60,8 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """The records of a column, or the chunks of a long one."""
-    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter, "progress": True}
+    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter}
+    options |= {"encoding": arguments.encoding, "progress": True}
     x = open_column(arguments.file, arguments.column, **options)
     if not isinstance(x, Chunks) and not hides_n(arguments):
         _checks.records(x.size)

@@ -178,9 +178,11 @@ def test_a_file_that_appears_meanwhile_is_kept(file, tmp_path, capsys, monkeypat
         other.write_text("precious\n")
         return synthesize(*args, **options)
 
-    monkeypatch.setattr(densities, "read", lambda arguments, read=densities.read: (
-        monkeypatch.setattr(densities, "synthesize", slow), read(arguments)
-    )[1])
+    monkeypatch.setattr(
+        densities,
+        "read",
+        lambda arguments, read=densities.read: (monkeypatch.setattr(densities, "synthesize", slow), read(arguments))[1],
+    )
     code, out, err = run(capsys, ["synthesize", file, *PUBLIC, *TWINS, other])
     assert (code, out) == (3, "")
     assert "File exists: the release is made, and its epsilon is spent" in err
@@ -203,9 +205,9 @@ COMMANDS = {
     "partitions": ["partitions", "FILE", "--column", "age", "--epsilon", 1000, "--delta", 1e-6],
     "mle": ["mle", "FILE", "--family", "normal", "--bounds", "mean=0,100", "--epsilon", 1000],
     "regress": ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", 9, "--label-bound", 9]
-    + ["--epsilon", 1000],
+    + ["--epsilon", 1000, "--type", "number"],
     "logistic": ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", 9, "--model", "logistic"]
-    + ["--epsilon", 1000],
+    + ["--epsilon", 1000, "--type", "number", "--label-values", 2, 3],
     "synthesize": ["synthesize", "FILE", "--bounds", 0, 100, "--epsilon", 1000, "-k", 3, "-o", "OUT"],
     "groups": ["mean", "PAIRS", "--column", "a", "--bounds", 0, 9, "--epsilon", 1000, "--group-by", "b"]
     + ["--keys", "KEYS"],
@@ -240,7 +242,8 @@ def test_a_warning_is_one_line_on_standard_error(command, filled, capsys, filter
     [
         ["partitions", "FILE", "--column", "age", "--epsilon", 1],
         ["histogram", "FILE", "--bounds", 0, 100, "--epsilon", 1],
-        ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", 9, "--label-bound", 9, "--epsilon", 1],
+        ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", 9, "--label-bound", 9, "--epsilon", 1]
+        + ["--type", "number"],
         ["median", "FILE", "--bounds", 0, 100, "--epsilon", 1, "--method", "smooth-sensitivity"],
         ["ledger", "OUT", "--epsilon", 1],
     ],

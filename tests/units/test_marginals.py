@@ -485,7 +485,9 @@ class TestSynthesis:
         assert {len(column) for column in twins.values()} == {7}
         assert (twins["age"].dtype, twins["pay"].dtype, twins["coin"].dtype) == (np.int64, np.float64, object)
         named = np.zeros(500, dtype=[("age", int), ("coin", int)])
-        rows = dpf.synthesize(named, 7, columns={"age": (0, 100), "coin": Categories([0, 1])}, epsilon=1.0, rng=PCG64(1))
+        rows = dpf.synthesize(
+            named, 7, columns={"age": (0, 100), "coin": Categories([0, 1])}, epsilon=1.0, rng=PCG64(1)
+        )
         assert (rows.dtype.names, rows.shape) == (("age", "coin"), (7,))
 
     @pytest.mark.host
