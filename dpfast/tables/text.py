@@ -51,10 +51,11 @@ def check_encoding(name: str) -> str:
     if found in ("utf-8", "utf-8-sig"):
         return "utf-8"
     try:
-        text = bytes(range(256)).decode(found, "surrogateescape")
+        ascii = all(bytes([byte]).decode(found) == chr(byte) for byte in range(128))
+        text = bytes(range(256)).decode(found, "surrogateescape") if ascii else ""
     except UnicodeError:
         text = ""
-    if len(set(text)) != 256 or text[:128] != bytes(range(128)).decode():
+    if len(set(text)) != 256:
         raise LookupError(f"{name} has several bytes for a character, or does not extend ASCII")
     return found
 
