@@ -1,4 +1,4 @@
-"""Labels of records and keys of groups: text, bytes or integers, in one column or several."""
+"""Labels of records and keys of groups: text, bytes, numbers and others, in one column or several."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers, keys
+from dpfast.keys.cells import cell_bytes, cell_of
 
 _KEY = "key"  # the name of a column of keys without a name, in tables that need one
 
@@ -180,12 +181,8 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
 
 
 def _key(cell: Any) -> Any:
-    """A key as a plain str, bytes or int."""
-    if isinstance(cell, str):
-        return str(cell)
-    if isinstance(cell, bytes):
-        return bytes(cell)
-    whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
-    if whole or isinstance(cell, (int, np.integer, np.bool_)):
-        return int(cell)
-    raise TypeError(f"keys must be text, bytes or whole numbers, not {cell!r}")
+    """A key as a plain object: an int for all whole numbers."""
+    made = cell_bytes(cell)
+    if made is None:
+        raise TypeError(f"keys must be text, bytes, numbers, dates or UUIDs, not {cell!r}")
+    return cell_of(made)
