@@ -53,8 +53,8 @@ class GroupKeys:
         Raises
         ------
         TypeError, ValueError
-            Not a sequence with an order; a key that is not text, bytes or a whole number, or that cannot be in its
-            column; keys of unequal lengths, or equal keys.
+            Not a sequence with an order; a key that is missing, or cannot be in its column; keys of unequal lengths, or
+            equal keys.
         """
         if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
             raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
@@ -69,7 +69,12 @@ class GroupKeys:
             rows = _cells(given)
             names = [name_of(given)] if index is None else list(index.names)
         width = len(labels)
-        listed = rows if width == 1 and set(map(type, rows)) <= {str, bytes, int} else _listed(rows, width)
+        if width == 1 and set(map(type, rows)) <= {str, bytes, int}:
+            listed = rows
+        elif width == 1 and isinstance(given, np.ndarray):  # each entry is a key, a tuple as well
+            listed = list(map(_key, rows))
+        else:
+            listed = _listed(rows, width)
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")
         named = names if len(names) == width else [None] * width

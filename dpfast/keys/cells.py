@@ -114,7 +114,7 @@ def cell_of(data: bytes) -> Any:
     """The key with these `cell_bytes`; bytes that belong to no key, from a damaged state, are a key themselves."""
     try:
         return _decoded(data[:1], data[1:])
-    except (ValueError, OverflowError, KeyError, ZeroDivisionError):
+    except (ArithmeticError, LookupError, ValueError):
         return data
 
 

@@ -188,7 +188,7 @@ def _column(x: Any, name: str) -> Column:
     if library == "pandas":
         return _from_pandas(x, name)
     if library == "polars" and hasattr(x, "to_arrow"):
-        if str(x.dtype) == "Object":  # Arrow has the addresses of the objects
+        if str(x.dtype) in ("Object", "Int128", "UInt128"):  # Arrow has the addresses of objects, and no such integers
             return _from_cells(x.to_list())
         x = x.to_arrow()
     x = _containers.imported(x)

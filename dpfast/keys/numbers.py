@@ -64,7 +64,7 @@ def _decimal_bytes(cell: Decimal) -> bytes | None:
 
 
 def number_of(data: bytes) -> int | float | Decimal | Fraction:
-    """The number with these bytes."""
+    """The number with these bytes; a ValueError, or another one of arithmetic, if they belong to none."""
     tag, rest = data[:1], data[1:]
     if tag == _DECIMAL:
         head, _, digits = rest.partition(b" ")
@@ -78,6 +78,8 @@ def number_of(data: bytes) -> int | float | Decimal | Fraction:
         if tag == _BELOW and length == 0:
             return -math.inf
         length = length if tag == _ABOVE else _MOST - length
+        if length > len(rest):
+            raise ValueError("the bytes belong to no number")
         number, rest = int.from_bytes(rest[8 : 8 + length], "big"), rest[8 + length :]
         whole = number if tag == _ABOVE else number + 1 - 256**length
     if not rest:
