@@ -6,7 +6,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -355,10 +355,17 @@ def bounds_or_grid(bounds: Any, grid: Any) -> None:
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
 
 
+def _in_order(value: Any) -> Any:
+    """The entries of a pair; a TypeError for a mapping, which unpacks into its keys, and for a set, in any order."""
+    if isinstance(value, (Mapping, Set)):
+        raise TypeError
+    return value
+
+
 def pair(name: str, value: Any) -> tuple[Any, Any]:
     """Check a pair of finite numbers and return them, each read once."""
     try:
-        lower, upper = map(once, value)
+        lower, upper = map(once, _in_order(value))
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (lower, upper)") from None
     real(f"the lower end of {name}", lower)
@@ -369,7 +376,7 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
 def interval(name: str, value: Any) -> tuple[float, float]:
     """Check the ends of a range, in order and possibly infinite, and return them as floats."""
     try:
-        lower, upper = (_to_float(f"each of {name}", end) for end in value)
+        lower, upper = (_to_float(f"each of {name}", end) for end in _in_order(value))
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair of numbers (lower, upper)") from None
     if not lower <= upper:

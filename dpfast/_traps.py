@@ -11,6 +11,7 @@ import math
 import warnings
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpfast.errors import PrivacyWarning, UtilityWarning
 
 MOST_EPSILON = 20.0
+MOST_DELTA = 1e-3
 MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
 _BETWEEN = ("dataclasses", "functools")  # modules whose functions construct for their callers
 
@@ -37,6 +39,18 @@ def of_epsilon(epsilon: Any) -> Iterator[Trap]:
             PrivacyWarning,
             f"epsilon = {shown} is above 20: one record may change the probability of a release by a factor of "
             f"e**{shown}, which hardly protects it; use a smaller epsilon",
+        )
+
+
+def of_delta(delta: Any) -> Iterator[Trap]:
+    """The trap of a large delta."""
+    # A method of some mechanisms has this name.
+    if isinstance(delta, (float, int, Fraction)) and delta >= MOST_DELTA:
+        shown = f"{float(delta):g}"
+        yield Trap(
+            PrivacyWarning,
+            f"delta = {shown} is not below 0.001: a release may show a record with a probability of {shown}, so that "
+            f"of a thousand persons one or more may be exposed; use a delta far below 1 / n, such as 1e-6",
         )
 
 
@@ -115,6 +129,7 @@ class Cautious(metaclass=WarnsUsers):
 
     def _traps(self) -> Iterator[Trap]:
         yield from of_epsilon(getattr(self, "epsilon", None))
+        yield from of_delta(getattr(self, "delta", None))
 
 
 def warn_of(made: Any) -> None:

@@ -3,13 +3,13 @@
 The loops are in ``csv.h``.
 """
 
-from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_Decode, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t
 
 cdef extern from "csv.h" nogil:
     ctypedef const unsigned char *csv_text
     bint csv_strip(csv_text *begin, csv_text *end)
-    Py_ssize_t csv_rows(const unsigned char *base, Py_ssize_t size, unsigned char delimiter, int final, int blank,
+    Py_ssize_t csv_rows(const unsigned char *base, Py_ssize_t size, unsigned char delimiter, int final,
                         const int64_t *columns, Py_ssize_t count, int64_t *places, Py_ssize_t most, Py_ssize_t *next)
     Py_ssize_t csv_numbers(const unsigned char *base, const int64_t *places, Py_ssize_t stride, Py_ssize_t rows,
                            double *out, int64_t *hard)
@@ -21,7 +21,6 @@ def rows(
     Py_ssize_t stop,
     unsigned char delimiter,
     bint final,
-    bint blank,
     const int64_t[::1] columns not None,
     int64_t[:, :, ::1] places not None,
 ):
@@ -29,7 +28,7 @@ def rows(
 
     Writes for row i and wanted column j ``places[i, j] = (first, end)``, relative to `start`: with the quotes, if the
     cell begins with one; ``(0, 0)`` if the row is too short. With `final` the text ends with stop, which also ends the
-    last row. A row without any character is one only if `blank`. Returns (rows, next): their number, at most
+    last row. A blank line is a row. Returns (rows, next): their number, at most
     ``len(places)``, and the start of the first row that was not taken.
 
     **Law** deterministic. **Assumes** 0 <= start < stop <= len(text); ascending columns from 0, at least one;
@@ -37,7 +36,7 @@ def rows(
     """
     cdef Py_ssize_t next = 0, count
     with nogil:
-        count = csv_rows(&text[start], stop - start, delimiter, final, blank, &columns[0], columns.shape[0],
+        count = csv_rows(&text[start], stop - start, delimiter, final, &columns[0], columns.shape[0],
                          &places[0, 0, 0], places.shape[0], &next)
     return count, start + next
 
@@ -71,20 +70,26 @@ def texts(
     dict known not None,
     list out not None,
     int64_t[::1] hard not None,
+    bytes encoding not None,
 ):
-    """Append to `out` the texts of the cells ``places[:, column]`` of `rows`, as UTF-8 with replaced errors.
+    """Append to `out` the texts of the cells ``places[:, column]`` of `rows`; a byte b without a text is U+DC00 + b.
 
     Equal texts are one object: ``known[text]``, which is added if it is missing. Appends None for a cell with quotes
     inside its quotes or after them, and returns how many they are; `hard` lists them.
 
-    **Law** deterministic. **Assumes** as in `numbers`. **Cost** O(bytes of the cells).
+    **Law** deterministic. **Assumes** as in `numbers`; the name of an encoding. **Cost** O(bytes of the cells).
     """
     cdef Py_ssize_t i, left = 0
     cdef csv_text begin, end
+    cdef const char *name = encoding
+    cdef bint utf8 = encoding == b"utf-8"
     for i in range(places.shape[0]):
         begin, end = &text[start] + places[i, column, 0], &text[start] + places[i, column, 1]
         if csv_strip(&begin, &end):
-            cell = PyUnicode_DecodeUTF8(<const char *>begin, end - begin, "replace")
+            if utf8:
+                cell = PyUnicode_DecodeUTF8(<const char *>begin, end - begin, "surrogateescape")
+            else:
+                cell = PyUnicode_Decode(<const char *>begin, end - begin, name, "surrogateescape")
             out.append(known.setdefault(cell, cell))
         else:
             out.append(None)

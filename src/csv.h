@@ -111,9 +111,9 @@ static inline csv_text csv_row(csv_text base, csv_text p, csv_text end, unsigned
     return p + 1;
 }
 
-/* The places of the wanted cells of all rows of the text, 2 count for each row, at most `most` rows; a row without any
- * character is one if `blank`. Returns the number of rows, and in `next` the start of the first row not taken. */
-static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter, int final, int blank,
+/* The places of the wanted cells of all rows of the text, 2 count for each row, at most `most` rows, of which a
+ * blank line is one. Returns the number of rows, and in `next` the start of the first row not taken. */
+static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter, int final,
                           const int64_t *columns, ptrdiff_t count, int64_t *places, ptrdiff_t most, ptrdiff_t *next)
 {
     const csv_text end = base + size;
@@ -123,7 +123,7 @@ static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter
         const csv_text after = csv_row(base, p, end, delimiter, final, columns, count, places + 2 * count * rows);
         if (after == NULL)
             break;
-        rows += blank || (*p != '\n' && *p != '\r');
+        rows++;
         p = after;
     }
     *next = p - base;

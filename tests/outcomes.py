@@ -222,7 +222,12 @@ FUNCTIONS = {
     ),
     "marginals": lambda x, source, epsilon: dpf.marginals(x, COLUMNS, epsilon=epsilon, delta=1e-6, rng=source),
     "marginals, add-remove": lambda x, source, epsilon: dpf.marginals(
-        x, {0: (-1.0, 99.0), 1: [0, 1], 2: [3, 99]}, "all", epsilon=epsilon, neighbors="add-remove", rng=source
+        x,
+        {0: (-1.0, 99.0), 1: dpf.Categories([0, 1]), 2: dpf.Categories([3, 99])},
+        "all",
+        epsilon=epsilon,
+        neighbors="add-remove",
+        rng=source,
     ),
     "synthesize, no bounds": lambda x, source, epsilon: dpf.synthesize(x, 7, epsilon=epsilon, rng=source),
 }

@@ -332,7 +332,7 @@ def csv():
     data += b"nan,x\n-inf,x\n1e400,x\n-0.0,x\n0x1,x\n\xff,x\n"
     text = np.frombuffer(b"#" + data + b"#", np.uint8)
     places = np.zeros((500, 1, 2), np.int64)
-    count, _ = _csv.rows(text, 1, 1 + len(data), ord(","), True, True, np.array([0], np.int64), places)
+    count, _ = _csv.rows(text, 1, 1 + len(data), ord(","), True, np.array([0], np.int64), places)
     out, hard = np.zeros(count), np.zeros(count, np.int64)
     left = _csv.numbers(text, 1, places[:count], 0, out, hard)
     return count, left, hard[:left], out

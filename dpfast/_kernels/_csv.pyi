@@ -7,7 +7,6 @@ def rows(
     stop: int,
     delimiter: int,
     final: bool,
-    blank: bool,
     columns: NDArray[int64],
     places: NDArray[int64],
 ) -> tuple[int, int]: ...
@@ -27,4 +26,5 @@ def texts(
     known: dict[str, str | None],
     out: list[str | None],
     hard: NDArray[int64],
+    encoding: bytes,
 ) -> int: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from dpfast._traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism
@@ -18,6 +19,8 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
     others = {name: getattr(arguments, name) for name in ("delta", "neighbors", "composition", "per_unit")}
     given = {name: value for name, value in (amounts | others).items() if value is not None}
     ledger = Ledger(path=arguments.file, **given) if given else open_ledger(arguments.file)
+    if given:
+        warn_of(ledger)
     charges = [
         {"label": charge.label, "times": charge.times, **_amounts(charge.profile.privacy)} for charge in ledger.charges
     ]

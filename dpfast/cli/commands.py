@@ -22,12 +22,14 @@ from dpfast.cli.options import (
     add_delta,
     add_explain,
     add_file,
+    add_force,
     add_groups,
     add_interval,
     add_json,
     add_neighbors,
     bin_count,
     exact,
+    named_list,
     named_range,
     number,
     whole,
@@ -159,7 +161,25 @@ def _add_fit(parser: Parser) -> None:
 def _add_regression(parser: Parser) -> None:
     add_file(parser, column=False)
     parser.add_argument("--features", nargs="+", required=True, metavar="C", help="columns of the rows")
-    parser.add_argument("--label", required=True, metavar="C", help="column of the labels; logistic: above 0 or not")
+    parser.add_argument("--label", required=True, metavar="C", help="column of the labels")
+    parser.add_argument(
+        "--type", choices=("number",), help="declares that columns are numbers, unless they have categories; for CSV"
+    )
+    parser.add_argument(
+        "--categories",
+        type=named_list,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=A,B,...",
+        help="public categories of features; each but the first has a coefficient",
+    )
+    parser.add_argument(
+        "--label-values",
+        nargs=2,
+        metavar=("NEGATIVE", "POSITIVE"),
+        help="public: the two labels of --model logistic, which needs them, such as no yes",
+    )
     parser.add_argument("--model", choices=MODELS, default="linear", help="default linear")
     parser.add_argument(
         "--radius", type=number, required=True, help="public bound on the distance of a row of features from the center"
@@ -185,6 +205,7 @@ def _add_histogram(parser: Parser) -> None:
     add_delta(parser, "for Gaussian noise where it is less")
     add_neighbors(parser)
     parser.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
+    add_force(parser)
     add_common(parser)
 
 
@@ -192,6 +213,7 @@ def _add_synthesis(parser: Parser) -> None:
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    add_force(parser)
     parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"

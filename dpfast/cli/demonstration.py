@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpfast import _checks
+from dpfast._traps import warn_of
 from dpfast.cli.output import warn
 from dpfast.cli.records import rng_of
 from dpfast.grid import Grid
@@ -27,6 +28,7 @@ def demonstrate(arguments: argparse.Namespace) -> dict[str, Any]:
     rows = _checks.whole("rows", arguments.rows, least=1)
     grid = Grid(0.0, _MOST_PAY)
     mechanism = Quantiles(_QUARTILES, grid=grid, epsilon=arguments.epsilon)
+    warn_of(mechanism)
     with tempfile.TemporaryDirectory(prefix="dpfast-demo-") as folder:
         path = Path(folder) / "payroll.csv"
         warn(f"writing {rows:,} made-up salaries to {path} ...")

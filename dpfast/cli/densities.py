@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpfast import _checks
-from dpfast.cli.output import check_writable, writing
+from dpfast.cli.files import Output
+from dpfast.cli.output import trying
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.cells import is_whole
@@ -23,11 +24,10 @@ def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng = column_grid(arguments), rng_of(arguments)
     options = {"bins": arguments.bins, "epsilon": arguments.epsilon, "delta": arguments.delta}
     options["neighbors"] = arguments.neighbors
-    save = _saver(arguments.plot) if arguments.plot else None
-    histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
+    save = _saver(arguments) if arguments.plot else None
+    with trying():
+        histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = read(arguments)
-    if arguments.plot:
-        check_writable(arguments.plot)
     with charging(arguments):
         released = histogram(x, grid=grid, rng=rng, **options)
     if save:
@@ -65,8 +65,9 @@ def _bars(released: Histogram) -> str:
     return "\n".join([*rows, *warning, f"({records} in {weights.size} bins; {released.privacy})"])
 
 
-def _saver(path: str) -> Callable[[Histogram], None]:
+def _saver(arguments: argparse.Namespace) -> Callable[[Histogram], None]:
     """Return a function that plots a histogram to a file."""
+    path = arguments.plot
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -74,26 +75,33 @@ def _saver(path: str) -> Callable[[Histogram], None]:
     figure = Figure(figsize=(6, 4), layout="constrained")
     if Path(path).suffix[1:] not in figure.canvas.get_supported_filetypes():
         raise TableError(f"cannot plot to {path}: use .png, .svg or .pdf")
+    output = _output(path, arguments)
 
     def save(released: Histogram) -> None:
         released.plot(figure.subplots())
-        with writing(path):
-            figure.savefig(path)
+        with output.writing() as made:
+            figure.savefig(made, format=Path(path).suffix[1:])
 
     return save
+
+
+def _output(path: str, arguments: argparse.Namespace) -> Output:
+    """The file at a path, which none of the files that the command reads may be."""
+    return Output(path, [arguments.file, arguments.ledger_file], force=arguments.force)
 
 
 def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write synthetic records to a file."""
     grid, rng, k = column_grid(arguments), rng_of(arguments), _checks.whole("k", arguments.k, least=1)
     options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
-    synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
+    with trying():
+        synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
+    output = _output(arguments.output, arguments)
     x = read(arguments)
-    check_writable(arguments.output)
     with charging(arguments):
         records = synthesize(x, k, **options, rng=rng)
     n = x.records() if isinstance(x, Chunks) else x.size
-    with writing(arguments.output), Path(arguments.output).open("w", encoding="utf-8") as file:
+    with output.writing() as made, made.open("w", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
     privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _traps
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.output import warn
-from dpfast.cli.records import charging, context, hides_n, rng_of
+from dpfast.cli.records import charging, context, hides_n, rng_of, tell
 from dpfast.grid import Points
 from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
@@ -56,10 +55,10 @@ def release_groups(
         else:
             options = {"keys": public_keys(arguments, names)}
             mechanism = make(epsilon, delta)
-        if arguments.explain:
-            warn(mechanism.explanation(None))
         check_budget(arguments.ledger, mechanism)
         *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
+        _traps.warn([*_traps.of_epsilon(epsilon), *_traps.of_delta(delta)])  # of the keys and the groups together
+        tell(mechanism, arguments, None)  # `by_group` knows how many records each group has
         released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
     keys, values = list(released), [after(value) for value in released.array]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
@@ -88,8 +87,6 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
         neighbors=arguments.neighbors,
         domain=domain,
     )
-    if arguments.explain:
-        warn(mechanism.explanation(None))
     check_budget(arguments.ledger, mechanism)
     columns = [Column(name, text=True) for name in names]
 
@@ -99,6 +96,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
 
     x = Chunks(read if is_long(arguments.file) else list(read()))
     next(iter(x), None)  # a wrong column costs nothing
+    tell(mechanism, arguments, x)
     with charging(arguments):
         released = mechanism(x, rng=rng)
     keys, counts, privacy = _listed(released.keys), released.counts.tolist(), mechanism.privacy
@@ -122,7 +120,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
     wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
     try:
-        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False):
+        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False, arguments.encoding):
             for column, cells in zip(columns, found, strict=True):
                 column += cells.tolist()
     except TableError as error:
@@ -131,7 +129,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
         if schema_type(arguments.file, name, text=True) == "integer":
             columns[j] = [_whole(cell) for cell in columns[j]]
     rows = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
-    keys = [key for key in rows if key is not None]
+    keys = [key for key in rows if key is not None and key != (None,) * len(names)]  # no blank lines
     if not keys or len(set(keys)) < len(keys):
         raise TableError(f"--keys: {arguments.keys} must have at least one key, and each key once")
     return keys
@@ -145,7 +143,7 @@ def _whole(cell: str | None) -> int | None:
 
 
 def _blocks(arguments: argparse.Namespace, columns: list[Column]) -> Iterator[tuple[NDArray[Any], ...]]:
-    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True)
+    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True, arguments.encoding)
 
 
 def _columns(arguments: argparse.Namespace, columns: list[Column]) -> list[NDArray[Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
-from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of
+from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of, tell
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
@@ -128,6 +128,7 @@ def _with_interval(
         mechanism = interval_for(statistic, grid, arguments.epsilon, arguments.interval)
         check_budget(arguments.ledger, mechanism)
         x = read(arguments)
+        tell(mechanism, arguments, x)
         value, low, high = mechanism(x, rng=rng)
     n = x.records() if isinstance(x, Chunks) else x.size
     between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
@@ -191,6 +192,7 @@ def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     check_budget(arguments.ledger, mechanism)
     x = read(arguments)
+    tell(mechanism, arguments, x)
     with charging(arguments):
         released = np.atleast_1d(mechanism(x, rng=rng)).tolist()
     values = dict(zip(mechanism.box.names, released, strict=True))

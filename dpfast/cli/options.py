@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from dpfast import _checks
 from dpfast.cli.output import show, warn
+from dpfast.tables import check_encoding
 
 _TYPES = ("number", "integer")
 
@@ -56,11 +57,19 @@ def _delimiter(text: str) -> str:
     return character
 
 
+def _encoding(text: str) -> str:
+    try:
+        return check_encoding(text)
+    except LookupError:
+        raise ValueError from None
+
+
 number, whole = _reader(float, "a number"), _reader(int, "an integer")
 policy = _reader(
     lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
 )
 delimiter = _reader(_delimiter, "one ASCII character or tab, not a quote or the end of a line")
+encoding = _reader(_encoding, "utf-8, or an encoding of one byte for each character that extends ASCII, as latin-1")
 bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
@@ -72,6 +81,14 @@ def named_range(text: str) -> tuple[str, tuple[float, float]]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be NAME=LOWER,UPPER, as in scale=0.1,50, not {text!r}") from None
     return name, (lower, upper)
+
+
+def named_list(text: str) -> tuple[str, tuple[str, ...]]:
+    """The name and the values in NAME=A,B,..."""
+    name, equals, values = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=A,B,..., as in region=north,south, not {text!r}")
+    return name, tuple(values.split(","))
 
 
 def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None:
@@ -109,6 +126,9 @@ def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
         parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
     parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
+    parser.add_argument(
+        "--encoding", type=encoding, default="utf-8", help="of CSV, of one byte for each character; default utf-8"
+    )
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
     parser.add_argument(
         "--ledger", metavar="FILE", help="charge the release to this budget, see dpfast ledger; exit code 4 if over it"
@@ -153,6 +173,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of all commands that release."""
     parser.add_argument("--seed", type=whole, help="reproducible, hence not private")
     add_json(parser)
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option to replace files, for commands that write one."""
+    parser.add_argument("--force", action="store_true", help="replace the file to write if it exists")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,17 @@
-"""What the command line prints and writes."""
+"""What the command line prints: results, errors and warnings."""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import Any
 
-from dpfast.tables import TableError
+from dpfast.errors import PrivacyWarning, UtilityWarning
+
+_TOLD = (PrivacyWarning, UtilityWarning)
 
 
 class UnwrittenError(Exception):
@@ -38,18 +41,31 @@ def warn(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
 
-def check_writable(path: str) -> None:
-    """Check that a file can be written, before a release is made."""
-    try:
-        Path(path).open("a").close()
-    except OSError as error:
-        raise TableError(f"cannot write {path}: {error.strerror}") from None
+@contextmanager
+def telling() -> Iterator[None]:
+    """Print each warning of the library, which depends on no data, as one line on standard error, and only once."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        for category in _TOLD:
+            warnings.simplefilter("always", category)
+        others = warnings.showwarning
+
+        def tell(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+            line = " ".join(str(message).split())
+            if not issubclass(category, _TOLD):
+                others(message, category, *where, **options)
+            elif line not in told:
+                told.add(line)
+                warn(f"dpfast: warning: {line}")
+
+        warnings.showwarning = tell
+        yield
 
 
 @contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Turn a failure to write into an `UnwrittenError`."""
-    try:
+def trying() -> Iterator[None]:
+    """Leave out the warnings of a call that only checks parameters, with another number of records."""
+    with warnings.catch_warnings():
+        for category in _TOLD:
+            warnings.simplefilter("ignore", category)
         yield
-    except OSError as error:
-        raise UnwrittenError(path, error, spent=True) from None

@@ -11,7 +11,7 @@ from typing import Any
 from dpfast.cli.budgets import budget_report, open_ledger, shown
 from dpfast.cli.commands import make_parser
 from dpfast.cli.completion import complete
-from dpfast.cli.output import UnwrittenError, show, warn
+from dpfast.cli.output import UnwrittenError, show, telling, warn
 from dpfast.errors import BudgetError, EntropyError
 from dpfast.tables import TableError
 
@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         parser = make_parser()
         complete(parser)
-        return _run(parser.parse_args(argv))
+        with telling():
+            return _run(parser.parse_args(argv))
     except UnwrittenError as error:
         warn(f"dpfast: error: {error}")
         return 3
@@ -36,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         if sys.stdout is None:
             raise TableError("standard output is closed: nothing is released")
-        path = getattr(arguments, "ledger", None)
+        path = arguments.ledger_file = getattr(arguments, "ledger", None)
         arguments.ledger = None if path is None else open_ledger(path)
         report: dict[str, Any] = arguments.run(arguments)
         lines = [report.pop("text")]

@@ -16,6 +16,7 @@ from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.grid import Grid, Points, unbounded
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.explanation import explained
 from dpfast.privacy import Privacy
 from dpfast.streaming import Chunks
 from dpfast.tables import open_column, schema_type
@@ -59,7 +60,8 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """The records of a column, or the chunks of a long one."""
-    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter, "progress": True}
+    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter}
+    options |= {"encoding": arguments.encoding, "progress": True}
     x = open_column(arguments.file, arguments.column, **options)
     if not isinstance(x, Chunks) and not hides_n(arguments):
         _checks.records(x.size)
@@ -76,6 +78,11 @@ def hides_n(arguments: argparse.Namespace) -> bool:
     return getattr(arguments, "neighbors", None) == "add-remove"
 
 
+def tell(mechanism: Mechanism, arguments: argparse.Namespace, x: Any) -> None:
+    """Print the warnings that a mechanism deserves, and with --explain its explanation, to standard error."""
+    explained(mechanism, warn if getattr(arguments, "explain", False) else False, x)
+
+
 def release(
     mechanism: Mechanism,
     arguments: argparse.Namespace,
@@ -83,11 +90,10 @@ def release(
     x: NDArray[np.float64] | Chunks | None = None,
 ) -> Released:
     """Release a statistic of the column, or of x; also return the number of records and the run times, if public."""
-    if getattr(arguments, "explain", False):
-        warn(mechanism.explanation(None))
     check_budget(arguments.ledger, mechanism)
     start = time.perf_counter()
     x = read(arguments) if x is None else x
+    tell(mechanism, arguments, x)
     if isinstance(x, Chunks):
         state = mechanism.start().read(x)
         middle = time.perf_counter()

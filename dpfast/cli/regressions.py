@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast.cli.predictors import Predictor, labels_of, predictors_of
 from dpfast.cli.records import UNREAD, charging, rng_of
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.models import model_of
 from dpfast.streaming import Chunks
-from dpfast.tables import Column, blocks, is_long
+from dpfast.tables import blocks, is_long
 
 MODELS = ("linear", "logistic", "poisson", "huber")
 
 
 def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the coefficients of a regression of one column on others."""
-    linear, names, rng = arguments.model == "linear", arguments.features, rng_of(arguments)
-    if len(set(names)) < len(names) or arguments.label in names:
+    linear, rng = arguments.model == "linear", rng_of(arguments)
+    if len({*arguments.features, arguments.label}) <= len(arguments.features):
         raise ValueError("--features and --label must name each column once")
-    _check(arguments)
+    features = predictors_of(arguments)
+    names = [name for feature in features for name in feature.names]
+    _check(arguments, len(names))
+    label = labels_of(arguments)
+    for predictor in [*features, label]:
+        predictor.check_type(arguments)
     options = {
         "radius": arguments.radius,
         "label_bound": arguments.label_bound,
@@ -36,7 +42,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "intercept": not arguments.no_intercept,
         "rng": rng,
     }
-    rows = _rows(arguments)
+    rows = _rows(arguments, [*features, label])
     with charging(arguments):
         if linear:
             fit = linear_regression(rows, label_center=arguments.label_center, **options)
@@ -61,17 +67,23 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
-        "reading": f"read as type number; a record with {UNREAD} {become}",
+        "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
     }
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Reject bad parameters before a long read."""
-    d = len(arguments.features)
+def _reading(predictors: Sequence[Predictor]) -> str:
+    """How cells are read."""
+    listed = [predictor.name for predictor in predictors if predictor.categories]
+    what = f" but {', '.join(listed)}, whose unlisted cells are missing" if listed else ""
+    return f"read as type number{what}"
+
+
+def _check(arguments: argparse.Namespace, d: int) -> None:
+    """Reject bad parameters of a regression on d columns before a long read."""
     if len(arguments.center) not in (1, d):
-        raise ValueError(f"--center must be one number or {d}, one for each feature")
+        raise ValueError(f"--center must be one number or {d}, one for each feature, or each category after the first")
     Ball(arguments.radius, center=arguments.center[0] if len(arguments.center) == 1 else arguments.center)
     _checks.positive_down("epsilon", arguments.epsilon)
     _checks.delta_down(arguments.delta)
@@ -87,13 +99,15 @@ def _check(arguments: argparse.Namespace) -> None:
     model_of(arguments.model, arguments.label_bound, arguments.bound)
 
 
-def _rows(arguments: argparse.Namespace) -> Chunks:
+def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chunks:
     """Rows of the features and last the label: in memory, or read from a long file in each pass."""
-    columns = [Column(name) for name in [*arguments.features, arguments.label]]
+    columns = [predictor.column for predictor in predictors]
+    options = not arguments.no_header, arguments.delimiter, True, arguments.encoding
 
     def read() -> Iterator[NDArray[np.float64]]:
-        for found in blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True):
-            yield np.column_stack(found)
+        for found in blocks(arguments.file, columns, *options):
+            parts = [predictor.numbers(cells) for predictor, cells in zip(predictors, found, strict=True)]
+            yield np.column_stack(parts)
 
     rows = Chunks(read if is_long(arguments.file) else list(read()))
     _checks.records(rows.records())

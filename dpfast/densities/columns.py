@@ -260,10 +260,21 @@ def column_of(given: Any) -> Column:
     if isinstance(given, tuple) and len(given) == 2 and all(map(_checks.is_real, given)):
         return Bins(bounds=given)
     if _containers.is_sequence(given) or isinstance(given, (np.ndarray, range)):
+        _check_meant(given)
         return Categories(given)
     raise TypeError(
         f"a column must be a pair of bounds, a Grid, Bins, or a list of categories, not {type(given).__name__}"
     )
+
+
+def _check_meant(given: Any) -> None:
+    """Reject two numbers in a list or an array, which may be meant as bounds; a range is a list of categories."""
+    if not isinstance(given, range) and np.shape(given) == (2,) and all(map(_checks.is_real, given)):
+        low, high = given[0], given[1]
+        raise TypeError(
+            f"two numbers in a list may be bounds or categories: write the tuple ({low}, {high}) for bounds, or "
+            f"dpf.Categories([{low}, {high}]) for two categories"
+        )
 
 
 def columns_of(given: Any) -> tuple[tuple[Any, Column], ...]:
@@ -322,8 +333,16 @@ def _place(name: Any, names: Sequence[Any]) -> int:
     """The place of a name among the names of columns, which are text in frames."""
     for wanted in (name, str(name)):
         if wanted in names:
+            check_different(names, [wanted])
             return list(names).index(wanted)
     raise ValueError(f"x has no column {name!r}")
+
+
+def check_different(names: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """Raise a ValueError if several columns of a frame have the same one of the wanted names."""
+    for name in wanted:
+        if list(names).count(name) > 1:
+            raise ValueError(f"several columns of x are named {name!r}: rename all but one")
 
 
 def _column_at(x: Any, place: int) -> Any:

@@ -84,7 +84,7 @@ class NoisyMarginals(Mechanism):
     --------
     >>> import numpy as np, dpfast as dpf
     >>> from dpfast.densities import NoisyMarginals
-    >>> columns = {"age": dpf.Bins(5, bounds=(0, 100)), "member": [0, 1]}
+    >>> columns = {"age": dpf.Bins(5, bounds=(0, 100)), "member": dpf.Categories([0, 1])}
     >>> mechanism = NoisyMarginals(columns, [("age", "member")], epsilon=1.0)
     >>> mechanism
     <NoisyMarginals of 15 cells in 1 marginal of 2 columns: epsilon = 1 (pure differential privacy) for one record \

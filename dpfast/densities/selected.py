@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import Trap, of_epsilon, warn
+from dpfast._traps import Trap, of_delta, of_epsilon, warn
 from dpfast._types import Exact
 from dpfast.densities.columns import (
     Bins,
@@ -88,9 +88,9 @@ def marginals(
     X : data frame, table of Arrow, mapping, structured array, or array_like of shape (n, d)
         Private data, a record in each row.
     columns : mapping from names to domains
-        Public. For each column: a list of categories or `Categories`; a pair of bounds, a `Grid` or `Bins` for numbers;
-        ``Bins()`` or a `FloatGrid` for numbers without bounds, whose bins are quantiles that a tenth of epsilon pays
-        for. Of rows, the columns in their order. Other columns of X are not read.
+        Public. For each column: a list of categories, or `Categories`, which two numbers need; a tuple of bounds, a
+        `Grid` or `Bins` for numbers; ``Bins()`` or a `FloatGrid` for numbers without bounds, whose bins are quantiles
+        that a tenth of epsilon pays for. Of rows, the columns in their order. Other columns of X are not read.
     pairs : {"tree", "all"} or sequence of tuples of names
         The marginals: these tuples, of one or more columns; all pairs; or each column and the pairs of a tree, which a
         tenth of the budget selects: those with a distance from independence that is large relative to the noise.
@@ -132,7 +132,7 @@ def marginals(
     >>> rng = np.random.default_rng(0)
     >>> age = rng.integers(18, 90, 10_000)
     >>> table = {"age": age, "retired": np.where(age > 65, "yes", "no"), "coin": rng.integers(0, 2, 10_000)}
-    >>> domains = {"age": (0, 100), "retired": ["yes", "no"], "coin": [0, 1]}
+    >>> domains = {"age": (0, 100), "retired": ["yes", "no"], "coin": dpf.Categories([0, 1])}
     >>> released = dpf.marginals(table, domains, epsilon=1.0)
     >>> ("age", "retired") in released.counts
     True
@@ -142,6 +142,7 @@ def marginals(
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     warn(of_epsilon(epsilon))
+    warn(of_delta(delta))
     domains = columns_of(columns)
     names = [name for name, _ in domains]
     chosen = marginals_of(pairs, names)

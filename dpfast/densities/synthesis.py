@@ -15,7 +15,7 @@ from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.choice import SynthesisChoice
-from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
+from dpfast.densities.columns import Bins, Categories, Table, check_different, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import are_better, draw_between, quantile_levels
@@ -25,7 +25,7 @@ from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.trees import forest
 from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles, explanation
-from dpfast.mechanisms.explanation import Explain, compared_by, explained
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted
@@ -199,10 +199,10 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     if len(numbers) != d:
         raise ValueError(f"bins must be one number or one for each of {d} columns, not {bins!r}")
     names = _containers.column_names(X) or range(d)
+    check_different(names, names)
     return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
 
-@compared_by(SynthesisChoice)
 def synthesize(
     X: Records | Mapping[Any, Any] | Chunks,
     k: SupportsIndex,

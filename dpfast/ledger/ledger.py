@@ -17,7 +17,7 @@ from typing import Any, Protocol, SupportsIndex
 from dpfast import _checks
 from dpfast._foreign import active, blocks
 from dpfast._tabular import Tabular
-from dpfast._traps import Cautious, Trap, of_epsilon
+from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast._types import Exact, Records
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
@@ -237,7 +237,8 @@ class Ledger(Tabular, Cautious):
             return self._account.fits(profile, count)
 
     def _traps(self) -> Iterator[Trap]:
-        return of_epsilon(self._privacy.epsilon)
+        yield from of_epsilon(self._privacy.epsilon)
+        yield from of_delta(self._privacy.delta)
 
     def _caption(self) -> str:
         left = ", ".join(

@@ -11,7 +11,7 @@ from dpfast._types import Exact
 from dpfast.local.categories import Categorical
 from dpfast.local.hashed import HashedCategorical
 from dpfast.local.responses import METHODS
-from dpfast.mechanisms.explanation import Comparison, compared_by
+from dpfast.mechanisms.explanation import Comparison
 
 _MOST_BITS = 2**31  # of a report
 _LOSS = 1.02  # in root mean square, of shorter reports
@@ -98,7 +98,6 @@ class ReportChoice(Comparison):
         return f"Error: root mean square, over the categories, of an unbiased frequency from n = {self.n:,} reports.\n"
 
 
-@compared_by(ReportChoice)
 def randomizer_for(
     k: SupportsIndex, epsilon: Exact, *, bits: SupportsIndex | None = None
 ) -> Categorical | HashedCategorical:

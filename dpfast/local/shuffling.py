@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _checks, _shuffling
 from dpfast._kernels import _samplers
 from dpfast._tabular import Described
+from dpfast._traps import Cautious
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -22,7 +23,7 @@ from dpfast.rounding import double_up, down
 
 
 @dataclass(frozen=True)
-class Shuffled(Described):
+class Shuffled(Described, Cautious):
     """The guarantee of a batch of n local reports in random order: (epsilon, delta) for one replaced record.
 
     The epsilon is smaller than that of one report, by a factor that grows like sqrt(n) for large n, because the report

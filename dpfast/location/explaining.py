@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import DTypeLike
 from dpfast import _checks
 from dpfast._types import Exact
 from dpfast.grid import Points
-from dpfast.mechanisms.explanation import COMPARED, Comparison
+from dpfast.mechanisms.explanation import Comparison
 from dpfast.mechanisms.methods import choice_for
 from dpfast.statistics import (
     Huber,
@@ -44,6 +45,13 @@ _STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
     "trimmed_mean": TrimmedMean,
     "variance": Variance,
     "winsorized_mean": WinsorizedMean,
+}
+
+# Functions with a comparison of their own: its module, which is imported on demand, and its class. A list that these
+# modules extend would depend on which of them a program has imported.
+_COMPARISONS = {
+    "synthesize": ("dpfast.densities.choice", "SynthesisChoice"),
+    "randomizer_for": ("dpfast.local.chosen", "ReportChoice"),
 }
 
 
@@ -116,12 +124,15 @@ def explain(
     'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
-    if name not in _STATISTICS and name not in COMPARED:
-        raise ValueError(f"function must be one of {', '.join(map(repr, (*_STATISTICS, *COMPARED)))}, not {function!r}")
+    if name not in _STATISTICS and name not in _COMPARISONS:
+        names = ", ".join(map(repr, (*_STATISTICS, *_COMPARISONS)))
+        raise ValueError(f"function must be one of {names}, not {function!r}")
     others = {"bounds": bounds, "grid": grid, "delta": delta or None, "distribution": distribution, "missing": missing}
-    if name in COMPARED:
+    if name in _COMPARISONS:
+        module, comparison = _COMPARISONS[name]
         given = {key: value for key, value in (*others.items(), ("bits", bits)) if value is not None}
-        return COMPARED[name](*parameters, n=n, epsilon=epsilon, **given)
+        made: Comparison = getattr(import_module(module), comparison)(*parameters, n=n, epsilon=epsilon, **given)
+        return made
     if bits is not None:
         raise TypeError(f"bits is for randomisers of local privacy, not for {name}")
     count = None if n is None or neighbors == "add-remove" else _checks.whole("n", n, least=1)

@@ -17,7 +17,6 @@ from dpfast.streaming import Chunks
 
 Explain = bool | Callable[[str], object]
 _Mechanism = TypeVar("_Mechanism", bound=Mechanism)
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Comparison(ABC):
@@ -57,19 +56,6 @@ class Comparison(ABC):
     def _repr_html_(self) -> str:
         headings, *rows = self.table
         return html_table(repr(self.mechanism).strip("<>"), headings, rows, note=self._note)
-
-
-COMPARED: dict[str, Callable[..., Comparison]] = {}  # what `dpfast.explain` returns, by the name of the function
-
-
-def compared_by(comparison: Callable[..., Comparison]) -> Callable[[_Function], _Function]:
-    """A decorator: `dpfast.explain` of the function returns this comparison, with the same parameters but data."""
-
-    def entered(function: _Function) -> _Function:
-        COMPARED[function.__name__] = comparison
-        return function
-
-    return entered
 
 
 def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: object = None) -> _Mechanism:

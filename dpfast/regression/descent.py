@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
-from dpfast._traps import Cautious, Trap, of_epsilon
+from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -153,7 +153,8 @@ class Descent(Cautious):
         self._check_noise()
 
     def _traps(self) -> Iterator[Trap]:
-        return of_epsilon(self.privacy.epsilon)
+        yield from of_epsilon(self.privacy.epsilon)
+        yield from of_delta(self.privacy.delta)
 
     def __repr__(self) -> str:
         return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"

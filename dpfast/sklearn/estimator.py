@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_delta, of_epsilon, warn
 from dpfast.domains import Ball, Box
 from dpfast.grid import Grid, Points
 from dpfast.local.randomizer import LocalMechanism
@@ -59,8 +60,10 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return tags
 
     def _privacy(self) -> Privacy:
-        """The guarantee of a `fit` with the current parameters."""
-        return Privacy(_checks.positive_down("epsilon", self.epsilon), _checks.delta_down(self.delta))
+        """The guarantee of a `fit` with the current parameters; a warning if it is weak."""
+        privacy = Privacy(_checks.positive_down("epsilon", self.epsilon), _checks.delta_down(self.delta))
+        warn([*of_epsilon(privacy.epsilon), *of_delta(privacy.delta)])
+        return privacy
 
     def _rows(self, X: ArrayLike, y: Any = "no_validation", *, reset: bool) -> NDArray[Any]:
         """The records: no error, dtype or shape depends on their values. `y` is only compared with None."""

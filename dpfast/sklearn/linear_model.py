@@ -298,7 +298,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
         """The slopes and the intercept by noisy gradients."""
         n, d = X.shape
-        ball, privacy, rng = self._ball(d), self._privacy(), self._rng()
+        ball, privacy, rng = self._ball(d), self.privacy_, self._rng()
         classes = len(self.classes_) if len(self.classes_) > 2 else None
         model = "logistic" if classes is None else "multinomial"
         descent = Descent(model, classes=classes, n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)

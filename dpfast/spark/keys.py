@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from dpfast._traps import warn_of
 from dpfast.groups.labels import together
 from dpfast.keys import KeyCounts, column_of, lookup
 from dpfast.mechanisms import Partitions, PartitionSelection
@@ -76,6 +77,7 @@ def partitions(
         neighbors=neighbors,
         domain=domain,  # type: ignore[arg-type]
     )
+    warn_of(selection)
     bit_generator(rng)
     names = names_of(columns, "columns")
     key_types(frame, names)

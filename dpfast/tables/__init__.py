@@ -13,12 +13,14 @@ from dpfast.tables.files import (
     read_column,
     schema_type,
 )
+from dpfast.tables.text import check_encoding
 
 __all__ = [
     "IN_MEMORY",
     "Column",
     "TableError",
     "blocks",
+    "check_encoding",
     "is_long",
     "open_column",
     "read_column",

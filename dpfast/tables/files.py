@@ -29,7 +29,8 @@ class Column(NamedTuple):
     """A column that is wanted: its name in the header, or its number from 1; None is the only column.
 
     Its cells are read as numbers or, with `text`, as objects: texts, or integers if a Parquet file says so, and None
-    where they are empty.
+    where they are empty. A byte b that is no text in the encoding becomes the character U+DC00 + b (`surrogateescape`
+    of Python), so that different bytes are different texts.
     """
 
     name: str | None
@@ -37,7 +38,13 @@ class Column(NamedTuple):
 
 
 def read_column(
-    path: str, column: str | None, *, header: bool = True, delimiter: str = ",", progress: bool = False
+    path: str,
+    column: str | None,
+    *,
+    header: bool = True,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+    progress: bool = False,
 ) -> NDArray[np.float64]:
     """Read one column.
 
@@ -51,6 +58,8 @@ def read_column(
         Whether the first row names the columns.
     delimiter : str
         The character between the cells of CSV, in ASCII.
+    encoding : str
+        That of CSV: UTF-8, or one that `dpfast.tables.text.check_encoding` accepts.
     progress : bool
         Whether to show the progress, if standard error is a terminal.
 
@@ -62,24 +71,32 @@ def read_column(
     Notes
     -----
     The division of the file into rows is public: a stray quote that swallows line ends changes the number of records.
+    Each line is a row, a blank one too, whose cells are all missing: in a file of one column a blank line is how a
+    missing cell is written, and n must not depend on these.
     Without a header, the number of cells in the first row is public too. Cells raise no errors: a cell that is missing
-    in a short row, or is not a number in UTF-8, is NaN, whatever its length. Beyond the result, memory is a few MB, or
+    in a short row, or is not a number, is NaN, whatever its length. Beyond the result, memory is a few MB, or
     a few times the longest row.
     """
-    return _joined([values for (values,) in blocks(path, [Column(column)], header, delimiter, progress)])
+    return _joined([values for (values,) in blocks(path, [Column(column)], header, delimiter, progress, encoding)])
 
 
 def open_column(
-    path: str, column: str | None, *, header: bool = True, delimiter: str = ",", progress: bool = False
+    path: str,
+    column: str | None,
+    *,
+    header: bool = True,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+    progress: bool = False,
 ) -> NDArray[np.float64] | Chunks:
     """Open one column: as an array from `read_column`, or as chunks if the file has more than `IN_MEMORY` bytes.
 
     Parameters: see `read_column`. A file without the requested column raises here, not later.
     """
     if not is_long(path):
-        return read_column(path, column, header=header, delimiter=delimiter, progress=progress)
+        return read_column(path, column, header=header, delimiter=delimiter, encoding=encoding, progress=progress)
     wanted = [Column(column)]
-    chunks = Chunks(lambda: (values for (values,) in blocks(path, wanted, header, delimiter, progress)))
+    chunks = Chunks(lambda: (values for (values,) in blocks(path, wanted, header, delimiter, progress, encoding)))
     next(iter(chunks), None)
     return chunks
 
@@ -100,7 +117,7 @@ def schema_type(path: str, column: str | None, *, text: bool = False) -> str | N
 
 
 def blocks(
-    path: str, columns: Sequence[Column], header: bool, delimiter: str, progress: bool
+    path: str, columns: Sequence[Column], header: bool, delimiter: str, progress: bool, encoding: str = "utf-8"
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """Read columns in one pass, a block of rows at a time: an array for each column.
 
@@ -114,7 +131,7 @@ def blocks(
         raise TableError(f"the delimiter must be one ASCII character, not a quote or the end of a line: {delimiter!r}")
     try:
         with _open(path) as (raw, plain), progress_bar(_size(raw), "B", progress and raw.seekable()) as show:
-            for found in text_blocks(plain, names, texts, header, delimiter):
+            for found in text_blocks(plain, names, texts, header, delimiter, encoding):
                 if raw.seekable():
                     show(raw.tell())
                 yield found

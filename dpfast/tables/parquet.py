@@ -37,7 +37,7 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _objects(column: Any) -> NDArray[np.object_]:
-    """Integers, or texts as UTF-8 with replaced errors: a file may hold other bytes."""
+    """Integers, or texts as UTF-8, in which a byte b that is none is U+DC00 + b: a file may hold other bytes."""
     from pyarrow import types
 
     if types.is_dictionary(column.type):
@@ -47,7 +47,7 @@ def _objects(column: Any) -> NDArray[np.object_]:
         out[:] = column.to_pylist()
     else:
         cells = column.cast("large_binary").to_pylist()
-        out[:] = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+        out[:] = [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells]
     return out
 
 

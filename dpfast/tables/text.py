@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -20,10 +21,10 @@ _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 
 
 def text_blocks(
-    file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str
+    file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str, encoding: str
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """The columns of these names, in blocks of rows: str, or None where empty, if `texts` says so, else float64."""
-    rows = _Rows(file, delimiter)
+    rows = _Rows(file, delimiter, encoding)
     first = rows.first()
     if header:
         if first is None:
@@ -35,18 +36,35 @@ def text_blocks(
     if first is None:
         return
     wanted, places = np.unique(np.array(indices, np.int64), return_inverse=True)
-    # In a file of one column, a blank line is a record with a missing cell: n does not depend on missing cells.
-    for found in rows.blocks(wanted, blank=len(first) == 1):
+    for found in rows.blocks(wanted):
         yield tuple(
             rows.texts(found, j) if text else rows.numbers(found, j) for j, text in zip(places, texts, strict=True)
         )
 
 
+def check_encoding(name: str) -> str:
+    """The name of an encoding if it is UTF-8, or has one byte for each character and extends ASCII; a LookupError else.
+
+    Cells can be cut at ASCII delimiters before they are decoded, and different bytes are different texts.
+    """
+    found = codecs.lookup(name).name
+    if found in ("utf-8", "utf-8-sig"):
+        return "utf-8"
+    try:
+        ascii = all(bytes([byte]).decode(found) == chr(byte) for byte in range(128))
+        text = bytes(range(256)).decode(found, "surrogateescape") if ascii else ""
+    except UnicodeError:
+        text = ""
+    if len(set(text)) != 256:
+        raise LookupError(f"{name} has several bytes for a character, or does not extend ASCII")
+    return found
+
+
 class _Rows:
     """The rows of a stream, a buffer at a time."""
 
-    def __init__(self, file: BinaryIO, delimiter: str) -> None:
-        self.file, self.delimiter = file, ord(delimiter)
+    def __init__(self, file: BinaryIO, delimiter: str, encoding: str) -> None:
+        self.file, self.delimiter, self.encoding = file, ord(delimiter), encoding
         self.bytes = np.empty(_BLOCK, np.uint8)
         self.start = self.stop = 0
         self.final = False
@@ -68,13 +86,11 @@ class _Rows:
         self.final = read == 0
         return not self.final
 
-    def _find(self, columns: NDArray[np.int64], blank: bool, places: NDArray[np.int64]) -> tuple[int, int]:
+    def _find(self, columns: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[int, int]:
         """The number of rows that the buffer holds, up to the length of `places`, and where the next one starts."""
         while True:
             if self.start < self.stop:
-                count, after = _csv.rows(
-                    self.bytes, self.start, self.stop, self.delimiter, self.final, blank, columns, places
-                )
+                count, after = _csv.rows(self.bytes, self.start, self.stop, self.delimiter, self.final, columns, places)
                 if after > self.start:
                     return count, after
             if self.final:
@@ -84,7 +100,7 @@ class _Rows:
     def first(self) -> list[str] | None:
         """The cells of the first row, which is not consumed; None if there is no row."""
         place = np.empty((1, 1, 2), np.int64)
-        count, after = self._find(np.zeros(1, np.int64), True, place)
+        count, after = self._find(np.zeros(1, np.int64), place)
         if not count:
             return None
         line = self.bytes[self.start : after].tobytes()
@@ -92,19 +108,19 @@ class _Rows:
             return []
         most = line.count(self.delimiter) + 1
         found = np.empty((1, most, 2), np.int64)
-        self._find(np.arange(most), True, found)
+        self._find(np.arange(most), found)
         # Only the first of the cells that the row has starts at 0.
-        return [_text(line[begin:end]) for j, (begin, end) in enumerate(found[0].tolist()) if j == 0 or begin > 0]
+        return [self._text(line[begin:end]) for j, (begin, end) in enumerate(found[0].tolist()) if j == 0 or begin > 0]
 
     def drop(self) -> None:
         """Skip a row."""
-        _, self.start = self._find(np.zeros(1, np.int64), True, np.empty((1, 1, 2), np.int64))
+        _, self.start = self._find(np.zeros(1, np.int64), np.empty((1, 1, 2), np.int64))
 
-    def blocks(self, columns: NDArray[np.int64], blank: bool) -> Iterator[NDArray[np.int64]]:
+    def blocks(self, columns: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The places of the cells of ascending columns, for blocks of rows; `start` is the base of each."""
         places = np.empty((_ROWS, len(columns), 2), np.int64)
         while True:
-            count, after = self._find(columns, blank, places)
+            count, after = self._find(columns, places)
             if count:
                 yield places[:count]
             elif after == self.stop and self.final:
@@ -123,7 +139,9 @@ class _Rows:
         if len(self.known) > _KNOWN:
             self.known = {"": None}
         cells: list[str | None] = []
-        for i in self.hard[: _csv.texts(self.bytes, self.start, places, column, self.known, cells, self.hard)].tolist():
+        name = self.encoding.encode()
+        left = _csv.texts(self.bytes, self.start, places, column, self.known, cells, self.hard, name)
+        for i in self.hard[:left].tolist():
             cells[i] = self._cell(places[i, column]) or None
         out = np.empty(len(cells), object)
         out[:] = cells
@@ -131,14 +149,13 @@ class _Rows:
 
     def _cell(self, place: NDArray[np.int64]) -> str:
         begin, end = (self.start + place).tolist()
-        return _text(self.bytes[begin:end].tobytes())
+        return self._text(self.bytes[begin:end].tobytes())
 
-
-def _text(cell: bytes) -> str:
-    """The text of a cell: an opening quotation without its quotes, then the rest as it stands."""
-    if quotation := _QUOTED.match(cell):
-        cell = quotation[1].replace(b'""', b'"') + cell[quotation.end() :]
-    return cell.decode("utf-8", "replace")
+    def _text(self, cell: bytes) -> str:
+        """The text of a cell: an opening quotation without its quotes, then the rest as it stands."""
+        if quotation := _QUOTED.match(cell):
+            cell = quotation[1].replace(b'""', b'"') + cell[quotation.end() :]
+        return cell.decode(self.encoding, "surrogateescape")
 
 
 def _number(text: str) -> float:

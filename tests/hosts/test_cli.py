@@ -303,10 +303,23 @@ def test_public_payroll(capsys):
 
 @pytest.mark.parametrize("command", ["median", "mean", "iqr", "quantiles", "histogram", "synthesize"])
 def test_a_long_file_is_streamed_to_the_same_release(capsys, file, monkeypatch, tmp_path, command):
-    options = ["-k", 5, "-o", tmp_path / "twins.csv"] if command == "synthesize" else []
+    options = ["-k", 5, "-o", tmp_path / "twins.csv", "--force"] if command == "synthesize" else []
     arguments = (command, file, "--column", "pay", *BOUNDS, "--epsilon", 1, "--seed", 3, "--json", *options)
     _, out, _ = run(capsys, *arguments)
     monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
     code, streamed, _ = run(capsys, *arguments)
     assert code == 0
     assert json.loads(streamed) == json.loads(out)
+
+
+@pytest.mark.parametrize("row", ["5", "5,6", "5,6,7"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_blank_line_is_a_record_in_every_file(capsys, tmp_path, row, end):
+    """One rule: with one column, n must not depend on missing cells."""
+    path, columns = tmp_path / "x.csv", row.count(",") + 1
+    head = ",".join("abc"[:columns])
+    path.write_bytes((head + end + (row + end + end) * 100 + end * 3).encode())
+    _, out, _ = run(capsys, "median", path, "--column", "a", "--bounds", 0, 10, "--epsilon", 1, "--json")
+    assert json.loads(out)["n"] == 203
+    _, out, _ = run(capsys, "median", path, "--column", "1", "--no-header", "--bounds", 0, 10, "--epsilon", 1, "--json")
+    assert json.loads(out)["n"] == 204

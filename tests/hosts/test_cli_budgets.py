@@ -59,9 +59,9 @@ def test_a_refusal_of_any_command(capsys, file, tmp_path, command):
     public = ["--column", "age", "--bounds", 0, 100]
     options = {
         "histogram": public,
-        "synthesize": [*public, "-k", 3, "-o", out_file],
+        "synthesize": [*public, "-k", 3, "-o", out_file, "--force"],
         "mle": ["--family", "normal", "--bounds", "mean=0,100"],
-        "regress": ["--features", "age", "--label", "age2", "--radius", 100, "--label-bound", 9],
+        "regress": ["--features", "age", "--label", "age2", "--radius", 100, "--label-bound", 9, "--type", "number"],
     }[command]
     if command == "regress":
         with open(file, "w") as rows:

@@ -99,7 +99,7 @@ def test_synthesize(file, x, tmp_path, capsys, method):
     assert (report["k"], report["n"], report["epsilon"], report["method"]) == (30, 500, 1.0, method)
     expected = dpf.synthesize(x, 30, grid=GRID, epsilon=1.0, bins=5, method=method, rng=Generator(PCG64(7)))
     assert out.read_text().split() == ["age", *map(repr, expected.tolist())]
-    assert main(arguments) == 0
+    assert main([*arguments, "--force"]) == 0
     assert "30 synthetic records" in capsys.readouterr().out
     assert len(out.read_text().split()) == 31
 
@@ -115,8 +115,8 @@ def test_synthesize_by_public_numbers(file, x, tmp_path, capsys):
 def test_a_name_of_two_words_and_a_comma(tmp_path):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text('"age, years",x\n30,1\n40,2\n')
-    for file in (source, out):  # the output is valid input
-        options = ["--column", "age, years", *PUBLIC, "-k", "9", "-o", str(out), "--seed", "1"]
+    for file, made in ((source, out), (out, tmp_path / "again.csv")):  # the output is valid input
+        options = ["--column", "age, years", *PUBLIC, "-k", "9", "-o", str(made), "--seed", "1"]
         assert main(["synthesize", str(file), *options]) == 0
     assert out.read_text().startswith('"age, years"\n')
 

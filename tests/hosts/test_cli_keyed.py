@@ -171,7 +171,7 @@ def test_keys_do_not_show_control_characters(capsys, tmp_path):
     _, out, _ = run(capsys, "partitions", path, "--column", "city", "--epsilon", 1, "--delta", "1e-6")
     assert "\x1b" not in out
     assert "'\\x1b[2J': " in out
-    assert "\ufffd: " in out
+    assert "'\\udcff': " in out
 
 
 def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path):
@@ -260,3 +260,51 @@ def test_a_ledger_is_charged_once_for_all_groups(capsys, data, tmp_path):
     for expected in (0, 4):
         assert run(capsys, *given)[0] == expected
     assert len(hidden.charges) == 1
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-8", "ascii", "koi8-r"])
+def test_different_bytes_are_different_keys(capsys, tmp_path, encoding):
+    """Also bytes that are no text in the encoding."""
+    path, names = (
+        tmp_path / "x.csv",
+        [b"M\xe9xico", b"M\xe8xico", "M\u00e9xico".encode(), b"\xff", b"\xfe", b'"a""\xe9"'],
+    )
+    path.write_bytes(b"city\n" + b"".join(name + b"\n" for name in names) * 100)
+    options = [] if encoding is None else ["--encoding", encoding]
+    found = report(capsys, "partitions", path, "--column", "city", "--epsilon", 50, "--delta", 1e-6, *options)
+    assert len(set(found["keys"])) == len(names)
+    assert all(abs(count - 100) < 5 for count in found["counts"])
+    if encoding != "koi8-r":
+        assert sorted(key.encode("utf-8", "surrogateescape") for key in found["keys"]) == sorted(
+            [*names[:5], b'a"\xe9']
+        )
+
+
+def test_an_encoding_is_declared(capsys, tmp_path):
+    path, keys = tmp_path / "x.csv", tmp_path / "keys.csv"
+    words = ["M\u00e9xico", "M\u00e8xico", 'quo"\u00e9']
+    cells = "".join('"{}"\n'.format(word.replace('"', '""')) for word in words)
+    path.write_text("ville d'\u00e9t\u00e9\n" + cells * 100, "latin-1")
+    keys.write_text(cells, "latin-1")
+    given = ["partitions", path, "--column", "ville d'\u00e9t\u00e9", "--epsilon", 50, "--encoding", "latin-1"]
+    assert set(report(capsys, *given, "--delta", 1e-6)["keys"]) == set(words)
+    found = report(capsys, *given, "--keys", keys)
+    assert found["keys"] == words
+    assert min(found["counts"]) > 90
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-7", "shift_jis", "rot13", "hex", "unicode_escape", "cp037", "magic"])
+def test_encodings_that_cannot_be_cut_at_ascii_are_refused(capsys, name):
+    with pytest.raises(SystemExit) as stop:
+        main(["partitions", "nowhere.csv", "--column", "a", "--epsilon", "1", "--encoding", name])
+    assert stop.value.code == 2
+    message = "must be utf-8, or an encoding of one byte for each character that extends ASCII, as latin-1"
+    assert f"{message}, not '{name}'" in capsys.readouterr().err
+
+
+def test_blank_lines_of_keys_are_no_keys(capsys, tmp_path):
+    path, keys = tmp_path / "x.csv", tmp_path / "keys.csv"
+    path.write_text("a,b\n1,2\n\n" * 100)
+    keys.write_text("1,2\n\n2,1\n\n")
+    found = report(capsys, "partitions", path, "--column", "a", "b", "--epsilon", 50, "--keys", keys)
+    assert found["keys"] == [["1", "2"], ["2", "1"]]

@@ -9,7 +9,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast.cli import main
 
-PUBLIC = ["--radius", "2", "--epsilon", "1", "--delta", "1e-6"]
+PUBLIC = ["--radius", "2", "--epsilon", "1", "--delta", "1e-6", "--type", "number"]
 
 
 @pytest.fixture
@@ -19,7 +19,11 @@ def data(tmp_path):
     y = X @ [2.0, -1.0] + rng.normal(size=3000)
     path = tmp_path / "x.csv"
     path.write_text(
-        "y,other,b,a\n" + "".join(f"{t!r},z,{b!r},{a!r}\n" for (a, b), t in zip(X.tolist(), y.tolist(), strict=True))
+        "y,other,b,a,sign,yes\n"
+        + "".join(
+            f"{t!r},z,{b!r},{a!r},{1 + (t > 0)},{'yes' if t > 0 else 'no'}\n"
+            for (a, b), t in zip(X.tolist(), y.tolist(), strict=True)
+        )
     )
     return X, y, str(path)
 
@@ -46,6 +50,8 @@ def test_models(capsys, data, monkeypatch, model, intercept, long):
     if long:
         monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
     options = ["--model", model, *([] if intercept else ["--no-intercept"])]
+    if model == "logistic":
+        options += ["--label", "sign", "--label-values", "1", "2"]
     for name in parameters.keys() - {"model"}:
         options += [f"--{name.replace('_', '-')}", str(parameters[name])]
     report = json.loads(release(capsys, path, *options, "--json"))
@@ -80,7 +86,7 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path, cell
     path = tmp_path / "x.csv"
     path.write_text(f"a,y\n1,2\n{cell},{cell}\n3\n" + "1,2\n" * 400)
     for model in ("linear", "logistic"):
-        bound = ["--label-bound", "5"] if model == "linear" else ["--model", model]
+        bound = ["--label-bound", "5"] if model == "linear" else ["--model", model, "--label-values", "0", "2"]
         given = ["regress", str(path), "--features", "a", "--label", "y", *PUBLIC, *bound, "--json"]
         assert main(given) == 0
         report = json.loads(capsys.readouterr().out)
@@ -111,3 +117,107 @@ def test_columns_that_do_not_exist(capsys, data):
     given = ["regress", data[2], "--features", "a", "c", "--label", "y", *PUBLIC, "--label-bound", "5"]
     assert main(given) == 2
     assert capsys.readouterr().err == "dpfast: error: no column 'c' in the header\n"
+
+
+def refused(capsys, *given):
+    assert main(["regress", *given]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+UNTYPED = ["--radius", "2", "--epsilon", "1", "--label-bound", "5"]
+
+
+def test_csv_declares_no_types(capsys, data):
+    """Also a column of text would be read, as one of missing numbers."""
+    for features in (["other", "a"], ["a", "b"]):
+        err = refused(capsys, data[2], "--features", *features, "--label", "y", *UNTYPED)
+        assert "CSV declares no types: give --type number for" in err
+    err = refused(capsys, data[2], "--features", "a", "--label", "yes", *UNTYPED)
+    assert "CSV declares no types" in err
+
+
+def test_parquet_declares_types(capsys, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, x = str(tmp_path / "x.parquet"), np.arange(400) % 7
+    columns = {"a": x / 7, "y": x, "text": x.astype(str), "flag": np.where(x > 3, "yes", "no")}
+    parquet.write_table(arrow.table(columns), path)
+    assert main(["regress", path, "--features", "a", "--label", "y", *UNTYPED]) == 0
+    capsys.readouterr()
+    for features, label in ((["a", "text"], "y"), (["a"], "flag")):
+        err = refused(capsys, path, "--features", *features, "--label", label, *UNTYPED)
+        assert "does not hold numbers" in err
+    logistic = ["regress", path, "--features", "a", "--radius", "2", "--epsilon", "1", "--model", "logistic"]
+    assert main([*logistic, "--label", "flag", "--label-values", "no", "yes"]) == 0
+    capsys.readouterr()
+    err = refused(capsys, *logistic[1:], "--label", "y", "--label-values", "no", "yes")
+    assert "the categories of 'y', a column of integers, must be integers" in err
+
+
+@pytest.mark.parametrize(("label", "values"), [("sign", ["1", "2"]), ("sign", ["1.0", "2e0"]), ("yes", ["no", "yes"])])
+@pytest.mark.parametrize("turned", [False, True])
+def test_labels_are_named(capsys, data, label, values, turned):
+    X, y, path = data
+    wanted = values[::-1] if turned else values
+    report = json.loads(
+        release(capsys, path, "--model", "logistic", "--label", label, "--label-values", *wanted, "--json")
+    )
+    public = {"model": "logistic", "radius": 2.0, "epsilon": 1.0, "delta": "1e-6"}
+    labels = y <= 0 if turned else y > 0
+    fit = dpf.glm(dpf.Chunks([np.column_stack([X, labels])]), rng=Generator(PCG64(7)), **public)
+    assert report["coefficients"] == fit.coefficients.tolist()
+    assert f"read as type number but {label}, whose unlisted cells are missing" in report["reading"]
+
+
+def test_categories_of_features(capsys, tmp_path):
+    path, rng = tmp_path / "x.csv", np.random.default_rng(0)
+    a, place, code = (
+        rng.uniform(-1, 1, 900),
+        rng.choice(["north", "south", "east", "Mars"], 900),
+        rng.integers(1, 4, 900),
+    )
+    y = a + 2.0 * (place == "south")
+    rows = zip(a.tolist(), place.tolist(), code.tolist(), y.tolist(), strict=True)
+    path.write_text("a,place,code,y\n" + "".join(f"{a!r},{p},{c}.0,{t!r}\n" for a, p, c, t in rows))
+    given = ["regress", str(path), "--features", "place", "a", "code", "--label", "y", *PUBLIC, "--label-bound", "5"]
+    listed = ["--categories", "place=north,south,east", "code=1,2,3", "--seed", "7"]
+    assert main([*given, *listed, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    names = ["place=south", "place=east", "a", "code=2", "code=3"]
+    assert report["features"] == names
+    X = np.column_stack([place == "south", place == "east", a, code == 2, code == 3]).astype(float)
+    X[place == "Mars", :2] = np.nan  # not listed
+    options = {"radius": 2.0, "label_bound": 5.0, "epsilon": 1.0, "delta": "1e-6"}
+    fit = dpf.linear_regression(dpf.Chunks([np.column_stack([X, y])]), rng=Generator(PCG64(7)), **options)
+    assert report["coefficients"] == fit.coefficients.tolist()
+    assert main([*given, *listed]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:6]] == names
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "logistic"], "--model logistic needs --label-values, as in"),
+        (["--label-bound", "5", "--label-values", "0", "1"], "--label-values is for --model logistic"),
+        (["--model", "logistic", "--label-values", "1", "1.0"], "--label-values must give different values"),
+        (["--label-bound", "5", "--categories", "c=1,2"], "--categories must name features, each of them once"),
+        (
+            ["--label-bound", "5", "--categories", "a=1,2", "a=1,3"],
+            "--categories must name features, each of them once",
+        ),
+        (["--label-bound", "5", "--categories", "a=x"], "--categories must give different values, at least two"),
+        (["--label-bound", "5", "--categories", "a=x,x"], "--categories must give different values, at least two"),
+        (["--label-bound", "5", "--categories", "a=x,"], "--categories must give different values, at least two"),
+        (["--label-bound", "5", "--categories", "a=1,2,3", "--center", "1", "2"], "--center must be one number or 3"),
+    ],
+)
+def test_categories_are_checked_before_the_file(capsys, options, message):
+    given = ["nowhere.csv", "--features", "a", "b", "--label", "y", *PUBLIC, *options]
+    assert message in refused(capsys, *given)
+
+
+def test_categories_that_name_nothing(capsys):
+    with pytest.raises(SystemExit):
+        main(["regress", "nowhere.csv", "--features", "a", "--label", "y", *PUBLIC, "--categories", "=1,2"])
+    assert "must be NAME=A,B,..., as in region=north,south, not '=1,2'" in capsys.readouterr().err

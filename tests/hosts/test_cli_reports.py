@@ -17,7 +17,7 @@ from tests.schemas import conforms
 ON_AGES = ["--column", "age", "--epsilon", "1"]
 BOUNDED = [*ON_AGES, "--bounds", "0", "100"]
 ADDED = ["--neighbors", "add-remove"]
-FIT = ["--features", "age", "pay", "--epsilon", "1", "--radius", "100"]
+FIT = ["--features", "age", "pay", "--type", "number", "--epsilon", "1", "--radius", "100"]
 # A definition of the schema, and a command whose report has it; FILE and OUT are replaced.
 REPORTS = {
     "median": ("number", ["median", "FILE", *ON_AGES]),
@@ -42,7 +42,10 @@ REPORTS = {
     "partitions": ("partitions", ["partitions", "FILE", "--column", "kind", "--epsilon", "1", "--delta", "1e-6"]),
     "mle": ("mle", ["mle", "FILE", *ON_AGES, "--family", "normal", "--bounds", "mean=0,100"]),
     "regress": ("regress", ["regress", "FILE", *FIT, "--label", "score", "--label-bound", "9"]),
-    "logistic": ("regress", ["regress", "FILE", *FIT, "--label", "score", "--model", "logistic"]),
+    "logistic": (
+        "regress",
+        ["regress", "FILE", *FIT, "--label", "kind", "--label-values", "a", "b", "--model", "logistic"],
+    ),
     "histogram": ("histogram", ["histogram", "FILE", *BOUNDED]),
     "synthesize": ("synthesize", ["synthesize", "FILE", *BOUNDED, "-k", "3", "-o", "OUT"]),
     "demo": ("demo", ["demo", "--rows", "100"]),

@@ -22,7 +22,7 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device
 
 def arguments(command, file, tmp_path, column="age"):
     """A command on a file, which makes a release for any column."""
-    more = {"synthesize": ["-k", "3", "-o", str(tmp_path / "twins.csv")]}.get(command, [])
+    more = {"synthesize": ["-k", "3", "--force", "-o", str(tmp_path / "twins.csv")]}.get(command, [])
     public = ["--family", "normal", "--bounds", "mean=0,100", "--epsilon", "1"] if command == "mle" else PUBLIC
     return [command, str(file), "--column", column, *public, *more]
 

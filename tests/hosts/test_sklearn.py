@@ -54,6 +54,31 @@ BLOCKS = {"classes": (0, 1), "method": "blocks", "bounds": (-10, 10)}
 LOCAL = {"classes": (0, 1), "method": "local", "radius": 2.0}
 
 
+@pytest.mark.filterwarnings("always::dpfast.errors.PrivacyWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateHistogramDensity(bounds=(-1, 1), epsilon=25.0),
+        PrivateQuantileTransformer(bounds=(-1, 1), epsilon=25.0),
+        PrivateRobustScaler(bounds=(-1, 1), epsilon=25.0),
+        PrivateStandardScaler(bounds=(-1, 1), epsilon=25.0),
+        PrivateStandardScaler(bounds=(-1, 1), delta=0.5),
+        PrivatePCA(radius=1.0, epsilon=25.0),
+        PrivatePCA(radius=1.0, delta=0.5),
+        PrivateLinearRegression(radius=1.0, label_bound=1.0, epsilon=25.0),
+        PrivateLinearRegression(radius=1.0, label_bound=1.0, delta=0.5),
+        PrivateLogisticRegression(**SUMS, epsilon=25.0),
+        PrivateLogisticRegression(**SUMS, delta=0.5),
+        PrivateLogisticRegression(**BLOCKS, blocks=4, epsilon=25.0),
+        PrivateLogisticRegression(**LOCAL, epsilon=25.0),
+    ],
+)
+def test_a_weak_guarantee_is_told_once(estimator):
+    with pytest.warns(dpf.PrivacyWarning, match="delta = 0.5 is|epsilon = 25 is") as told:
+        estimator.fit(X[:400, :1] / 100, (X[:400, 1] > 5).astype(float))
+    assert len(told) == 1
+
+
 def _expected_failures(estimator):
     if isinstance(estimator, PrivateLinearRegression):
         return {"check_dtype_object": OBJECTS, "check_supervised_y_no_nan": MISSING}

@@ -1,6 +1,7 @@
 """The modules that an import of the library loads, and an import from sources that are not compiled."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpfast
+from dpfast.location import explaining
 
 SLOW = {
     "scipy.stats",
@@ -86,3 +88,35 @@ def test_sources_that_are_not_compiled(tmp_path):
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert found.returncode == 1
     assert "ImportError: dpfast is imported from its sources" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "call", ["'synthesize', 9, n=100, epsilon=1.0", "'randomizer_for', 16, epsilon=1.0", "'magic', epsilon=1.0"]
+)
+def test_explain_does_not_depend_on_what_was_imported(call):
+    explain = f"dpf.explain({call})"
+    program = f"""
+import sys, dpfast as dpf
+for module in sys.argv[1:]:
+    __import__(module)
+try:
+    print({explain})
+except ValueError as error:
+    print(error)
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program, *modules], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+        for modules in ([], ["dpfast.densities.synthesis"], ["dpfast.local"], ["dpfast.local", "dpfast.densities"])
+    }
+    [text] = told
+    assert ("must be one of" in text) == ("magic" in call)
+
+
+def test_explain_knows_all_comparisons():
+    """Those of the library, besides the one of statistics."""
+    paths = sorted(Path(dpfast.__file__).parent.rglob("*.py"))
+    classes = re.findall(r"^class (\w+)\(Comparison\)", "\n".join(path.read_text() for path in paths), re.MULTILINE)
+    source = Path(explaining.__file__).read_text()
+    assert sorted(name for name in classes if f'"{name}"' not in source) == ["Choice"]

@@ -1,6 +1,7 @@
 """Noisy marginals: exact counts, privacy on all small tables, consistency, trees of pairs, synthetic tables."""
 
 import itertools
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 import dpfast as dpf
 from dpfast import Bins, Categories, NoisyMarginals
 from dpfast._kernels import _marginals
-from dpfast.densities.columns import Table, columns_of
+from dpfast.densities.columns import Table, column_of, columns_of
 from dpfast.densities.consistency import nearest_consistent, with_equal_margins
 from dpfast.densities.marginals import counted, encoded
 from dpfast.densities.selected import Budget
@@ -43,7 +44,7 @@ DOMAINS = {
     "age": (0, 100),
     "retired": ["yes", "no"],
     "pay": Bins([1, 10_000, 20_000, 40_000], bounds=(0, 1e6)),
-    "coin": [0, 1],
+    "coin": Categories([0, 1]),
 }
 
 
@@ -129,6 +130,67 @@ class TestColumns:
                 Table(x, ["w"])
         with pytest.raises(ValueError, match="equally long"):
             Table({"u": [1], "v": [1, 2]}, ["u", "v"])
+
+    @pytest.mark.parametrize("given", [[0, 100], np.array([0, 100]), [0.0, 1.0], [np.int64(1), 2]])
+    def test_two_numbers_in_a_list_are_refused(self, given):
+        """They are bounds to some users, and categories to others."""
+        message = re.escape(
+            f"two numbers in a list may be bounds or categories: write the tuple ({given[0]}, {given[1]}) for bounds, "
+            f"or dpf.Categories([{given[0]}, {given[1]}]) for two categories"
+        )
+        for call in (
+            lambda: column_of(given),
+            lambda: dpf.synthesize({"age": [7] * 50}, 5, columns={"age": given}, epsilon=1.0),
+            lambda: dpf.marginals({"age": [7] * 50}, {"age": given}, epsilon=1.0),
+        ):
+            with pytest.raises(TypeError, match=message):
+                call()
+
+    @pytest.mark.parametrize("given", [["a", "b"], [False, True], [b"a", 1], [0], [0, 1, 2], range(2), ["a", 1]])
+    def test_other_lists_are_categories(self, given):
+        assert isinstance(column_of(given), Categories)
+
+    @pytest.mark.parametrize("bounds", [{0: (0, 1), 1: (0, 2)}, {0: 1, 5: 2}, {0, 100}, frozenset((0, 100))])
+    def test_bounds_without_an_order_are_refused(self, bounds):
+        """A mapping unpacks into its keys, and a set in any order."""
+        x = np.ones((50, 2))
+        for call in (
+            lambda: dpf.Bins(3, bounds=bounds),
+            lambda: dpf.histogram(x, 3, bounds=bounds, epsilon=1.0),
+            lambda: dpf.synthesize(x, 3, bounds=bounds, epsilon=1.0),
+            lambda: dpf.mean(x[:, 0], bounds=bounds, epsilon=1.0),
+            lambda: dpf.median(x[:, 0], bounds=bounds, epsilon=1.0),
+        ):
+            with pytest.raises(TypeError, match=r"bounds must be a pair \(lower, upper\)"):
+                call()
+
+    @pytest.mark.host
+    @pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+    def test_frames_with_a_name_twice_are_refused(self, library):
+        module = pytest.importorskip(library)
+        columns = [np.arange(50.0)] * 6
+        if library == "pandas":
+            frame = module.DataFrame(dict(enumerate(columns))).set_axis(list("aabcde"), axis=1)
+        else:
+            frame = module.table(columns, names=list("aabcde"))
+        message = "several columns of x are named 'a': rename all but one"
+        for call in (
+            lambda: Table(frame, ["b", "a"]),
+            lambda: dpf.marginals(frame, {"a": (0, 50), "b": (0, 50)}, epsilon=1.0),
+            lambda: dpf.synthesize(frame, 3, columns={"a": (0, 50)}, epsilon=1.0),
+            lambda: dpf.synthesize(frame, 3, bounds=(0, 50), epsilon=1.0),
+        ):
+            with pytest.raises(ValueError, match=message):
+                call()
+        assert len(dpf.synthesize(frame, 3, columns={"b": (0, 50)}, epsilon=1.0)) == 3
+
+    @pytest.mark.host
+    def test_names_of_pandas_that_are_equal_as_text_are_refused(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({1: [1.0] * 9, "1": [2.0] * 9})
+        for name in (1, "1"):
+            with pytest.raises(ValueError, match="several columns of x are named '1'"):
+                Table(frame, [name])
 
 
 def near(a, b, neighbors):
@@ -284,7 +346,7 @@ class TestPrivacy:
             ({"weights": [1.0, 0.0]}, ValueError),
             ({"marginals": [("a", 5)]}, ValueError),
             ({"marginals": "ab"}, TypeError),
-            ({"columns": {"a": Bins(), "b": [0, 1]}}, ValueError),
+            ({"columns": {"a": Bins(), "b": Categories([0, 1])}}, ValueError),
             ({"columns": {"a": range(5000), "b": range(5000)}, "marginals": [("a", "b"), ("a",)]}, ValueError),
         ],
     )
@@ -424,7 +486,9 @@ class TestSynthesis:
         assert {len(column) for column in twins.values()} == {7}
         assert (twins["age"].dtype, twins["pay"].dtype, twins["coin"].dtype) == (np.int64, np.float64, object)
         named = np.zeros(500, dtype=[("age", int), ("coin", int)])
-        rows = dpf.synthesize(named, 7, columns={"age": (0, 100), "coin": [0, 1]}, epsilon=1.0, rng=PCG64(1))
+        rows = dpf.synthesize(
+            named, 7, columns={"age": (0, 100), "coin": Categories([0, 1])}, epsilon=1.0, rng=PCG64(1)
+        )
         assert (rows.dtype.names, rows.shape) == (("age", "coin"), (7,))
 
     @pytest.mark.host
@@ -440,7 +504,7 @@ class TestSynthesis:
         for name, column in expected.items():
             assert list(twins[name].to_pylist() if library == "pyarrow" else twins[name]) == column.tolist()
         with pytest.raises(ValueError, match="no column 'sex'"):
-            dpf.synthesize(frame, 7, columns={"sex": [0, 1]}, epsilon=1.0)
+            dpf.synthesize(frame, 7, columns={"sex": Categories([0, 1])}, epsilon=1.0)
 
     @pytest.mark.host
     @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -14,7 +14,10 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import local, regression
 
-pytestmark = pytest.mark.filterwarnings("always:epsilon = .* is above 20")
+pytestmark = [
+    pytest.mark.filterwarnings("always:epsilon = .* is above 20"),
+    pytest.mark.filterwarnings("always:delta = .* is not below 0.001"),
+]
 
 ABOVE = r"epsilon = \S+ is above 20"
 X = np.random.default_rng(0).normal(50, 10, 200)
@@ -51,8 +54,8 @@ CALLS = {
     "density": lambda e: dpf.density(X, bounds=(0, 100), epsilon=e),
     "synthesize": lambda e: dpf.synthesize(X, 5, bounds=(0, 100), epsilon=e),
     "synthesize by series": lambda e: dpf.synthesize(X, 5, bounds=(0, 100), epsilon=e, method="series"),
-    "synthesize by tree": lambda e: dpf.synthesize({"a": [1, 2]}, 5, columns={"a": [1, 2]}, epsilon=e),
-    "marginals": lambda e: dpf.marginals({"a": [1, 2]}, {"a": [1, 2]}, epsilon=e),
+    "synthesize by tree": lambda e: dpf.synthesize({"a": [1, 2]}, 5, columns={"a": dpf.Categories([1, 2])}, epsilon=e),
+    "marginals": lambda e: dpf.marginals({"a": [1, 2]}, {"a": dpf.Categories([1, 2])}, epsilon=e),
     "partitions": lambda e: dpf.partitions(["a"], epsilon=e, delta=1e-6),
     "select": lambda e: dpf.select([1, 2], epsilon=e),
     "covariance": lambda e: dpf.covariance(ROWS, radius=1.0, epsilon=e),
@@ -87,6 +90,51 @@ def test_a_large_epsilon_is_told_once_at_the_line_of_the_user(name):
         assert re.match(r"epsilon = 25 is above 20: .* factor of e\*\*25, .*use a smaller epsilon$", text)
         assert file == __file__
     assert told(lambda: CALLS[name](20.0)) == []
+
+
+SMOOTH = {"bounds": (0, 100), "epsilon": 1.0, "method": "smooth-sensitivity"}
+GAUSSIAN = {"radius": 1.0, "epsilon": 1.0}
+LISTED = {"a": [1, 2]}, {"a": dpf.Categories([1, 2])}
+
+DELTAS = {
+    "mean": lambda d: dpf.mean(ROWS, delta=d, **GAUSSIAN),
+    "sum": lambda d: dpf.sum(ROWS, delta=d, **GAUSSIAN),
+    "covariance": lambda d: dpf.covariance(ROWS, delta=d, **GAUSSIAN),
+    "median": lambda d: dpf.median(X, delta=d, **SMOOTH),
+    "quantile": lambda d: dpf.quantile(X, 0.3, delta=d, **SMOOTH),
+    "trimmed_mean": lambda d: dpf.trimmed_mean(X, 0.1, delta=d, **SMOOTH),
+    "winsorized_mean": lambda d: dpf.winsorized_mean(X, 0.1, delta=d, **SMOOTH),
+    "iqr": lambda d: dpf.iqr(X, delta=d, **SMOOTH),
+    "histogram": lambda d: dpf.histogram(X, 5, bounds=(0, 100), epsilon=1.0, delta=d),
+    "synthesize": lambda d: dpf.synthesize(LISTED[0], 5, columns=LISTED[1], epsilon=1.0, delta=d),
+    "marginals": lambda d: dpf.marginals(*LISTED, epsilon=1.0, delta=d),
+    "partitions": lambda d: dpf.partitions(["a"], epsilon=1.0, delta=d),
+    "robust_mean": lambda d: dpf.robust_mean(ROWS, bounds=(-1, 1), epsilon=1.0, delta=d, method="columns"),
+    "linear_regression": lambda d: dpf.linear_regression(ROWS, ROWS[:, 0], label_bound=1.0, delta=d, **GAUSSIAN),
+    "glm": lambda d: dpf.glm(ROWS, ROWS[:, 0] > 0, model="logistic", delta=d, **GAUSSIAN),
+    "mle": lambda d: dpf.mle(X, "normal", bounds={"mean": (0, 100), "sd": (1, 50)}, epsilon=1.0, delta=d),
+    "a mechanism": lambda d: dpf.PartitionSelection(1.0, d),
+    "a ledger": lambda d: dpf.Ledger(1.0, d),
+    "a batch": lambda d: local.Shuffled(local.Binary(1.0), n=1000, delta=d),
+    "a secure sum": lambda d: local.SecureSum(3, n=10, epsilon=1.0, delta=d),
+    "a descent": lambda d: regression.Descent(
+        "logistic", n=100, d=2, domain=dpf.domains.Ball(1.0), privacy=dpf.Privacy(1.0, d)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DELTAS)
+def test_a_large_delta_is_told_once_at_the_line_of_the_user(name):
+    for delta in (0.5, 1e-3, 1e-3):
+        [(category, text, file)] = told(lambda delta=delta: DELTAS[name](delta))
+        assert category is dpf.PrivacyWarning
+        assert re.match(rf"delta = {delta} is not below 0.001: .*; use a delta far below 1 / n, such as 1e-6$", text)
+        assert file == __file__
+    assert told(lambda: DELTAS[name](9e-4)) == []
+
+
+def test_a_method_of_the_name_is_not_a_delta():
+    assert told(lambda: dpf.SmoothedHistogram(4, k=9, grid=GRID, epsilon=1.0)) == []
 
 
 def test_copies_and_releases_are_silent():
@@ -191,3 +239,6 @@ def test_every_public_function_with_an_epsilon_is_here():
     public += [(f"local.{name}", getattr(local, name)) for name in local.__all__]
     releasing = {name for name, f in public if inspect.isfunction(f) and "epsilon" in inspect.signature(f).parameters}
     assert releasing - {"explain"} == releasing & set(CALLS)
+    with_delta = {name for name, f in public if inspect.isfunction(f) and "delta" in inspect.signature(f).parameters}
+    pure = {"explain", "huber", "variance", "std"}  # no method of theirs has a delta
+    assert with_delta - pure == with_delta & set(DELTAS)

@@ -6,12 +6,11 @@
 enum { MOST_COLUMNS = 8, MOST_ROWS = 64 };
 
 /* The rows of the text, each after the other: the same result as csv_rows with all of the text. */
-static ptrdiff_t plain_rows(const uint8_t *t, ptrdiff_t size, uint8_t delimiter, int blank, const int64_t *columns,
+static ptrdiff_t plain_rows(const uint8_t *t, ptrdiff_t size, uint8_t delimiter, const int64_t *columns,
                             ptrdiff_t count, int64_t *places, ptrdiff_t most, ptrdiff_t *next)
 {
     ptrdiff_t rows = 0, p = 0;
     while (p < size && rows < most) {
-        const ptrdiff_t first = p;
         int64_t *found = places + 2 * count * rows;
         memset(found, 0, (size_t)(2 * count) * sizeof *found);
         for (int64_t column = 0;; column++) {
@@ -35,7 +34,7 @@ static ptrdiff_t plain_rows(const uint8_t *t, ptrdiff_t size, uint8_t delimiter,
         }
         if (p < size)
             p += t[p] == '\r' && p + 1 < size && t[p + 1] == '\n' ? 2 : 1;
-        rows += blank || (t[first] != '\n' && t[first] != '\r');
+        rows++;
     }
     *next = p;
     return rows;
@@ -73,7 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3 || size > 4096)
         return 0;
     const uint8_t delimiter = (const uint8_t[]){',', ';', '\t', ' '}[data[0] & 3];
-    const int blank = data[0] >> 2 & 1;
     const ptrdiff_t most = data[0] & 8 ? 2 : MOST_ROWS;
     int64_t columns[MOST_COLUMNS];
     ptrdiff_t count = 0;
@@ -86,18 +84,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *text = exactly(data + 3, (size_t)n);
     int64_t places[2 * MOST_COLUMNS * MOST_ROWS], expected[2 * MOST_COLUMNS * MOST_ROWS];
     ptrdiff_t next = 0, last = 0;
-    const ptrdiff_t rows = csv_rows(text, n, delimiter, 1, blank, columns, count, places, most, &next);
-    require(rows == plain_rows(text, n, delimiter, blank, columns, count, expected, most, &last) && next == last);
+    const ptrdiff_t rows = csv_rows(text, n, delimiter, 1, columns, count, places, most, &next);
+    require(rows == plain_rows(text, n, delimiter, columns, count, expected, most, &last) && next == last);
     const size_t bytes = (size_t)(2 * count * rows) * sizeof *places;
     require(memcmp(places, expected, bytes) == 0);
 
     /* the same text in two parts, of which the first is not final */
     uint8_t *part = exactly(text, (size_t)cut);
-    ptrdiff_t begun = csv_rows(part, cut, delimiter, 0, blank, columns, count, places, most, &next), after = 0;
+    ptrdiff_t begun = csv_rows(part, cut, delimiter, 0, columns, count, places, most, &next), after = 0;
     free(part);
     require(next <= cut && begun <= rows);
     part = exactly(text + next, (size_t)(n - next));
-    begun += csv_rows(part, n - next, delimiter, 1, blank, columns, count, places + 2 * count * begun, most - begun,
+    begun += csv_rows(part, n - next, delimiter, 1, columns, count, places + 2 * count * begun, most - begun,
                       &after);
     free(part);
     require(begun == rows);
