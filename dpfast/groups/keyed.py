@@ -257,7 +257,9 @@ def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
     if hasattr(dtype, "categories"):
         dtype = None
     elif dtype is None or getattr(dtype, "kind", "O") in "fb":
-        dtype = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}.get(_kind(cells, column))
+        dtype = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}.get(
+            _kind(cells, column)
+        )
     for wanted in (dtype, None):
         with suppress(TypeError, ValueError, OverflowError):  # keys of another type, or surrogates in text
             return pandas.Index(cells, dtype=wanted, name=name)
