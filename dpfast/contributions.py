@@ -12,7 +12,7 @@ from dpfast import _checks, _containers
 from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.keys import Column, Table, column_of
 from dpfast.keys.columns import Numbers, Several
-from dpfast.keys.table import INTEGERS, SEED
+from dpfast.keys.table import NUMBERS, SEED
 from dpfast.random import RandomSource, bit_generator
 
 __all__ = ["BoundedContributions", "bound_contributions"]
@@ -275,7 +275,7 @@ def _coded(keys: Any) -> tuple[Codes, int]:
 
 def _integers(column: Column | Several) -> Numbers | None:
     """The integers of a column that is one array of them, and not empty."""
-    if isinstance(column, Column) and column.kind in INTEGERS and len(column.parts) == 1 and len(column):
+    if isinstance(column, Column) and column.kind in NUMBERS and len(column.parts) == 1 and len(column):
         [part] = column.parts
         assert isinstance(part, Numbers)
         return part

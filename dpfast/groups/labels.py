@@ -1,4 +1,4 @@
-"""Labels of records and keys of groups: text, bytes or integers, in one column or several."""
+"""Labels of records and keys of groups: text, bytes, numbers and others, in one column or several."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers, keys
+from dpfast.keys.cells import cell_bytes, cell_of
 
 _KEY = "key"  # the name of a column of keys without a name, in tables that need one
 
@@ -52,8 +53,8 @@ class GroupKeys:
         Raises
         ------
         TypeError, ValueError
-            Not a sequence with an order; a key that is not text, bytes or a whole number, or that cannot be in its
-            column; keys of unequal lengths, or equal keys.
+            Not a sequence with an order; a key that is missing, or cannot be in its column; keys of unequal lengths, or
+            equal keys.
         """
         if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
             raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
@@ -68,7 +69,12 @@ class GroupKeys:
             rows = _cells(given)
             names = [name_of(given)] if index is None else list(index.names)
         width = len(labels)
-        listed = rows if width == 1 and set(map(type, rows)) <= {str, bytes, int} else _listed(rows, width)
+        if width == 1 and set(map(type, rows)) <= {str, bytes, int}:
+            listed = rows
+        elif width == 1 and isinstance(given, np.ndarray):  # each entry is a key, a tuple as well
+            listed = list(map(_key, rows))
+        else:
+            listed = _listed(rows, width)
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")
         named = names if len(names) == width else [None] * width
@@ -180,12 +186,8 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
 
 
 def _key(cell: Any) -> Any:
-    """A key as a plain str, bytes or int."""
-    if isinstance(cell, str):
-        return str(cell)
-    if isinstance(cell, bytes):
-        return bytes(cell)
-    whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
-    if whole or isinstance(cell, (int, np.integer, np.bool_)):
-        return int(cell)
-    raise TypeError(f"keys must be text, bytes or whole numbers, not {cell!r}")
+    """A key as a plain object: an int for all whole numbers."""
+    made = cell_bytes(cell)
+    if made is None:
+        raise TypeError(f"keys must be text, bytes, numbers, dates or UUIDs, not {cell!r}")
+    return cell_of(made)

@@ -16,12 +16,12 @@ from dpfast import _containers
 from dpfast.keys.cells import cell_bytes, text_bytes, text_of
 
 Mask = NDArray[np.uint8]
-_SIGN = np.uint64(2**63)
+_SIGN, _ALL_BUT_SIGN = np.uint64(2**63), np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Keys that are 64-bit integers; unsigned ones with their first bit flipped, which keeps their order."""
+    """Keys as 64-bit integers in their order; unsigned ones with their first bit flipped, floats as `ordered_bits`."""
 
     values: NDArray[np.int64]
     missing: Mask | None
@@ -86,7 +86,9 @@ Part = Numbers | Offsets | Fixed | Cells | Coded
 
 @dataclass(frozen=True)
 class Column:
-    """A column of keys of one kind: "integers", "unsigned", "text", "bytes" or "objects"; "" if its type says nothing.
+    """A column of keys of one kind; "" if its type says nothing.
+
+    The kinds are "integers", "unsigned", "floats", "text", "bytes" and "objects".
 
     `dtype` is that of released keys.
     """
@@ -122,10 +124,11 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
     Parameters
     ----------
     x : array_like of shape (n,), or (n, k), frame, or tuple of k columns
-        Integers, booleans, text or bytes: a list, a NumPy array (also masked, of fixed-width text or objects), a column
-        of pandas (a MultiIndex has several), polars or Arrow (also dictionary-encoded). Floats are keys where they are
-        whole numbers in the range of int64. In lists and columns of objects integers, text and bytes are different
-        keys, and an integral float is an integer; anything else is missing. Categories of pandas are objects.
+        Integers, floats, booleans, text or bytes: a list, a NumPy array (also masked, of fixed-width text or objects),
+        a column of pandas (a MultiIndex has several), polars or Arrow (also dictionary-encoded). NaN and null are
+        missing. Cells of lists and columns of objects may also be Decimal, Fraction, UUID, date, time, datetime, IP
+        addresses, and tuples or lists of keys. Equal numbers are the same key; numbers, text and bytes are different
+        keys; anything else is missing. Categories of pandas are objects.
 
     Notes
     -----
@@ -185,7 +188,7 @@ def _column(x: Any, name: str) -> Column:
     if library == "pandas":
         return _from_pandas(x, name)
     if library == "polars" and hasattr(x, "to_arrow"):
-        if str(x.dtype) == "Object":  # Arrow has the addresses of the objects
+        if str(x.dtype) in ("Object", "Int128", "UInt128"):  # Arrow has the addresses of objects, and no such integers
             return _from_cells(x.to_list())
         x = x.to_arrow()
     x = _containers.imported(x)
@@ -210,7 +213,9 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
     if kind in "iub":
         return _integers(array, missing)
     if kind == "f":
-        return _integral(array, missing)
+        if array.dtype.itemsize > 8:
+            raise _refused(name, _containers.name_of(array.dtype))
+        return _floats(array, missing)
     if kind == "O" or kind == "T":
         cells = array.tolist()
         if missing is not None:
@@ -225,7 +230,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
 
 
 def _refused(name: str, kind: str) -> TypeError:
-    return TypeError(f"{name} must be integers, text or bytes, not {kind}")
+    return TypeError(f"{name} must be numbers, text or bytes, or a list of other keys, not {kind}")
 
 
 def _mask(missing: Any) -> Mask:
@@ -240,14 +245,29 @@ def _integers(array: NDArray[Any], missing: Mask | None) -> Column:
     return Column("integers", dtype, (Numbers(np.ascontiguousarray(array, dtype=np.int64), missing),))
 
 
-def _integral(array: NDArray[Any], missing: Mask | None) -> Column:
-    """Floats, of which those are keys that are whole numbers in the range of int64."""
-    with np.errstate(all="ignore"):  # a signalling NaN, or a long double
+def ordered_bits(floats: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Integers in the order of floats, the same for both zeros: their bits, of negative ones all but the sign flipped.
+
+    The same flips lead back.
+    """
+    bits = (floats + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & _ALL_BUT_SIGN)
+
+
+def floats_of(ordered: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The floats of `ordered_bits`."""
+    return (ordered ^ ((ordered >> 63) & _ALL_BUT_SIGN)).view(np.float64)
+
+
+def _floats(array: NDArray[Any], missing: Mask | None) -> Column:
+    """Floats, of which all but NaN are keys."""
+    with np.errstate(all="ignore"):  # a signalling NaN
         values = array.astype(np.float64)
-        whole = (values == np.floor(values)) & (values >= -(2.0**63)) & (values < 2.0**63) & (values == array)
+        absent = np.isnan(values)
+        bits = ordered_bits(np.where(absent, 0.0, values))
     if missing is not None:
-        whole &= missing == 0
-    return _integers(np.where(whole, values, 0.0).astype(np.int64), _mask(~whole))
+        absent |= missing != 0
+    return Column("floats", values.dtype, (Numbers(bits, _mask(absent)),))
 
 
 def _from_pandas(x: Any, name: str) -> Column:
@@ -270,7 +290,7 @@ def _from_pandas(x: Any, name: str) -> Column:
         wide = dtype.numpy_dtype
         return _integers(array.to_numpy(dtype=wide, na_value=wide.type(0)), missing)
     if dtype.kind == "f":
-        return _integral(array.to_numpy(dtype=np.float64, na_value=np.nan), missing)
+        return _floats(array.to_numpy(dtype=np.float64, na_value=np.nan), missing)
     raise _refused(name, f"dtype {dtype.name}")
 
 
@@ -322,7 +342,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
     if kind == "bool":
         return _integers(x.fill_null(False).to_numpy(zero_copy_only=False), missing)
     if kind in ("halffloat", "float", "double"):
-        return _integral(np.asarray(x.to_numpy(zero_copy_only=False)), missing)
+        return _floats(np.asarray(x.to_numpy(zero_copy_only=False)), missing)
     if kind in _ARROW_VIEWS:
         x = x.cast(_ARROW_VIEWS[kind])
         kind = str(x.type)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
 from dpfast.keys.columns import Coded, Column, Numbers, Several, column_of
-from dpfast.keys.table import INTEGERS, Codes, Keys, Multiple, Single, fitting, pack_columns
+from dpfast.keys.table import NUMBERS, Codes, Keys, Multiple, Single, fitting, pack_columns
 
 _BLOCK = 2**24  # integers that are sorted at once
 
@@ -150,7 +150,7 @@ class KeyCounts:
             if fitted is not self._store.single:  # objects
                 fitted.add_counted(self._store.column(), self._store.counts())
                 self._store = fitted
-        elif self._store is None and isinstance(column, Column) and column.kind in INTEGERS:
+        elif self._store is None and isinstance(column, Column) and column.kind in NUMBERS:
             self._store = Runs(column.kind, column.dtype)
         else:
             self._store = fitting(self._store, column)

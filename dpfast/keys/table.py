@@ -11,15 +11,27 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
 from dpfast.keys.cells import cell_bytes, cell_of, text_of
-from dpfast.keys.columns import OBJECT, Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
+from dpfast.keys.columns import (
+    OBJECT,
+    Cells,
+    Coded,
+    Column,
+    Fixed,
+    Numbers,
+    Offsets,
+    Part,
+    Several,
+    column_of,
+    floats_of,
+)
 
 Codes = NDArray[np.int64]
 Keys = NDArray[Any] | tuple[NDArray[Any], ...]
 
 SEED = int.from_bytes(os.urandom(8), "little")  # so that keys that collide cannot be chosen
 _SIGN = np.uint64(2**63)
-INTEGERS = ("integers", "unsigned")
-KINDS = ("", "integers", "unsigned", "text", "bytes", "objects")
+NUMBERS = ("integers", "unsigned", "floats")
+KINDS = ("", "integers", "unsigned", "text", "bytes", "objects", "floats")  # states have their places: append
 
 
 class Single:
@@ -30,7 +42,7 @@ class Single:
         self._integers, self._spans = _keys.Integers(SEED), _keys.Spans(SEED)  # one of them is used
 
     def __len__(self) -> int:
-        return len(self._integers if self.kind in INTEGERS else self._spans)
+        return len(self._integers if self.kind in NUMBERS else self._spans)
 
     def codes(self, column: Column, *, insert: bool) -> Codes:
         """The code of each record; a key that is not in the table is added if `insert`, else -1."""
@@ -86,14 +98,14 @@ class Single:
 
     def column(self) -> Column:
         """The distinct keys as a column, in the order of their codes."""
-        if self.kind in INTEGERS:
+        if self.kind in NUMBERS:
             return Column(self.kind, self.dtype, (Numbers(self._integers.keys(), None),))
         ends, data = self._spans.keys()
         return Column(self.kind, self.dtype, (Offsets(np.append(0, ends), data, None),))
 
     def order(self) -> Codes:
         """The codes of the keys in increasing order; in objects integers precede text, and text bytes."""
-        if self.kind in INTEGERS:
+        if self.kind in NUMBERS:
             return np.argsort(self._integers.keys())
         n = len(self)
         codes = np.arange(n)
@@ -113,12 +125,14 @@ class Single:
         return order
 
     def integers(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Integers in the dtype of the column, from those of `Numbers`."""
+        """Keys in the dtype of the column, from the integers of `Numbers`."""
+        if self.kind == "floats":
+            return floats_of(numbers)
         return numbers.view(np.uint64) ^ _SIGN if self.kind == "unsigned" else numbers.astype(self.dtype)
 
     def values(self, codes: Codes) -> NDArray[Any]:
         """The keys with these codes, in the dtype of the column."""
-        if self.kind in INTEGERS:
+        if self.kind in NUMBERS:
             return self.integers(self._integers.keys()[codes])
         ends, data = self._spans.keys()
         starts, stops, raw = np.append(0, ends)[codes].tolist(), ends[codes].tolist(), data.tobytes()
@@ -140,7 +154,7 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
 
 
 def cells_of(column: Column) -> list[Any]:
-    """The keys of a column as integers, text and bytes of Python, None for a missing one."""
+    """The keys of a column as objects of Python, None for a missing one."""
     first = column.parts[0] if len(column.parts) == 1 else None
     if isinstance(first, Cells) and set(map(type, first.cells)) <= {int, str, bytes}:
         return first.cells
@@ -310,7 +324,7 @@ def _single(store: Single | None, column: Column) -> Single:
     return store
 
 
-DTYPES = [np.dtype(code) for code in "?bhiqBHIQO"]
+DTYPES = [np.dtype(code) for code in "?bhiqBHIQOd"]
 
 
 def pack_columns(columns: Column | Several) -> list[Any]:
@@ -425,10 +439,14 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
     cells = cells_of(column)
     if kind == "objects":
         return Column(kind, OBJECT, (Cells(cells, cell_bytes),))
-    types = {"text": str, "bytes": bytes}.get(kind, int)
+    types: Any = {"text": str, "bytes": bytes, "floats": (int, float)}.get(kind, int)
     if not all(isinstance(cell, types) for cell in cells):
-        what = kind if kind in ("text", "bytes") else "integers"
+        what = kind if kind in ("text", "bytes", "floats") else "integers"
         raise TypeError(f"public keys must be {what}, like the {name} of the records")
+    if kind == "floats":
+        if not all(_is_double(cell) for cell in cells):
+            raise ValueError(f"public keys must be doubles, like the floats of the {name}")
+        return column_of(np.array(cells, np.float64), name)  # type: ignore[return-value]
     dtype: Any = {"integers": np.int64, "unsigned": np.uint64}.get(kind, object)
     limits = np.iinfo(dtype) if dtype is not object else None
     if limits is not None and not all(limits.min <= cell <= limits.max for cell in cells):
@@ -436,3 +454,10 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
     return Column(kind, OBJECT, (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))
+
+
+def _is_double(number: int | float) -> bool:
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False

@@ -368,6 +368,8 @@ def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.i
         inside = np.array([isinstance(key, int) and 0 <= key < size for key in keys], bool)
     else:
         inside = (keys >= 0) & (keys <= np.asarray(size - 1, np.uint64 if keys.dtype.kind == "u" else np.int64))
+        if keys.dtype.kind == "f":
+            inside &= (keys == np.floor(keys)) & (keys < 2.0**63)
     return keys[inside].astype(np.int64), summary.counts[inside]
 
 

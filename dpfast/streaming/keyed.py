@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfast.keys import Column, KeyCounts, Several, Sorted, column_of
 from dpfast.keys.columns import Coded, Numbers, Offsets
-from dpfast.keys.table import DTYPES, INTEGERS, KINDS
+from dpfast.keys.table import DTYPES, NUMBERS, KINDS
 from dpfast.streaming.reading import Reading
 from dpfast.streaming.wire import DAMAGED, Integers, read_array, read_items, read_whole
 
@@ -76,8 +76,8 @@ def _column(items: list[Any]) -> Column:
     if len(items) == 4 and isinstance(items[3], list):
         values = _column(items[3])
         return Column(kind, dtype, (Coded(_within(items[2], len(values)), values),))
-    if kind in INTEGERS:
-        if len(items) != 3 or dtype.kind == "O":
+    if kind in NUMBERS:
+        if len(items) != 3 or dtype.kind == "O" or (kind == "floats") != (dtype.kind == "f"):
             raise ValueError(DAMAGED)
         return Column(kind, dtype, (Numbers(read_array(items[2], _MOST), None),))
     if len(items) != 4 or dtype.kind != "O":

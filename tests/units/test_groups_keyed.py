@@ -400,7 +400,7 @@ class TestArguments:
             ({"keys": ["east", "east"]}, ValueError, "must differ"),
             ({"keys": [1, True]}, ValueError, "must differ"),
             ({"keys": ["east", None]}, TypeError, "not None"),
-            ({"keys": [0.5]}, TypeError, "whole numbers"),
+            ({"keys": [{0.5}]}, TypeError, "keys must be text, bytes, numbers, dates or UUIDs, not {0.5}"),
             ({"keys": [("east", 1)]}, ValueError, r"each column of labels \(1\)"),
             ({"keys": [("east", 1), "west"]}, ValueError, r"each column of labels \(1\)"),
             ({"keys": ["east"], "labels": ([1, 2, 3], [1, 2, 3])}, ValueError, r"each column of labels \(2\)"),
@@ -408,7 +408,7 @@ class TestArguments:
             ({"keys": NAMES, "num_groups": 4}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": None, "offsets": [0, 3]}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": ["east"]}, ValueError, "one entry for each record of x"),
-            ({"keys": NAMES, "labels": np.array([1j, 2j, 3j])}, TypeError, "integers, text or bytes"),
+            ({"keys": NAMES, "labels": np.array([1j, 2j, 3j])}, TypeError, "numbers, text or bytes"),
             ({"keys": NAMES, "rng": 3}, TypeError, "rng must be"),
         ],
     )

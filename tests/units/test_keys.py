@@ -1,3 +1,10 @@
+import math
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from ipaddress import IPv4Address, IPv6Address
+from uuid import UUID
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,11 +27,12 @@ def slow(cells):
     """Codes and distinct keys by a dictionary, types kept apart."""
     seen, codes = {}, []
     for cell in cells:
-        if isinstance(cell, (float, np.floating)) and cell == cell and abs(cell) < np.inf and cell == int(cell):
-            cell = int(cell)
+        if isinstance(cell, (float, np.floating)):
+            cell = float(cell)
+            cell = int(cell) if cell.is_integer() else None if cell != cell else cell
         if isinstance(cell, (bool, np.bool_, np.integer)):
             cell = int(cell)
-        known = isinstance(cell, (int, str, bytes))
+        known = isinstance(cell, (int, float, str, bytes))
         codes.append(seen.setdefault((type(cell), cell), len(seen)) if known else -1)
     return codes, [key for _, key in seen]
 
@@ -144,12 +152,161 @@ def test_missing_integers():
         pa.array([5, 3, None]),
         np.ma.array([5, 3, 7], mask=[0, 0, 1]),
         np.array([5.0, 3.0, np.nan]),
-        np.array([5, 3, 0.5], np.float32),
     ):
         codes, table = keys.read(column)
         assert codes.tolist() == [0, 1, -1]
         assert table.keys.tolist() == [5, 3]
-    assert keys.read(np.array([2.0**63, -(2.0**63), np.inf]))[0].tolist() == [-1, 0, -1]
+
+
+def test_floats():
+    values = np.array([0.5, 2.0**63, -np.inf, 0.0, -0.0, np.nan, -1.5, np.inf, 5e-324, 0.5, -1e300, 3])
+    signalling = np.array([0x7FF0000000000001], np.int64).view(np.float64)
+    for column in (
+        values,
+        pd.Series(values),
+        pd.Series(values, dtype="Float64"),
+        pd.Series(values, dtype=pd.ArrowDtype(pa.float64())),
+        pl.Series(values),
+        pa.array(values),
+        np.append(values, signalling)[:-1],
+    ):
+        codes, table = keys.read(column)
+        assert codes.tolist() == [0, 1, 2, 3, 3, -1, 4, 5, 6, 0, 7, 8]
+        assert table.keys.dtype == np.float64
+        assert table.values(table.order()).tolist() == sorted(set(values[values == values].tolist()))
+        assert keys.lookup(column, [3, 0.5, 2**63]).tolist() == [1, 2, -1, -1, -1, -1, -1, -1, -1, 1, -1, 0]
+    assert keys.read(signalling)[0].tolist() == [-1]
+    for single in (np.float16, np.float32):
+        assert keys.read(np.array([0.1, 0.5], single))[1].keys.tolist() == [float(single(0.1)), 0.5]
+    assert keys.lookup(np.array([0.5, 1.0]), [1, 0.5]).tolist() == [1, 0]
+    for wrong, error in (([2**53 + 1], ValueError), ([2**2000], ValueError), (["a"], TypeError)):
+        with pytest.raises(error, match="public keys must be"):
+            keys.lookup(values, wrong)
+    with pytest.raises(TypeError, match="keys must be numbers, text or bytes, or a list of other keys, not longdouble"):
+        keys.read(np.array([1], np.longdouble))
+
+
+def test_floats_and_integers_together():
+    table = keys.Table()
+    assert table.add(np.array([5, 3])).tolist() == [0, 1]
+    assert table.add(np.array([0.5, 3.0, np.nan])).tolist() == [2, 1, -1]
+    assert table.add([Decimal("0.5"), Fraction(10, 2)]).tolist() == [2, 0]
+    assert table.keys.tolist() == [5, 3, 0.5]
+    counts = keys.KeyCounts()
+    for column in (np.array([0.5, 1.0]), np.array([1, 2]), [0.5, "a"]):
+        counts.add(column)
+    assert counts.sorted().keys().tolist() == [0.5, 1, 2, "a"]
+    assert counts.sorted().counts.tolist() == [2, 2, 1, 1]
+
+
+NUMBERS = (
+    st.integers()
+    | st.floats()
+    | st.fractions(max_denominator=10**6)
+    | st.decimals(-(10**20), 10**20, places=3)
+    | st.sampled_from([Decimal("1e400"), 10**400, Decimal("-1e-400"), Decimal("nan"), Fraction(1, 3)])
+    | st.floats(width=32).map(np.float32)
+    | st.sampled_from([np.longdouble(1) / 3, np.int8(1), np.uint64(2**64 - 1), True, np.bool_(False)])
+)
+
+
+def stepped(key):
+    """What decides the order of a key: a number in steps of 2**-64."""
+    return key if isinstance(key, bytes) or key in (np.inf, -np.inf) else math.floor(Fraction(key) * 2**64)
+
+
+@given(st.lists(NUMBERS))
+@settings(max_examples=300, deadline=None)
+def test_equal_numbers_are_the_same_key(cells):
+    """As in a dictionary of Python."""
+    present = [cell for cell in cells if not (cell != cell)]
+    exact = {}
+    for cell in present:
+        value = Fraction(*cell.as_integer_ratio()) if isinstance(cell, np.longdouble) else cell
+        exact.setdefault(value if np.ndim(value) or not isinstance(value, np.generic) else value.item(), None)
+    codes, table = keys.read(cells)
+    assert [code < 0 for code in codes.tolist()] == [bool(cell != cell) for cell in cells]
+    assert table.keys.tolist() == list(exact)
+    steps = [stepped(key) for key in table.values(table.order()).tolist()]
+    assert steps == sorted(steps)
+
+
+def test_decimals_of_any_size():
+    """Their ratios would not fit into memory."""
+    cells = [Decimal("1E+999999"), Decimal("10E+999998"), Decimal("-1E-999999"), Decimal("1E+99999"), Decimal("-0E+99")]
+    codes, table = keys.read(cells)
+    assert codes.tolist() == [0, 0, 1, 2, 3]
+    assert [str(key) for key in table.keys.tolist()] == ["1E+999999", "-1E-999999", "1E+99999", "0"]
+
+
+ID = UUID("12345678123456781234567812345678")
+ZONE = timezone(timedelta(hours=5))
+OTHERS = [
+    ID,
+    date(2020, 2, 29),
+    datetime(2020, 2, 29),
+    datetime(2020, 2, 29, 1, 2, 3, 4),
+    datetime(2020, 2, 29, tzinfo=UTC),
+    time(1, 2, 3),
+    timedelta(days=-3, microseconds=1),
+    IPv4Address("10.0.0.1"),
+    IPv6Address("::1"),
+    ("ann", 1),
+    ("ann", "1"),
+    ("ann\0", b"\0\0", (1, ("x",))),
+    ("ann", "\0", b"\0\0"),
+    (),
+    ("",),
+    ("", ""),
+    Decimal("0.1"),
+    0.1,
+    Fraction(1, 3),
+    np.inf,
+    -np.inf,
+    np.datetime64("2020-02-29T00:00:00.000000001", "ns"),
+    np.timedelta64(1, "ns"),
+]
+
+
+def test_other_keys():
+    for cells in (OTHERS, np.array([*OTHERS, None], object)[:-1], pd.Series([*OTHERS, None], dtype=object).iloc[:-1]):
+        codes, table = keys.read(cells)
+        assert codes.tolist() == list(range(len(OTHERS)))
+        found = table.keys.tolist()
+        assert found == OTHERS
+        assert [type(key) for key in found] == [type(key) for key in OTHERS]
+        assert keys.lookup(cells, OTHERS[::-1]).tolist() == list(range(len(OTHERS)))[::-1]
+        assert sorted(table.order().tolist()) == codes.tolist()
+
+
+def test_equal_keys_of_different_types():
+    for first, *others in (
+        (datetime(2020, 1, 1, 5, tzinfo=ZONE), datetime(2020, 1, 1, tzinfo=UTC), pd.Timestamp("2020-01-01", tz="UTC")),
+        (
+            datetime(2020, 1, 1),
+            pd.Timestamp("2020-01-01"),
+            np.datetime64("2020-01-01", "s"),
+            np.datetime64("2020", "ns"),
+        ),
+        (date(2020, 1, 1), np.datetime64("2020-01-01")),
+        (timedelta(seconds=1), pd.Timedelta(seconds=1), np.timedelta64(1, "s"), np.timedelta64(10**9, "ns")),
+        (pd.Timestamp("2020-01-01T00:00:00.000000001"), np.datetime64("2020-01-01T00:00:00.000000001")),
+        (pd.Timedelta(1, "ns"), np.timedelta64(1, "ns")),
+        (("a", 1), ["a", 1.0], ("a", True)),
+        (b"a", bytearray(b"a")),
+    ):
+        assert keys.read([first, *others])[0].tolist() == [0] * (1 + len(others))
+    missing = [pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("nan"), Decimal("sNaN"), ("a", None), 1j]
+    missing += [[float("nan")], datetime(1, 1, 1, tzinfo=ZONE), object(), np.complex128(1), {"a"}, np.float32("nan")]
+    assert keys.read(missing)[0].tolist() == [-1] * len(missing)
+
+
+@given(st.binary())
+@settings(max_examples=500, deadline=None)
+def test_any_bytes_are_a_key(data):
+    """Of a damaged state."""
+    cell_of(data)
+    cell_of(bytes([len(data) % 14]) + data)
 
 
 class Odd:
@@ -176,9 +333,9 @@ class Shouting(str):
 def test_objects():
     cells = [1, True, 1.0, "1", b"1", np.int64(1), 1.5, None, np.nan, Odd(), pd.NA, [1], 2**70, -(2**70), np.float32(7)]
     codes, table = keys.read(cells)
-    assert codes.tolist() == [0, 0, 0, 1, 2, 0, -1, -1, -1, -1, -1, -1, 3, 4, 5]
-    assert table.keys.tolist() == [1, "1", b"1", 2**70, -(2**70), 7]
-    assert table.values(table.order()).tolist() == [-(2**70), 1, 7, 2**70, "1", b"1"]
+    assert codes.tolist() == [0, 0, 0, 1, 2, 0, 3, -1, -1, -1, -1, 4, 5, 6, 7]
+    assert table.keys.tolist() == [1, "1", b"1", 1.5, (1,), 2**70, -(2**70), 7]
+    assert table.values(table.order()).tolist() == [-(2**70), 1, 1.5, 7, 2**70, "1", b"1", (1,)]
     assert keys.read(["x", Shouting("x")])[0].tolist() == [0, 0]
 
 
@@ -190,11 +347,12 @@ def test_any_objects(cells):
     assert codes.tolist() == expected
     found = table.keys.tolist()
     assert [(type(a), a) for a in found] == [(type(a), a) for a in distinct]
-    kind = {int: 0, str: 1, bytes: 2}
-    order = table.values(table.order()).tolist()
-    assert order == sorted(
-        distinct, key=lambda key: (kind[type(key)], key.encode("utf-8", "surrogatepass") if type(key) is str else key)
-    )
+    kind = {int: 0, float: 0, str: 1, bytes: 2}
+
+    def place(key):
+        return kind[type(key)], key.encode("utf-8", "surrogatepass") if type(key) is str else stepped(key)
+
+    assert [place(key) for key in table.values(table.order()).tolist()] == sorted(map(place, distinct))
     assert all(cell_of(cell_bytes(key)) == key for key in distinct)
 
 
@@ -348,7 +506,11 @@ class TestLookup:
 @pytest.mark.parametrize(
     ("column", "error", "message"),
     [
-        (np.array(["2020"], "datetime64[Y]"), TypeError, "integers, text or bytes, not datetime64"),
+        (
+            np.array(["2020"], "datetime64[Y]"),
+            TypeError,
+            "numbers, text or bytes, or a list of other keys, not datetime64",
+        ),
         (np.array([1j]), TypeError, "not complex128"),
         (pa.array([1.5]).cast(pa.decimal128(5, 2)), TypeError, "not Arrow's decimal"),
         (pd.Series(pd.arrays.SparseArray([1, 2, 0])), TypeError, "not dtype Sparse"),
