@@ -10,8 +10,8 @@ import inspect
 import warnings
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from functools import cached_property
-from numbers import Real
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +43,8 @@ def of_epsilon(epsilon: Any) -> Iterator[Trap]:
 
 def of_delta(delta: Any) -> Iterator[Trap]:
     """The trap of a large delta."""
-    if isinstance(delta, Real) and delta >= MOST_DELTA:  # a method of some mechanisms has this name
+    # A method of some mechanisms has this name.
+    if isinstance(delta, (float, int, Fraction)) and delta >= MOST_DELTA:
         shown = f"{float(delta):g}"
         yield Trap(
             PrivacyWarning,

@@ -240,6 +240,12 @@ def _pandas(keys: GroupKeys, columns: Sequence[Column], name: Any) -> Any:
     return pandas.DataFrame(numbers, index=index)
 
 
+def _kind(cells: list[Any], column: Any) -> str:
+    """The kind of keys in a column of labels: of floats, those that users give as integers, released ones never."""
+    kind = kind_of(column)
+    return "integers" if kind == "floats" and cells and set(map(type, cells)) == {int} else kind
+
+
 def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
     """Keys with the dtype of their column of labels or, if that is not one of keys, by its kind.
 
@@ -251,7 +257,7 @@ def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
     if hasattr(dtype, "categories"):
         dtype = None
     elif dtype is None or getattr(dtype, "kind", "O") in "fb":
-        dtype = {"integers": "int64", "unsigned": "uint64", "text": "str"}.get(kind_of(column))
+        dtype = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}.get(_kind(cells, column))
     for wanted in (dtype, None):
         with suppress(TypeError, ValueError, OverflowError):  # keys of another type, or surrogates in text
             return pandas.Index(cells, dtype=wanted, name=name)
@@ -261,8 +267,8 @@ def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
 def _polars_level(name: str, cells: list[Any], column: Any) -> Any:
     import polars
 
-    kinds = {"integers": polars.Int64, "unsigned": polars.UInt64, "text": polars.String, "bytes": polars.Binary}
-    dtype: Any = kinds.get(kind_of(column))
+    kinds = {"integers": polars.Int64, "unsigned": polars.UInt64, "floats": polars.Float64}
+    dtype: Any = (kinds | {"text": polars.String, "bytes": polars.Binary}).get(_kind(cells, column))
     if library_of(column) == "polars" and column.dtype.is_integer():
         dtype = column.dtype
     for wanted in (dtype, None):
@@ -280,8 +286,8 @@ def _polars(levels: dict[str, Any], numbers: dict[str, NDArray[np.float64]]) -> 
 def _arrow_level(name: str, cells: list[Any], column: Any) -> Any:
     import pyarrow
 
-    kinds = {"integers": "int64", "unsigned": "uint64", "text": "string", "bytes": "binary"}
-    dtype: Any = kinds.get(kind_of(column))
+    kinds = {"integers": "int64", "unsigned": "uint64", "floats": "double", "text": "string", "bytes": "binary"}
+    dtype: Any = kinds.get(_kind(cells, column))
     if library_of(column) == "pyarrow":
         own = getattr(column.type, "value_type", column.type)
         dtype = own if not (pyarrow.types.is_floating(own) or pyarrow.types.is_boolean(own)) else dtype

@@ -63,7 +63,7 @@ class GroupKeys:
             rows = list(zip(*(_cells(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
         elif isinstance(given, tuple) and given and all(isinstance(column, np.ndarray) for column in given):
-            rows = list(zip(*(column.tolist() for column in given), strict=True))
+            rows = list(zip(*map(_plain, given), strict=True))
             names = [None] * len(given)
         else:
             rows = _cells(given)
@@ -71,8 +71,10 @@ class GroupKeys:
         width = len(labels)
         if width == 1 and set(map(type, rows)) <= {str, bytes, int}:
             listed = rows
-        elif width == 1 and isinstance(given, np.ndarray):  # each entry is a key, a tuple as well
-            listed = list(map(_key, rows))
+        elif width == 1 and isinstance(given, np.ndarray) and given.ndim == 1:  # a tuple in it is one key
+            listed = _plain(given)
+        elif isinstance(given, tuple) and len(given) == width > 1 and all(isinstance(c, np.ndarray) for c in given):
+            listed = rows
         else:
             listed = _listed(rows, width)
         if len(set(listed)) < len(listed):
@@ -183,6 +185,11 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
             f"a tuple of columns"
         )
     return [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in tuples]
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """The keys in an array as plain objects; those of an array of floats are floats, whole ones too."""
+    return column.tolist() if column.dtype.kind == "f" else list(map(_key, column.tolist()))
 
 
 def _key(cell: Any) -> Any:

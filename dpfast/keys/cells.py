@@ -20,7 +20,7 @@ from dpfast.keys.numbers import number_bytes, number_of
 _TEXT, _BYTES = b"\3", b"\4"  # after the numbers
 _DATE, _LOCAL, _INSTANT, _SPAN = b"\5", b"\6", b"\7", b"\x08"
 _ID, _WORDS, _ROW = b"\x09", b"\x0a", b"\x0c"  # `dpfast.keys.numbers` has 11
-_EPOCH, _STEP = datetime(1, 1, 1), timedelta(microseconds=1)  # noqa: DTZ001
+_EPOCH, _STEP = datetime(1, 1, 1), timedelta(microseconds=1)
 _MOST_STEPS = (datetime.max - _EPOCH) // _STEP
 # Types with one text for each value, and how it is read.
 _SPELLED = {time: time.fromisoformat, IPv4Address: IPv4Address, IPv6Address: IPv6Address}
@@ -50,7 +50,9 @@ def cell_bytes(cell: Any) -> bytes | None:
             return _TEXT + str.encode(cell, "utf-8", "surrogatepass")
         if isinstance(cell, (bytes, bytearray)):
             return bytes.join(b"", (_BYTES, cell))
-        if isinstance(cell, (int, float, Decimal, Fraction, np.number, np.bool_)) and type(cell) is not np.timedelta64:
+        if isinstance(cell, np.timedelta64):  # an integer of NumPy
+            return _time_bytes(cell)
+        if isinstance(cell, (int, float, Decimal, Fraction, np.number, np.bool_)):
             return number_bytes(cell)
         return _other_bytes(cell)
     except Exception:  # raised by a class of the user
@@ -62,7 +64,7 @@ def _other_bytes(cell: Any) -> bytes | None:
         return _row_bytes(list(cell))
     if isinstance(cell, UUID):
         return _ID + cell.int.to_bytes(16, "big")
-    if isinstance(cell, (np.datetime64, np.timedelta64)):
+    if isinstance(cell, np.datetime64):
         return _time_bytes(cell)
     if isinstance(cell, datetime):
         return _datetime_bytes(cell, getattr(cell, "nanosecond", 0)) if cell == cell else None  # not NaT
@@ -98,7 +100,7 @@ def _datetime_bytes(cell: datetime, nanoseconds: int) -> bytes | None:
     """The steps since the first day, in UTC if there is a time zone, and the nanoseconds beyond."""
     offset = cell.utcoffset()
     # Not `replace`, which makes a damaged object of a Timestamp of pandas if it is called on the base class.
-    plain = datetime(cell.year, cell.month, cell.day, cell.hour, cell.minute, cell.second, cell.microsecond)  # noqa: DTZ001
+    plain = datetime(cell.year, cell.month, cell.day, cell.hour, cell.minute, cell.second, cell.microsecond)
     steps = (plain - _EPOCH) // _STEP - (0 if offset is None else offset // _STEP)
     if not 0 <= steps <= _MOST_STEPS:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfast.keys import Column, KeyCounts, Several, Sorted, column_of
 from dpfast.keys.columns import Coded, Numbers, Offsets
-from dpfast.keys.table import DTYPES, NUMBERS, KINDS
+from dpfast.keys.table import DTYPES, KINDS, NUMBERS
 from dpfast.streaming.reading import Reading
 from dpfast.streaming.wire import DAMAGED, Integers, read_array, read_items, read_whole
 
