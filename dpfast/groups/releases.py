@@ -79,7 +79,8 @@ def by_group(
     labels : column of length n, or several of them
         The group of each record, by position, in any order. With `keys`: text, bytes or numbers, as an array, a list
         (`dpfast.keys.column_of` lists the types of its cells), or a column of pandas, polars or Arrow, also
-        categorical; several columns as a frame, a table, an array of shape (n, k) or a tuple of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
+        categorical; several columns as a frame, a table, an array of shape (n, k) or a tuple of columns.
+        A record is dropped if its label is missing or not among the keys. Without `keys`:
         integers 0..num_groups - 1. A record whose label is outside this range, masked or null is dropped. With private
         labels, a record whose label is not a whole number (NaN, None in a list, 0.5, text) is also dropped. A float
         that is a whole number is a valid label.
