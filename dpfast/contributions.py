@@ -42,8 +42,9 @@ def bound_contributions(
     Parameters
     ----------
     unit : column of n keys
-        The unit of each record: integers, text or bytes in any container, several columns as a tuple or a frame
-        (`dpfast.keys.column_of`). Records without a unit (None, NaN, null, masked) are left out.
+        The unit of each record: numbers, text or bytes in any container, in lists also dates, UUIDs and others;
+        several columns as a tuple or a frame (`dpfast.keys.column_of`). Records without a unit (None, NaN, null,
+        masked) are left out.
     *arrays : array_like, each with n records
         NumPy arrays, lists, columns and frames of pandas, polars or Arrow. Private, and never modified.
     keys : column of n keys, optional

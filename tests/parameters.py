@@ -97,7 +97,7 @@ def label_ball(rng):
             return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
 
 
-COLUMNS = {0: (-1.0, 99.0), 1: dpf.Bins(), 2: [3, 99]}
+COLUMNS = {0: (-1.0, 99.0), 1: dpf.Bins(), 2: dpf.Categories([3, 99])}
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,

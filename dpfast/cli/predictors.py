@@ -61,7 +61,7 @@ class Predictor:
             )
 
     def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
-        """The columns of the regression from the cells of a file, NaN for a missing cell. PRIVATE."""
+        """The columns of the regression from the cells of a file, NaN for a missing cell."""
         if not self.categories:
             return cells
         values: Sequence[Any] = self._values or self.categories

@@ -41,7 +41,7 @@ class Marginals(Tabular):
     --------
     >>> import numpy as np, dpfast as dpf
     >>> table = {"a": np.arange(1000) % 3, "b": np.arange(1000) % 2}
-    >>> released = dpf.marginals(table, {"a": [0, 1, 2], "b": [0, 1]}, epsilon=1.0)
+    >>> released = dpf.marginals(table, {"a": [0, 1, 2], "b": dpf.Categories([0, 1])}, epsilon=1.0)
     >>> released
     <Marginals: 1 of 2 columns, 12 cells; epsilon = 1 (pure differential privacy) for one record replaced (the number \
 of records is public)>

@@ -78,9 +78,10 @@ def by_group(
         mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,
         with a label for each of its values: the groups of an SQL engine.
     labels : column of length n, or several of them
-        The group of each record, by position, in any order. With `keys`: text, bytes or integers, as an array, a list,
-        or a column of pandas, polars or Arrow, also categorical; several columns as a frame, a table, an array of shape
-        (n, k) or a tuple of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
+        The group of each record, by position, in any order. With `keys`: text, bytes or numbers, as an array, a list
+        (`dpfast.keys.column_of` lists the types of its cells), or a column of pandas, polars or Arrow, also
+        categorical; several columns as a frame, a table, an array of shape (n, k) or a tuple of columns.
+        A record is dropped if its label is missing or not among the keys. Without `keys`:
         integers 0..num_groups - 1. A record whose label is outside this range, masked or null is dropped. With private
         labels, a record whose label is not a whole number (NaN, None in a list, 0.5, text) is also dropped. A float
         that is a whole number is a valid label.
@@ -116,8 +117,8 @@ def by_group(
     TypeError, ValueError
         A mechanism of scores, or one that does not release numbers; neither or both of `labels` and `offsets`; a number
         of labels that differs from the number of records; public labels that are not integers, without `keys`; private
-        labels with a dtype of text, objects or dates, without `keys`; labels or keys that are not text, bytes or
-        integers; keys that are equal or do not fit the columns of labels; offsets that are out of order; `num_groups`
+        labels with a dtype of text, objects or dates, without `keys`; labels or keys of another dtype; keys that
+        are equal or do not fit the columns of labels; offsets that are out of order; `num_groups`
         and `keys` missing with private labels; an empty public group without `keys` and without a grid for one number;
         mechanisms with different neighbours; errors of the mechanism.
 

@@ -45,6 +45,8 @@ def cell_bytes(cell: Any) -> bytes | None:
     """
     if type(cell) is str:
         return _TEXT + cell.encode("utf-8", "surrogatepass")
+    if type(cell) is int:
+        return number_bytes(cell)
     try:
         if isinstance(cell, str):
             return _TEXT + str.encode(cell, "utf-8", "surrogatepass")

@@ -430,8 +430,8 @@ def partitions(
     Parameters
     ----------
     keys : array_like of shape (n,) or (n, k), frame, tuple of columns, or Chunks
-        The key of each record: integers, text or bytes. `dpfast.keys.column_of` lists the containers. Missing keys are
-        left out.
+        The key of each record: numbers, text or bytes, in lists also dates, UUIDs and others. `dpfast.keys.column_of`
+        lists the types and the containers. Missing keys are left out.
     epsilon, delta, contributions, per_key, neighbors, domain
         See `dpfast.PartitionSelection`.
     rng : numpy.random.Generator or BitGenerator, optional

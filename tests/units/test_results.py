@@ -225,7 +225,7 @@ class TestMarginals:
         assert columns["sex"][-3:] == ["<f>", "m", None]
 
     def test_taken_names(self):
-        made = dpf.marginals({"count": [1, 2]}, {"count": [1, 2]}, epsilon=1.0)
+        made = dpf.marginals({"count": [1, 2]}, {"count": dpf.Categories([1, 2])}, epsilon=1.0)
         assert list(made._as_columns()) == ["marginal", "count", "count_", "noise"]
 
     @pytest.mark.host
