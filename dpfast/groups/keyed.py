@@ -257,14 +257,8 @@ def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
     if hasattr(dtype, "categories"):
         dtype = None
     elif dtype is None or getattr(dtype, "kind", "O") in "fb":
-<<<<<<< HEAD
-        dtype = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}.get(
-            _kind(cells, column)
-        )
-=======
         kinds = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}
         dtype = kinds.get(_kind(cells, column))
->>>>>>> 9797e60afdbee531ee4f4ef7c6ecf0a21bd8a0ce
     for wanted in (dtype, None):
         with suppress(TypeError, ValueError, OverflowError):  # keys of another type, or surrogates in text
             return pandas.Index(cells, dtype=wanted, name=name)

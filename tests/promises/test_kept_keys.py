@@ -141,8 +141,6 @@ def test_partitions_and_groups_have_all_keys(kind, host):
     assert np.abs(released.counts - N / len(found)).max() < 5
     chunks = dpf.partitions(dpf.Chunks([labels, labels]), **options)
     assert np.abs(chunks.counts - 2 * N / len(found)).max() < 5
-<<<<<<< HEAD
-=======
     mechanism = dpf.PartitionSelection(40.0, 1e-6)
     state, other = mechanism.start(), mechanism.start()
     state.update(labels)
@@ -152,7 +150,6 @@ def test_partitions_and_groups_have_all_keys(kind, host):
     merged = stored.release()
     assert np.array_equal(np.array(merged.keys, object), np.array(released.keys, object))
     assert np.abs(merged.counts - 2 * N / len(found)).max() < 5
->>>>>>> 9797e60afdbee531ee4f4ef7c6ecf0a21bd8a0ce
     if host in ("list", "array of objects"):
         unit = dpf.Grid(0, 1, step=1)
         mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=unit, epsilon=20.0, neighbors="add-remove")
