@@ -53,6 +53,7 @@ ON_THE_WAY = {
     "aggregate.SampleAndAggregate.block_sums",
     "dask._block_sums",
     "dask.release",
+    "dask._state",
     "dask.state",
     "densities.Cells.count",
     "densities.Cells.locate",
