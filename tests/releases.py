@@ -35,7 +35,7 @@ RELEASES = {
     "dpf.sum": lambda: [dpf.sum(X, **B), dpf.sum(X[:, None], radius=100.0, **E)],
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
-    "dpf.bounds": lambda: dpf.bounds(X, **E),
+    "dpf.bounds": lambda: dpf.bounds(np.tile(X, 16), **E),
     "dpf.interval": lambda: [
         *(dpf.interval(name, X, **B) for name in ("median", "mean", "std", "sum")),
         dpf.interval("median", X, **E),

@@ -222,7 +222,7 @@ def tables(data: bytes) -> None:
     before = text._BLOCK
     text._BLOCK = 16
     try:
-        blocks = list(text.text_blocks(io.BytesIO(body), [wanted], [texts], header, delimiter))
+        blocks = list(text.text_blocks(io.BytesIO(body), [wanted], [texts], header, delimiter, "utf-8"))
     except TableError:
         return
     finally:

@@ -124,7 +124,7 @@ TARGETS = (
         "labels",
         "Python",
         300,
-        (Fault("integers below 64 bits", "dpfast/keys/cells.py", "(past - 1 + number)", "(past + number)"),),
+        (Fault("integers below 64 bits", "dpfast/keys/numbers.py", "(past - 1 + number)", "(past + number)"),),
     ),
     Target(
         "ledger",

@@ -22,6 +22,12 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize"
         ),
+        "magnitudes.h": (
+            "dpfast_add_magnitudes dpfast_add_powers dpfast_add_sums dpfast_add_tail dpfast_below_index "
+            "dpfast_below_magnitude dpfast_bucket dpfast_first_of_piece dpfast_index_at dpfast_magnitude_at "
+            "dpfast_piece_of dpfast_rounds_below dpfast_settle"
+        ),
+        "measure.h": "dpfast_float_weight",
         "pages.h": "dpfast_fetch dpfast_large",
         "scores.h": "scores_fill_guide scores_index",
         "select.h": (
@@ -112,8 +118,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_level_weights dpfast_level_weights_of dpfast_set_decay"
         ),
         "measure.h": (
-            "dpfast_count dpfast_counted_point dpfast_counted_weights dpfast_draw_point dpfast_interval_weights "
-            "dpfast_multiple dpfast_power_sums dpfast_set_uniform dpfast_small_double dpfast_weigh_below"
+            "dpfast_count dpfast_counted_point dpfast_counted_weights dpfast_draw_point dpfast_float_sums "
+            "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_powers_of dpfast_set_uniform "
+            "dpfast_small_double dpfast_weigh_below"
         ),
         "normal.h": (
             "dpfast_decided dpfast_enough dpfast_gaussian_of_center dpfast_gaussian_of_shoulder "

@@ -214,6 +214,11 @@ class _Coverage(_Finding):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
+    def _explained_missing(self) -> str:
+        if isinstance(self.missing, float):
+            return f"Missing records (NaN, None, null) count as {self.missing:.9g}"
+        return "Missing records (NaN, None, null) do not move the bounds, unless half of the records are missing"
+
     def __repr__(self) -> str:
         return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
 
@@ -243,7 +248,8 @@ class _Coverage(_Finding):
         low, high = found[0], found[-1]
         if beyond > wanted:  # exponential tails halve at equal distances
             further = Fraction(min(math.log2(beyond / wanted), _MOST_FURTHER))
-            low, high = low - further * (found[1] - low), high + further * (high - found[2])
+            low = max(low - further * (found[1] - low), Fraction(self._candidates.lower))
+            high = min(high + further * (high - found[2]), Fraction(self._candidates.upper))
         return np.array(rounded_outward(low, high))
 
 

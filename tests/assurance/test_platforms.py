@@ -1,4 +1,4 @@
-"""The recorded table of outcomes on this machine, and that its comparison finds a difference."""
+"""T37: The recorded table of outcomes on this machine, and that its comparison finds a difference."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""What the commands write: outputs that replace no input and no other file, and the warnings of the library."""
+"""T43: What the commands write: outputs that replace no input and no other file, and the warnings of the library."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Engines under injected faults: one charge and one release, or a clear error without a draw.
+"""T36: Engines under injected faults: one charge and one release, or a clear error without a draw.
 
 Spark has `tests/hosts/test_spark_faults.py`. `untouched` and `drawn_once` look at the source of the noise, so that
 noise that is drawn twice, or in vain, is found although only one release is returned.
@@ -136,7 +136,9 @@ class TestDask:
         self.released(HUBER, self.chunks(tmp_path / "marks", 99, end=False), (OSError, "the disk is gone"))
 
     def test_a_task_ends_every_worker(self, cluster, tmp_path):
-        self.released(HUBER, self.chunks(tmp_path / "marks", 99, end=True), (self.distributed.KilledWorker, "fails"))
+        self.released(
+            HUBER, self.chunks(tmp_path / "marks", 99, end=True), (self.distributed.KilledWorker, "fails|died while")
+        )
 
     @pytest.mark.parametrize(
         "cluster", [{"preload": ["import sys\nsys.modules['dpfast'] = None"]}], indirect=True, ids=[""]

@@ -1,4 +1,4 @@
-"""Every public property of every class of local privacy returns, without a delta and at the smallest ones."""
+"""T39: Every public property of every class of local privacy returns, without a delta and at the smallest ones."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""What code of containers and users releases while a charge is open is charged by itself."""
+"""T32 and T33: What code of containers and users releases while a charge is open is charged by itself."""
 
 import inspect
 from contextlib import suppress

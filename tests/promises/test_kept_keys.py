@@ -1,4 +1,4 @@
-"""No record is dropped without a word because of the type of its key: it is kept, or its container is refused."""
+"""T42: No record is dropped without a word because of the type of its key: it is kept, or its container is refused."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Everything that adds up refuses to add to one of other public parameters, whichever parameter it is."""
+"""T38: Everything that adds up refuses to add to one of other public parameters, whichever parameter it is."""
 
 import dataclasses
 import itertools

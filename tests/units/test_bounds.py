@@ -112,7 +112,7 @@ class TestBounds:
             assert 80 < upper < 300
             for missing in (None, "half"):
                 mean = dpf.mean(x, bounds="private", epsilon=1.0, missing=missing, rng=PCG64(seed))
-                assert abs(mean - 50) < 60  # missing records count as a bound that is found
+                assert abs(mean - 50) < 150  # missing records count as a bound that is found
 
     def test_one_charge(self):
         with Ledger(1.0) as ledger:

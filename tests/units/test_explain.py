@@ -19,7 +19,7 @@ EXPLAINED = {
         lambda x, **o: dpf.mean(x, bounds=(0, 100), epsilon=0.5, missing=50, **o),
         ["count as 50.", "of scale 0.2 "],
     ),
-    "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["count as -1.79", "about 4 ranks", "is 250"]),
+    "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["count as -1.79", "about 4 ranks", "is 500"]),
     "quantile": (
         lambda x, **o: dpf.quantile(x, [0.1, 0.9], bounds=(0, 1), epsilon=1.0, **o),
         ["the lower bound", "ranks"],
@@ -40,7 +40,7 @@ EXPLAINED = {
         lambda x, **o: dpf.mean(x, bounds="private", epsilon=1.0, missing=3.0, **o),
         ["count as 3, clamped to the bounds that are found"],
     ),
-    "bounds": (lambda x, **o: dpf.bounds(x, epsilon=1.0, **o), ["count as -1.00000003e+100, the lower bound"]),
+    "bounds": (lambda x, **o: dpf.bounds(x, epsilon=1.0, **o), ["do not move the bounds"]),
     "m_estimate": (
         lambda x, **o: dpf.m_estimate(x, dpf.psi.Huber(5.0), bounds=(0, 100), epsilon=1.0, **o),
         ["Huber's psi"],

@@ -1,4 +1,4 @@
-"""The base measure of floats: modest magnitudes and round numbers. docs/proofs/base-measures.md"""
+"""T40: The base measure of floats: modest magnitudes and round numbers. docs/proofs/base-measures.md"""
 
 import math
 import pickle

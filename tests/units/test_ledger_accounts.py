@@ -92,7 +92,7 @@ class TestProfiles:
         """Below epsilon**2 / 8 and epsilon**2 / 2; values and orders in test_divergences.py."""
         assert 0.999 * 0.25**2 / 8 < MEDIAN.privacy_profile.rho < 0.25**2 / 8
         assert MEAN.privacy_profile.rho == pytest.approx(0.25 + math.expm1(-0.25), rel=1e-5)  # 100 steps
-        assert PerturbedHistogram(70, grid=GRID, epsilon=1.0).privacy_profile.rho == pytest.approx(math.tanh(0.25))
+        assert PerturbedHistogram(101, grid=GRID, epsilon=1.0).privacy_profile.rho == pytest.approx(math.tanh(0.25))
         assert PrivacyProfile(Privacy(8.0)).rho == pytest.approx(8 * math.tanh(4), rel=1e-14)
         assert dpf.Selection(epsilon=1.0).rho == dpf.Selection(epsilon=1.0).privacy_profile.rho < 0.125
 

@@ -1,4 +1,4 @@
-"""Ledgers in files: crashes, forks, processes that share one, damaged text."""
+"""T35: Ledgers in files: crashes, forks, processes that share one, damaged text."""
 
 import copy
 import json
