@@ -230,8 +230,7 @@ def tables(data: bytes) -> None:
     found = [cell for (column,) in blocks for cell in column.tolist()]
     first = expected[0] if expected else [""]
     index = first.index(wanted) if header and wanted else 0
-    width = len(first) or 1
-    cells = csv_columns.cells(expected[1:] if header else expected, index, width == 1)
+    cells = csv_columns.cells(expected[1:] if header else expected, index)
     require(len(found) == len(cells), "another number of rows than the standard library")
     if not _is_utf8(body):  # removed quotes may join what was decoded apart
         return
@@ -315,7 +314,7 @@ def _key(cell: Any) -> Any:
     if isinstance(cell, (int, np.integer, np.bool_)):
         return int, int(cell)
     if isinstance(cell, (float, np.floating)):
-        return (int, int(cell)) if math.isfinite(cell) and cell == math.floor(cell) else None
+        return None if math.isnan(cell) else (int, float(cell))  # equal to an integer of the same value
     return (type(cell), cell) if isinstance(cell, (str, bytes)) else None
 
 
@@ -330,11 +329,8 @@ def _expected(column: Any) -> list[Any]:
         points = [row.rstrip(b"\0") for row in np.ascontiguousarray(column).view(f"S{column.itemsize}").tolist()]
         rows = [np.frombuffer(row.ljust(-(-len(row) // 4) * 4, b"\0"), "<u4").tolist() for row in points]
         return [None if max(row, default=0) > 0x10FFFF else (str, "".join(map(chr, row))) for row in rows]
-    if column.dtype.kind == "f":  # a key where it is a whole number of 64 bits
-        return [
-            (int, int(x)) if math.isfinite(x) and x == math.floor(x) and -(2.0**63) <= x < 2.0**63 else None
-            for x in np.ma.filled(column, math.nan).tolist()
-        ]
+    if column.dtype.kind == "f":
+        return [None if math.isnan(x) else (int, x) for x in np.ma.filled(column, math.nan).tolist()]
     return [_key(cell) for cell in column]
 
 

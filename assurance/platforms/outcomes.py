@@ -340,7 +340,7 @@ def csv():
 
 def cells():
     axes = dpf.Bins(13, bounds=(0, 100))
-    axis = _bins.Axis(np.arange(1, 13) * 8.0, lower=0.0, upper=100.0, step=0.0, missing=50.0)
+    axis = _bins.Axis(np.arange(1, 13) * 8.0, width=100.0, lower=0.0, upper=100.0, step=0.0, missing=50.0)
     x = records(5000)[:, None]
     out, counts = np.zeros(len(x), np.int32), np.zeros(13, np.int64)
     _bins.locate(x, [axis], out)

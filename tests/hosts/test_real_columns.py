@@ -1,4 +1,4 @@
-"""T41: Releases for columns of real tables: none is absurd without a word. ``python -m bench.columns`` makes more calls."""
+"""T41: Releases for columns of real tables: none is absurd without a word; ``python -m bench.columns`` makes more."""
 
 import warnings
 from functools import cache
