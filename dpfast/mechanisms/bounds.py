@@ -330,7 +330,7 @@ class _PrivatelyBounded(_Finding):
 
     @property
     def ordered(self) -> bool:
-        return self._largest.ordered
+        return self._centers or self._largest.ordered
 
     @property
     def privacy(self) -> Privacy:

@@ -126,8 +126,10 @@ class PrivateEstimator(Carrier, BaseEstimator):
         """Release the quantiles of each column, (len(qs), d)."""
         d, rng = values.shape[1], self._rng()
         mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._points(d)]
+        if traps := mechanisms[0].traps_of(len(values)):
+            warn(traps)
         with self._paid(mechanisms):
-            return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
+            return np.column_stack([mechanism.part(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
 
     def _released(self, mechanism: Mechanism, records: Any) -> NDArray[np.float64]:
         """Charge and make one release of the mechanism."""
