@@ -1,4 +1,4 @@
-"""Base measures of the nested-interval law, for dpfast/_measures.py; weights and draws are in measure.h and magnitudes.h.
+"""Base measures of the nested-interval law, for dpfast/_measures.py; weights and draws: measure.h and magnitudes.h.
 
 docs/proofs/base-measures.md
 """
@@ -139,7 +139,8 @@ cdef class Magnitudes:
     cdef tuple stretch(self, Py_ssize_t p, int64_t low, int64_t high):
         """The part of piece p in low..high: its first magnitude, the last, and the round numbers and their weights."""
         cdef const dpfast_magnitudes *f = &self.magnitudes
-        cdef int64_t start = max(low, dpfast_first_of_piece(f, p)), stop = min(high, dpfast_first_of_piece(f, p + 1) - 1)
+        cdef int64_t start = max(low, dpfast_first_of_piece(f, p))
+        cdef int64_t stop = min(high, dpfast_first_of_piece(f, p + 1) - 1)
         cdef Py_ssize_t j = dpfast_rounds_below(f, start, dpfast_bucket(f, start))
         cdef Py_ssize_t beyond = dpfast_rounds_below(f, stop + 1, dpfast_bucket(f, stop + 1))
         _, _, _, _, point, before, _, _, _, _ = self._arrays
@@ -223,15 +224,15 @@ cdef class Measure:
         return Measure, (self.last, self.unit, self.offset, self.parts, self.table, self.floats)
 
     cdef list _sides(self, int64_t first, int64_t last):
-        """The magnitudes of the codes first..last of a measure of floats below 0, and of the others: least, greatest."""
+        """The magnitudes of the codes first..last of floats below 0, and of the others: the least and the greatest."""
         cdef int64_t low = first + self.offset, high = last + self.offset
         return [(max(1, -high), -low), (max(0, low), high)]
 
     def point_at(self, int64_t first, int64_t last, int64_t place):
         """The code at a place of the weight of first..last: uniform places give codes by their weights.
 
-        **Law** deterministic. **Assumes** 0 <= place < the weight. **Cost** O(parts), or the logarithm of the numbers in
-        a table, or of pieces and round numbers.
+        **Law** deterministic. **Assumes** 0 <= place < the weight. **Cost** O(parts), or the logarithm of the numbers
+        in a table, or of pieces and round numbers.
         """
         return dpfast_point_at(&self.measure, first, last, place)
 
@@ -318,7 +319,6 @@ cdef class Measure:
             if dpfast_interval_weight(measure, code, code) == weight:
                 return code
 
-
     cdef int64_t _float_of(self, int64_t weight, int64_t first, int64_t last, below) except -1:
         """`code_of` for a measure of floats."""
         cdef Magnitudes floats = self.floats
@@ -326,15 +326,16 @@ cdef class Measure:
         negative = floats.places(weight, low, high)
         found = negative + floats.places(weight, least, most)
         place = below(sum(count for count, _, _ in found))
-        for i, (count, start, between) in enumerate(found):
-            if place < count:
-                break
-            place -= count
+        chosen = 0
+        while place >= found[chosen][0]:
+            place -= found[chosen][0]
+            chosen += 1
+        _, start, between = found[chosen]
         if between is None:
             magnitude = int(start[place])
         else:
             magnitude = start + place + int(np.searchsorted(between, place, side="right"))
-        return (-magnitude if i < len(negative) else magnitude) - self.offset
+        return (-magnitude if chosen < len(negative) else magnitude) - self.offset
 
 
 cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, int64_t last) noexcept:
