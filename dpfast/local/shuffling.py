@@ -50,7 +50,7 @@ class Shuffled(Described, Cautious):
     -----
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
     bound of all rounding errors, and rounded up. The reports of `Categorical` (except "oue"), `HashedCategorical` and
-    `HeavyHitters` support a record or not, and the bound uses which share of them does (`share`), as for k-ary
+    `HeavyHitters` support a record or not, and the bound uses which share of them does (``share``), as for k-ary
     randomised response with k = 1 / share. For "k-rr", `epsilon_down` shows that it is nearly the least. The pair of
     any other randomiser is the largest that its epsilon allows
     (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger with neighbors="replace-one",
