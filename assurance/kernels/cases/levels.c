@@ -83,6 +83,7 @@ void check_shell_weights(void)
     }
     dpfast_measure measure;
     measure.table = table;
+    measure.floats = NULL;
     measure.total = table[last + 1];
     dpfast_shell_weights(&measure, lower, upper, sizes, n);
     for (ptrdiff_t t = 0; t <= n; t++) {
@@ -104,6 +105,7 @@ void check_point_at(void)
     }
     dpfast_measure measure;
     measure.table = table;
+    measure.floats = NULL;
     const int64_t place = any_int64();
     requires(0 <= place && place < dpfast_interval_weight(&measure, first, last));
     const int64_t found = dpfast_point_at(&measure, first, last, place);
