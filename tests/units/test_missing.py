@@ -358,10 +358,12 @@ def test_the_error_does_not_depend_on_the_policy():
         assert on(usual, missing).error(50, density=0.2) == usual.error(50, density=0.2)
 
 
-def test_private_bounds_follow_the_order_for_halves():
-    half = mechanism_for(Mean(), [1.0], "private", None, 1.0, 0.0, "global-sensitivity", missing="half")
-    usual = mechanism_for(Mean(), [1.0], "private", None, 1.0, 0.0, "global-sensitivity")
-    assert (half.ordered, usual.ordered) == (True, False)
+@pytest.mark.parametrize("record", [1, 1.0])
+@pytest.mark.parametrize("missing", [None, "half", 3.0])
+def test_private_bounds_follow_the_order_for_halves(record, missing):
+    """Of the statistic, and of the median that stands for missing floats."""
+    made = mechanism_for(Mean(), np.array([record]), "private", None, 1.0, 0.0, "global-sensitivity", missing=missing)
+    assert made.ordered == (missing == "half" or (isinstance(record, float) and missing is None))
 
 
 def test_counts():
