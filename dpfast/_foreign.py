@@ -21,7 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 _OURS = frozenset({"dpfast", "contextlib", "functools"})  # modules whose frames may lie between steps
-_THREADS = "dpfast._threads"  # starts threads of the library, which run steps
+_THREADS = "dpfast._kernels._threads"  # starts threads of the library, which run steps
 
 
 class Paid:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _rows
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.grid import Grid, resolved
 
 __all__ = ["Ball", "Box", "Domain"]

@@ -4,7 +4,6 @@ Every mechanism takes ``rng``. None is the secure generator; a `numpy.random.Gen
 makes the run reproducible, hence not private.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -13,23 +12,14 @@ from numpy.random import PCG64, BitGenerator, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from dpfast._kernels._secure import SecureBitGenerator
-from dpfast._threads import each
+from dpfast._kernels._sources import local, thread_source
+from dpfast._kernels._threads import each
 
 __all__ = ["SecureBitGenerator", "secure_generator"]
 
 RandomSource: TypeAlias = Generator | BitGenerator | None
 
 BLOCK = 2**16
-
-
-class _Local(threading.local):
-    """The generator of each thread, created at its first use."""
-
-    source: SecureBitGenerator
-    generator: Generator
-
-
-_local = _Local()
 
 
 def secure_generator() -> Generator:
@@ -56,8 +46,8 @@ def secure_generator() -> Generator:
     >>> secure_generator().integers(0, 6, size=3).shape
     (3,)
     """
-    bit_generator(None)
-    return _local.generator
+    thread_source()
+    return local.generator
 
 
 def bit_generator(rng: RandomSource) -> BitGenerator:
@@ -82,12 +72,9 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
     """
     if rng is None:
         try:
-            return _local.source
+            return local.source  # without a call
         except AttributeError:
-            source = SecureBitGenerator()
-            _local.generator = Generator(source)
-            _local.source = source
-            return source
+            return thread_source()
     if isinstance(rng, Generator):
         return rng.bit_generator
     if isinstance(rng, BitGenerator):
@@ -96,14 +83,6 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
         "rng must be None (the secure generator), a numpy.random.Generator or a numpy.random.BitGenerator, not "
         f"{type(rng).__name__}; numpy.random.default_rng(seed) makes a reproducible run, which is not private"
     )
-
-
-def secret_word() -> int:
-    """A word of this thread's secure generator that affects only running time, never a result: a kernel's first pivot.
-
-    Raises `EntropyError` like `secure_generator`. **Cost** 0.3 us.
-    """
-    return int(bit_generator(None).random_raw())
 
 
 class Streams:

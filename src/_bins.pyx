@@ -15,7 +15,7 @@ from dpfast._kernels._samplers cimport unwrap
 import numpy as np
 
 from dpfast._kernels._samplers import _words
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 
 cnp.import_array()
 

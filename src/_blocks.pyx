@@ -9,6 +9,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
+from dpfast._kernels._threads import each
+
 from select cimport describe, select_keys, select_set_grid
 
 cnp.import_array()
@@ -187,7 +189,6 @@ cdef class BlockSums:
 
     def _in_threads(self, values, Py_ssize_t threads):
         """Each thread has its own state; the states are merged."""
-        from concurrent.futures import ThreadPoolExecutor
         n = values.shape[0]
         cuts = [n * i // threads for i in range(threads + 1)]
 
@@ -196,9 +197,8 @@ cdef class BlockSums:
             state.update(values[cuts[i]:cuts[i + 1]])
             return state
 
-        with ThreadPoolExecutor(threads) as pool:
-            for state in pool.map(part, range(threads)):
-                self.merge(state)
+        for state in each(part, range(threads), threads):
+            self.merge(state)
 
     def merge(self, BlockSums other not None):
         """Add the sums of a state of other records among the same n, with the same blocks and columns."""

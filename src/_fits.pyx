@@ -10,7 +10,11 @@ estimate does not exist.
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from itertools import pairwise
+
 import numpy as np
+
+from dpfast._kernels._threads import each
 
 cnp.import_array()
 
@@ -85,8 +89,10 @@ cdef class _Fits:
         """Write the estimates from records start..stop - 1 to `out`; returns the number of records used."""
         return 0
 
-    def slice(self, Py_ssize_t first, Py_ssize_t last):
-        """Blocks first..last - 1."""
+    def slice(self, part):
+        """Blocks first..last - 1, of the pair (first, last)."""
+        cdef Py_ssize_t first, last
+        first, last = part
         cdef cnp.ndarray memory = np.empty(max(self.room(), 1))
         cdef double *scratch = <double *> cnp.PyArray_DATA(memory)
         cdef Py_ssize_t j
@@ -95,19 +101,9 @@ cdef class _Fits:
                 self.counts[j] = self.fit(self.offsets[j], self.offsets[j + 1], scratch, &self.out[j, 0])
 
     cdef int run(self, Py_ssize_t workers) except -1:
-        """All blocks in `workers` slices; every slice except the first runs in its own thread."""
-        cdef Py_ssize_t blocks = self.counts.shape[0], w
-        workers = min(workers, blocks)
-        if workers <= 1:
-            self.slice(0, blocks)
-            return 0
-        from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(workers - 1) as pool:
-            others = [pool.submit(self.slice, blocks * w // workers, blocks * (w + 1) // workers)
-                      for w in range(1, workers)]
-            self.slice(0, blocks // workers)
-            for other in others:
-                other.result()
+        """All blocks in `workers` slices, each in its own thread."""
+        cuts = [self.counts.shape[0] * w // workers for w in range(workers + 1)]
+        each(self.slice, list(pairwise(cuts)), workers)
         return 0
 
 

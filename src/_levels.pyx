@@ -12,6 +12,7 @@ from fractions import Fraction
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level_exactly, of_measure
@@ -66,12 +67,27 @@ cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_measure *measure,
     return dpfast_draw_point(measure, source, 0, last)
 
 
-cdef inline int64_t _draw_in(bint flips, bitgen_t *source, const dpfast_measure *measure, const int64_t *lower,
-                             const int64_t *upper, Py_ssize_t n, Py_ssize_t level, int64_t last) noexcept nogil:
-    """A point of the shell of `level` if `flips`, else of its box."""
-    if flips:
-        return dpfast_draw_shell_point(measure, source, lower, upper, n, level, last)
-    return _draw_point(source, measure, lower, upper, n, level, last)
+cdef int64_t _draw_level(bitgen_t *source, object bit_generator, const dpfast_measure *base, const int64_t *lower,
+                         const int64_t *upper, const double *cumulative, Py_ssize_t n, double epsilon, int64_t last,
+                         Py_ssize_t depth, bint exact) except -1 nogil:
+    """One draw of the law above: a level by its cumulative weights, then a point of its box."""
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef Py_ssize_t level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+    if level < 0 or exact:
+        with gil:
+            level = choose_level_exactly(bit_generator, word, base, lower, upper, n, depth, epsilon)
+    return _draw_point(source, base, lower, upper, n, level, last)
+
+
+cdef int64_t _draw_flip(bitgen_t *source, object bit_generator, const dpfast_measure *base, const int64_t *lower,
+                        const int64_t *upper, const int64_t *sizes, uint64_t *words, Py_ssize_t n, double epsilon,
+                        int64_t last, Py_ssize_t depth, bint exact) except -1 nogil:
+    """One draw of the law of `fill_flips`: a level by the coins of its shells, then a point of its shell."""
+    cdef Py_ssize_t level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
+    if level < 0 or exact:
+        with gil:
+            level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
+    return dpfast_draw_shell_point(base, source, lower, upper, n, level, last)
 
 
 cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
@@ -79,20 +95,13 @@ cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *
     cdef double *cumulative = <double *> malloc((levels + 1) * sizeof(double))
     cdef dpfast_measure measure
     cdef dpfast_decay decay
-    cdef Py_ssize_t level
-    cdef uint64_t word
     try:
         if cumulative == NULL:
             raise MemoryError
         dpfast_set_uniform(&measure, last)
         dpfast_set_decay(&decay, epsilon / 2)
         dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, 0, &decay)
-        word = source.next_uint64(source.state)
-        level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
-        if level < 0:
-            with gil:
-                level = choose_level_exactly(bit_generator, word, &measure, lower, upper, levels, 0, epsilon)
-        return _draw_point(source, &measure, lower, upper, levels, level, last)
+        return _draw_level(source, bit_generator, &measure, lower, upper, cumulative, levels, epsilon, last, 0, False)
     finally:
         free(cumulative)
 
@@ -213,21 +222,17 @@ cdef class RankDraw:
             free(window)
 
     cdef int64_t _draw(self, object bit_generator, const double *window, Py_ssize_t size, bint exact) except -1:
+        """One draw, with the lock held from its first word to the last: a release takes its words in one piece."""
         cdef bitgen_t *source = unwrap(bit_generator)
-        cdef const dpfast_measure *base = self._base
-        cdef Py_ssize_t n = (size - self._records) // 2 + 1, depth = 0, t, level = 0
-        cdef int64_t radius = self._radius, last = self._last, code = 0, total = 0
-        cdef double epsilon = self._epsilon
-        cdef bint flips = self._flips, interpolates = self._interpolates
+        cdef Py_ssize_t n = (size - self._records) // 2 + 1
+        # One piece of memory: the codes of the window, the ends of the boxes, and n + 1 numbers for each law.
         cdef int64_t *codes = <int64_t *> malloc((size + 1 + 3 * n + n + 1) * sizeof(int64_t))
         cdef int64_t *middle = codes + n - 1
         cdef int64_t *left = codes + size + 1
         cdef int64_t *right = left + n
-        cdef int64_t *low = right + n  # of `interpolates`: the codes up to the middle, from there on
-        cdef int64_t *sizes = codes  # of the n + 1 shells, once the codes are in the boxes
-        cdef double *cumulative = <double *> (low + n)  # of `flips`: the words
-        cdef uint64_t *words = <uint64_t *> cumulative
-        cdef uint64_t word = 0
+        cdef int64_t *rest = right + n
+        cdef int64_t total = 0
+        cdef Py_ssize_t t
         try:
             if codes == NULL:
                 raise MemoryError
@@ -236,36 +241,40 @@ cdef class RankDraw:
                 for t in range(self._records):
                     total += middle[t]
                 dpfast_shifted_sums(middle, middle + self._records - 1, total, self._corner, left, right, n)
-                depth = dpfast_depth(left, right, n - interpolates)
-                if interpolates:
-                    for t in range(n):
-                        low[t] = left[t]
-                    _prepare_interpolated(low, middle, left, right, cumulative, n - 1, epsilon, last, depth)
-                    code = _draw_interpolated(source, bit_generator, low, middle, left, right, cumulative, n - 1,
-                                              epsilon, last, depth, exact)
-                else:
-                    for t in range(n):
-                        left[t] = max(left[t] - radius, 0)
-                        right[t] = right[t] + min(last - right[t], radius)
-                    if flips:
-                        dpfast_shell_weights(base, left, right, sizes, n)
-                        level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
-                    else:
-                        dpfast_level_cumulative(base, left, right, cumulative, n, depth, &self._decay)
-                        word = source.next_uint64(source.state)
-                        level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
-                if level >= 0 and not (exact or interpolates):
-                    code = _draw_in(flips, source, base, left, right, n, level, last)
-            if (level < 0 or exact) and not interpolates:
-                if flips:
-                    level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
-                else:
-                    level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
-                with bit_generator.lock, nogil:
-                    code = _draw_in(flips, source, base, left, right, n, level, last)
-            return code
+                if self._interpolates:
+                    return self._interpolated(source, bit_generator, middle, left, right, rest, n, exact)
+                return self._nested(source, bit_generator, codes, left, right, rest, n, exact)
         finally:
             free(codes)
+
+    cdef int64_t _nested(self, bitgen_t *source, object bit_generator, int64_t *codes, int64_t *left, int64_t *right,
+                         int64_t *rest, Py_ssize_t n, bint exact) except -1 nogil:
+        """One draw by the boxes, widened by the radius. The codes are no longer needed: with `flips` the sizes of the
+        n + 1 shells take their place.
+        """
+        cdef Py_ssize_t depth = dpfast_depth(left, right, n), t
+        cdef double *cumulative = <double *> rest
+        cdef uint64_t *words = <uint64_t *> rest
+        for t in range(n):
+            left[t] = max(left[t] - self._radius, 0)
+            right[t] = right[t] + min(self._last - right[t], self._radius)  # the sum may not fit into 64 bits
+        if self._flips:
+            dpfast_shell_weights(self._base, left, right, codes, n)
+            return _draw_flip(source, bit_generator, self._base, left, right, codes, words, n, self._epsilon,
+                              self._last, depth, exact)
+        dpfast_level_cumulative(self._base, left, right, cumulative, n, depth, &self._decay)
+        return _draw_level(source, bit_generator, self._base, left, right, cumulative, n, self._epsilon, self._last,
+                           depth, exact)
+
+    cdef int64_t _interpolated(self, bitgen_t *source, object bit_generator, const int64_t *middle, int64_t *left,
+                               int64_t *right, int64_t *rest, Py_ssize_t n, bint exact) except -1 nogil:
+        """One draw of n - 1 levels between order statistics: `left` becomes the codes up to the middle one."""
+        cdef Py_ssize_t depth = dpfast_depth(left, right, n - 1)
+        cdef double *cumulative = <double *> (rest + n)
+        memcpy(rest, left, n * sizeof(int64_t))
+        _prepare_interpolated(rest, middle, left, right, cumulative, n - 1, self._epsilon, self._last, depth)
+        return _draw_interpolated(source, bit_generator, rest, middle, left, right, cumulative, n - 1, self._epsilon,
+                                  self._last, depth, exact)
 
 
 def fill(bit_generator, lower not None, upper not None, double epsilon, int64_t last, int64_t[::1] out not None,
@@ -317,18 +326,15 @@ def fill_flips(bit_generator, lower not None, upper not None, double epsilon, in
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
     cdef const int64_t[::1] left = np.ascontiguousarray(lower)
     cdef const int64_t[::1] right = np.ascontiguousarray(upper)
-    cdef Py_ssize_t n = left.shape[0], i, level
+    cdef Py_ssize_t n = left.shape[0], i
     cdef int64_t[::1] sizes = np.empty(n + 1, np.int64)
     cdef uint64_t[::1] words = np.empty(n + 1, np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
         dpfast_shell_weights(base, &left[0], &right[0], &sizes[0], n)
         for i in range(out.shape[0]):
             with nogil:
-                level = dpfast_flip(source, &sizes[0], &words[0], n, depth, epsilon / 2)
-            if level < 0 or exact:
-                level = flip_level_exactly(bit_generator, &words[0], &sizes[0], n, depth, epsilon)
-            with nogil:
-                out[i] = dpfast_draw_shell_point(base, source, &left[0], &right[0], n, level, last)
+                out[i] = _draw_flip(source, bit_generator, base, &left[0], &right[0], &sizes[0], &words[0], n, epsilon,
+                                    last, depth, exact)
 
 
 def fill_interpolated(bit_generator, const int64_t[:] low not None, const int64_t[:] high not None, double epsilon,

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 
 import numpy as np
 
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 
 cnp.import_array()
 

@@ -21,8 +21,8 @@ from functools import reduce
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
-from dpfast._threads import each
-from dpfast.random import secret_word
+from dpfast._kernels._threads import each
+from dpfast._kernels._sources import secret_word
 
 cnp.import_array()
 

@@ -21,8 +21,8 @@ from select cimport (
     select_set_grid,
 )
 
-from dpfast._threads import each
-from dpfast.random import secret_word
+from dpfast._kernels._threads import each
+from dpfast._kernels._sources import secret_word
 
 cnp.import_array()
 
@@ -583,7 +583,7 @@ def sample_positions(Py_ssize_t n, uint64_t secret):
     n : int
         Number of records.
     secret : int
-        The value of `dpfast.random.secret_word`.
+        The value of `secret_word`.
 
     Returns
     -------

@@ -20,8 +20,8 @@ from select cimport (
 
 import numpy as np
 
-from dpfast._threads import each
-from dpfast.random import secret_word
+from dpfast._kernels._threads import each
+from dpfast._kernels._sources import secret_word
 
 cnp.import_array()
 

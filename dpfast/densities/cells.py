@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _bins
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast._traps import Trap
 from dpfast.errors import UtilityWarning
 from dpfast.grid import Grid, Points

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _series
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
 from dpfast.grid import Grid, check_grid
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _containers
 from dpfast._kernels import _blocks
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 
 Theta = Mapping[str, float]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast import _containers
 from dpfast._kernels import _groups
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.grid import Grid
 from dpfast.groups.sorting import sorted_by_label
 from dpfast.laws import anywhere

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _groups
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 
 _TOGETHER = 2**12  # groups of a range: their places are in the first-level cache, most of their records in the second
 _MOST_RANGES = 2**10

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast._types import Records
 from dpfast.coin import LEAST_EPSILON
 from dpfast.local.categories import Categorical

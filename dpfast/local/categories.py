@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate, counted

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast._types import Records
 from dpfast.coin import Coin, coin
 from dpfast.grid import Grid

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
+from dpfast._kernels._threads import each
 from dpfast._tabular import Tabular
-from dpfast._threads import each
 from dpfast._types import Records
 from dpfast.local.hashed import HashedCategorical, keys_of
 from dpfast.local.randomizer import Aggregate, LocalMechanism

@@ -16,8 +16,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._kernels._threads import each
 from dpfast._tabular import Described
-from dpfast._threads import each
 from dpfast._traps import Cautious
 from dpfast._types import Records
 from dpfast.privacy import Privacy, PrivacyProfile

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
+from dpfast._kernels._threads import each
 from dpfast._measures import on_floats
-from dpfast._threads import each
 from dpfast._traps import Trap, warn_of
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_points

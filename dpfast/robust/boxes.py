@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _boxes, _select
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast._types import Records
 from dpfast.grid import Grid
 from dpfast.laws import Boxes, score_cap

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _boxes
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast._types import Records
 from dpfast.mechanisms import Mechanism
 from dpfast.statistics import Median, RankStatistic

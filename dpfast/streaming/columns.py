@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 
 if TYPE_CHECKING:
     pass

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast import _containers
 from dpfast._kernels import _select, _stream, _windows
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.grid import Grid, Points
 
 if TYPE_CHECKING:

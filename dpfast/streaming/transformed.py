@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpfast import _containers
 from dpfast._kernels import _blocks
-from dpfast._threads import each
+from dpfast._kernels._threads import each
 from dpfast.grid import Grid
 from dpfast.streaming.reading import Array, CodeSums, Reading, Sums
 from dpfast.streaming.wire import Integers, read_items

@@ -14,6 +14,7 @@ import pytest
 
 import dpfast
 from dpfast import Grid
+from dpfast._kernels import _sources
 from dpfast.cli import main
 
 PAY = Path(__file__).parents[3] / "shared" / "data" / "uc_pay_2010_2023.csv.gz"
@@ -277,7 +278,7 @@ def test_demo(capsys):
 
 
 def test_no_entropy_is_one_line(capsys, file, monkeypatch):
-    monkeypatch.setattr(dpfast.random, "_local", dpfast.random._Local())
+    monkeypatch.delattr(_sources.local, "source", raising=False)
     monkeypatch.setattr(os, "urandom", lambda size: (_ for _ in ()).throw(OSError("no entropy")))
     code, out, err = run(capsys, "median", file, "--column", "pay", *BOUNDS, "--epsilon", 1)
     assert (code, out, err.count("\n")) == (2, "", 1)

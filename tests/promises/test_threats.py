@@ -17,7 +17,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast
 from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audit, cli, noise
-from dpfast._kernels import _levels, _samplers, _select
+from dpfast._kernels import _levels, _samplers, _select, _sources
 from dpfast.random import SecureBitGenerator
 from dpfast.statistics import Median, Quantile
 from tests.reference import laws as reference
@@ -476,7 +476,7 @@ class TestT25:
     def test_no_entropy_no_release(self, monkeypatch):
         source = SecureBitGenerator()
         source.random_raw(2**21, output=False)  # at the end of its key
-        monkeypatch.setattr(dpfast.random, "_local", dpfast.random._Local())  # array fills use the thread's generator
+        monkeypatch.delattr(_sources.local, "source", raising=False)  # array fills use the thread's generator
         monkeypatch.setattr(os, "urandom", lambda size: (_ for _ in ()).throw(OSError("no entropy")))
         with pytest.raises(dpfast.EntropyError):
             median()([0.5], rng=source)

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 import dpfast as dpf
 from dpfast import Grid
 from dpfast._kernels import _scores, _select, _windows
-from dpfast.random import secret_word
+from dpfast._kernels._sources import secret_word
 from tests.reference import select as reference
 from tests.statistical import chi_square_rejects
 
