@@ -21,7 +21,7 @@ from dpfast.mechanisms.recent import without_recent
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refuse, refused
-from dpfast.streaming import Chunks, Counted, Reading, State
+from dpfast.streaming import Chunks, Counted, Reading, State, known_records
 
 _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 _COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
@@ -175,7 +175,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return ()
 
     def watch(self, x: Any) -> None:
-        n = _public_number(x)
+        n = known_records(x)
         if n and (traps := self.traps_of(n)):
             warn(traps)
 
@@ -354,19 +354,6 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def hides_n(self) -> bool:
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
-
-
-_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
-
-
-def _public_number(x: Any) -> int | None:
-    """The number of records of x, if it is known before they are read and before a charge."""
-    if isinstance(x, Chunks):
-        return x.known
-    kind = type(x)
-    if kind not in (list, tuple) and kind.__module__.partition(".")[0] not in _LIBRARIES:
-        return None
-    return len(x) if hasattr(kind, "__len__") and getattr(x, "ndim", None) != 0 else None
 
 
 def _missing_in(grid: Points) -> str:

@@ -24,7 +24,7 @@ on the chunks or the order of merging, so a release equals the release of the sa
 the same generator.
 """
 
-from dpfast.streaming.chunks import Chunks
+from dpfast.streaming.chunks import Chunks, known_records, records_of
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
@@ -67,7 +67,9 @@ __all__ = [
     "VectorSums",
     "check_labels_given",
     "columns_between",
+    "known_records",
     "labelled_or_chunks",
     "names_of_columns",
+    "records_of",
     "shares",
 ]
