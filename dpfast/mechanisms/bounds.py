@@ -148,6 +148,7 @@ class _Finding(StatisticMechanism):
     step: float | None
     missing: float | str | None
     watched = True
+    counts_records = True
 
     def traps_of(self, n: int) -> tuple[Trap, ...]:
         self.check_records(n)  # too few are refused before the charge

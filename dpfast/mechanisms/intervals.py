@@ -63,6 +63,7 @@ class _Interval(Mechanism):
     """A release of an `Estimate`, described by public parameters."""
 
     releases_numbers: ClassVar[bool] = False
+    counts_records: ClassVar[bool] = True
 
     statistic: Statistic
     grid: Points

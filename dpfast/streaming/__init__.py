@@ -32,13 +32,14 @@ from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
-from dpfast.streaming.state import State, Streamed
+from dpfast.streaming.state import Begun, State, Streamed
 from dpfast.streaming.transformed import ColumnSums, TransformedSums
 from dpfast.streaming.wire import Integers
 
 __all__ = [
     "Array",
     "Batch",
+    "Begun",
     "Chunks",
     "CodeSums",
     "Codes",

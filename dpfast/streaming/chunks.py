@@ -37,7 +37,9 @@ class Chunks:
     Privacy: the guarantee is for the records that the source yields. If the source itself makes a private release, for
     example of bounds to clamp to, that is a separate release in each pass; a `dpfast.Ledger` charges it.
     Cost: a mechanism reads the pieces once per pass (`State.passes`) and keeps only the summary. A release that needs n
-    beforehand, for ``bins="auto"`` or ``terms="auto"``, reads them once more.
+    beforehand, for ``bins="auto"`` or ``terms="auto"``, reads them once more. A release without bounds that may be of
+    no use warns before it is charged (`UtilityWarning`): if no list or tuple shows the number of records, after the
+    first pass, which then precedes the charge.
 
     Examples
     --------
