@@ -113,8 +113,12 @@ class Carrier(Bearer):
 
     watched: bool = False  # whether `watch` may have a warning
 
-    def watch(self, x: Any) -> None:
-        """Warn, before a release from x is charged, of what its public numbers say about its use."""
+    def watch(self, x: Any, rng: Any = None, workers: Any = 1) -> Any:
+        """Warn, before a release from x is charged, of what its public numbers say about its use.
+
+        Return what the release reads: x, or records of unknown number that were read for the warning.
+        """
+        return x
 
     _ticket: Ticket | None = None
     _lent: Ticket | None = None  # for copies made without an active budget, while a block of this budget is open
@@ -267,7 +271,7 @@ def charged(method: _Method) -> _Method:
     @wraps(method)
     def release(self: Any, *args: Any, **options: Any) -> Any:
         if self.watched and args:
-            self.watch(args[0])
+            args = (self.watch(args[0], options.get("rng"), options.get("workers", 1)), *args[1:])
         if payer(self) is None:
             return method(self, *args, **options)
         # Wrong arguments that are detected without the data cost nothing. Each is converted once: the method gets what
@@ -286,7 +290,7 @@ def charged(method: _Method) -> _Method:
     def call(self: Any, x: Any, *, rng: Any = None, workers: Any = 1) -> Any:
         if active.get() is None and not blocks and self._ticket is None:  # as `payer` finds, in one step
             if self.watched:
-                self.watch(x)
+                x = self.watch(x, rng, workers)
             return method(self, x, rng=rng, workers=workers)
         return release(self, x, rng=rng, workers=workers)
 

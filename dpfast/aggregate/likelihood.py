@@ -14,7 +14,7 @@ from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
 from dpfast.families.user import family_for
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource
-from dpfast.streaming import Chunks, Counted
+from dpfast.streaming import records_of
 
 _OF_BLOCKS = ("blocks", "combine", "margin", "shuffle")  # parameters that sums do not have
 _DEFAULTS = {field.name: field.default for field in fields(SampleAndAggregate)}
@@ -114,7 +114,7 @@ def mle(
         margin=margin,
         shuffle=shuffle,
     )
-    choice = _choice(by_blocks, _checks.choice("method", method, METHODS), missing, _records_of(x))
+    choice = _choice(by_blocks, _checks.choice("method", method, METHODS), missing, records_of(x))
     if isinstance(choice, LikelihoodChoice):
         mechanism = explained(choice.mechanism, explain, x, choice)
     else:
@@ -136,13 +136,3 @@ def _choice(
     if method == "blocks" or given or not n:
         return blocks
     return choice_between(blocks, n, missing)
-
-
-def _records_of(x: Any) -> int | None:
-    """The public number of records, if x is an array of numbers, a sequence, counted values or chunks.
-
-    For the pair of arrays of a regression, which has blocks only, the result is not used.
-    """
-    if isinstance(x, (Chunks, Counted)):
-        return x.records()
-    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None

@@ -15,7 +15,7 @@ from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.cells import is_whole
 from dpfast.privacy import Privacy
-from dpfast.streaming import Chunks
+from dpfast.streaming import records_of
 from dpfast.tables import TableError
 
 
@@ -100,7 +100,7 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     x = read(arguments)
     with charging(arguments):
         records = synthesize(x, k, **options, rng=rng)
-    n = x.records() if isinstance(x, Chunks) else x.size
+    n = records_of(x)
     with output.writing() as made, made.open("w", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())

@@ -29,7 +29,7 @@ from dpfast.statistics import (
     TrimmedMean,
     Variance,
 )
-from dpfast.streaming import Chunks
+from dpfast.streaming import records_of
 from dpfast.tables import schema_type
 
 
@@ -130,7 +130,7 @@ def _with_interval(
         x = read(arguments)
         tell(mechanism, arguments, x)
         value, low, high = mechanism(x, rng=rng)
-    n = x.records() if isinstance(x, Chunks) else x.size
+    n = records_of(x)
     between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
     return {
         "statistic": name,
@@ -196,7 +196,7 @@ def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     with charging(arguments):
         released = np.atleast_1d(mechanism(x, rng=rng)).tolist()
     values = dict(zip(mechanism.box.names, released, strict=True))
-    n = x.records() if isinstance(x, Chunks) else x.size
+    n = records_of(x)
     blocks, privacy = mechanism.block_count(n), mechanism.privacy
     lines = [f"{name} = {value:.12g}" for name, value in values.items()]
     return {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpfast import _checks, _containers
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS, even_bins, span
 from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
-from dpfast.streaming import Chunks, Counted
+from dpfast.streaming import Chunks, Counted, records_of
 from dpfast.theory.densities import perturbed_bins
 
 # For a normal density on the unit interval, centred, with three standard deviations to each end: the integrals of the
@@ -101,6 +101,5 @@ def bins_by(
     """
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-    n = values.records() if isinstance(values, Chunks) else len(values)
-    best, most = rule(_checks.records(n)), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    best, most = rule(_checks.records(records_of(values))), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
     return tuple(even_bins(grid, min(best, most, span(grid)), most) for grid in grids)

@@ -22,7 +22,7 @@ from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 from dpfast.theory.series import series_sensitivity, series_terms
 
 _WEIGHT_BITS = 40  # precision of the weights of cells in draws
@@ -439,7 +439,7 @@ record replaced (the number of records is public)>
     check_missing("SeriesCoefficients", (grid,), hides_n=False)
     bit_generator(rng)  # reject an invalid rng before reading the data
     values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-    n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])
+    n = _checks.records(records_of(values))
     if isinstance(terms, str):
         if terms != "auto":
             raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -24,6 +24,9 @@ _BLOCK = 2**10  # number of groups that draw from one stream
 _CALLS, _BLOCKS = 16, 2**5  # calls of a thread, at least; blocks of a call, at most
 _LARGEST = _groups.LARGEST_GROUP
 
+LABELS = "labels must have one entry for each record of x"
+OFFSETS = "offsets must rise from 0 to the number of records of x"
+
 _Draw = Callable[[int, int, np.random.BitGenerator], None]
 
 
@@ -48,6 +51,21 @@ class Groups:
         ends = np.zeros(self.count + 1, np.int64)
         np.cumsum(np.bincount(self._kept, minlength=self.count), out=ends[1:])
         return ends
+
+    def check_records(self, n: int) -> None:
+        """Raise a ValueError if these are not the groups of n records."""
+        if self.labels is not None and len(self.labels) != n:
+            raise ValueError(LABELS)
+        if self.offsets is not None and self.offsets[-1] != n:
+            raise ValueError(OFFSETS)
+
+    def sizes(self, x: Any) -> NDArray[np.int64]:
+        """The number of records of each group of x, which may be counted, or the entries that have labels."""
+        if not isinstance(x, Counted):
+            return np.diff(self.ends)
+        self.check_records(len(x.counts))
+        counts = x.counts[self._order] if self.labels is not None else x.counts
+        return np.diff(np.append(0, np.cumsum(counts))[self.ends])
 
     @cached_property
     def _inside(self) -> NDArray[np.bool_]:

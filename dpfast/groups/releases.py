@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._traps import Trap, warn
 from dpfast._types import Records
-from dpfast.groups.draws import Groups, draw
+from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
 from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
@@ -126,7 +126,8 @@ def by_group(
     -----
     Privacy: each record is in one group, so all releases of a mechanism together have the guarantee of one of them
     (https://dpfast.readthedocs.io/en/latest/proofs/groups.html), and a ledger charges one for each mechanism, all of
-    them or none. Each group's release has the law of the mechanism on its records, and groups are independent. Guide:
+    them or none; a warning of too few records in the smallest group, of public size, comes before. Each group's
+    release has the law of the mechanism on its records, and groups are independent. Guide:
     https://dpfast.readthedocs.io/en/latest/guides/groups.html.
     Cost: grouping by a hash table; for one quantile by `InverseSensitivity` a counting sort and one kernel call per
     1024 groups, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
@@ -165,40 +166,48 @@ def by_group(
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
         costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+    given = [job.given(x) for job in jobs]
+    groups = None
+    if not hides_n and any(job.mechanism.watched for job in jobs):  # before the charge, as sizes are public
+        groups = _groups(labels, named, offsets, count, hides_n)
+        for job, column in zip(jobs, given, strict=True):
+            _warn_of_groups(job.mechanism, groups, column)
     with spending_together(costs, of=releasing):
-        records = [job.records(x) for job in jobs]
+        records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
         if any(other != n for other in others):
             raise ValueError("the columns of x must be equally long")
         if columns is not None and partitions is not None:
             released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
             named = GroupKeys.of(columns, released.keys)
-        if named is not None:
-            groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
-        elif offsets is not None:
-            ends = _offsets(offsets, n, count)
-            groups = Groups(len(ends) - 1, offsets=ends)
-        else:
-            codes = _for_each(_containers.labels(labels, private=hides_n), n)
-            groups = Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
-        if not hides_n:
-            for job in jobs:
-                _warn_of_groups(job.mechanism, groups)
+        if groups is None:
+            groups = _groups(labels, named, offsets, count, hides_n)
+        groups.check_records(n)
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
-    sizes = None if hides_n else np.diff(groups.ends)
     made = [
-        Column(job.name, array, job.parts(array.shape[1:], x), job.mechanism, sizes)
-        for job, array in zip(jobs, arrays, strict=True)
+        Column(job.name, array, job.parts(array.shape[1:], x), job.mechanism, None if hides_n else groups.sizes(values))
+        for job, array, values in zip(jobs, arrays, records, strict=True)
     ]
     return result(named, made, x)
 
 
-def _warn_of_groups(mechanism: Mechanism, groups: Groups) -> None:
+def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | None, private: bool) -> Groups:
+    """The groups by their labels, keys or offsets; the records are not read."""
+    if named is not None:
+        return Groups(len(named), _flat(named.places()), sparse=not private)
+    if offsets is not None:
+        ends = _offsets(offsets, count)
+        return Groups(len(ends) - 1, offsets=ends)
+    codes = _flat(_containers.labels(labels, private=private))
+    return Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
+
+
+def _warn_of_groups(mechanism: Mechanism, groups: Groups, x: Any) -> None:
     """Warn if the smallest group, of public size, has too few records for the mechanism to be of use."""
     if mechanism.watched:
-        sizes = np.diff(groups.ends)
+        sizes = groups.sizes(x)
         smallest = int(min(sizes[sizes > 0], default=0))
         if smallest and (traps := mechanism.traps_of(smallest)):
             warn(Trap(trap.category, f"the smallest group has {smallest} records: {trap.text}") for trap in traps)
@@ -230,9 +239,13 @@ class _Job:
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
-    def records(self, x: Any) -> NDArray[Any] | Counted:
-        """The records of the mechanism in x, in an array of numbers, or counted."""
-        name, column = ("x", x) if self.column is None else (f"x[{self.column!r}]", x[self.column])
+    def given(self, x: Any) -> Any:
+        """The records of the mechanism in x, as they were given."""
+        return x if self.column is None else x[self.column]
+
+    def records(self, column: Any) -> NDArray[Any] | Counted:
+        """Those that were given in an array of numbers, or counted."""
+        name = "x" if self.column is None else f"x[{self.column!r}]"
         if isinstance(column, Counted):
             return column
         values = _containers.numbers(name, column, dimensions=self.mechanism.dimensions)
@@ -284,17 +297,17 @@ def selects(keys: Any, partitions: Any, hides_n: bool) -> bool:
     return True
 
 
-def _for_each(codes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    if codes.shape != (n,):
-        raise ValueError("labels must have one entry for each record of x")
+def _flat(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    if codes.ndim != 1:
+        raise ValueError(LABELS)
     return codes
 
 
-def _offsets(offsets: Any, n: int, groups: int | None) -> NDArray[np.int64]:
+def _offsets(offsets: Any, groups: int | None) -> NDArray[np.int64]:
     ends = np.ascontiguousarray(_containers.integers("offsets", offsets))
     if ends.ndim != 1 or ends.size < 1 or (groups is not None and ends.size != groups + 1):
         wanted = "num_groups + 1" if groups is None else groups + 1
         raise ValueError(f"offsets must have {wanted} entries")
-    if ends[0] != 0 or ends[-1] != n or (np.diff(ends) < 0).any():
-        raise ValueError("offsets must rise from 0 to the number of records of x")
+    if ends[0] != 0 or (np.diff(ends) < 0).any():
+        raise ValueError(OFFSETS)
     return ends

@@ -29,7 +29,7 @@ from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down
 from dpfast.statistics import Mean, Median, Statistic, Sum
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
 _FLOATS = FloatGrid(resolution=2.0**-900, lower=-_FARTHEST, upper=_FARTHEST)
@@ -136,11 +136,6 @@ def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 
     return float(first * step), float(last * step)
 
 
-def _public_number(values: Any) -> int:
-    """The public number of records of an array or of `Chunks`."""
-    return values.records() if isinstance(values, Chunks) else len(values)
-
-
 def _nats(product: float) -> float:
     """The log-weight of the records beyond a bound for this n epsilon, without bounds."""
     return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
@@ -153,6 +148,7 @@ class _Finding(StatisticMechanism):
     step: float | None
     missing: float | str | None
     watched = True
+    counts_records = True
 
     def traps_of(self, n: int) -> tuple[Trap, ...]:
         self.check_records(n)  # too few are refused before the charge
@@ -235,7 +231,7 @@ class _Coverage(_Finding):
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        n = self.check_records(_public_number(values))
+        n = self.check_records(records_of(values))
         center = self._center(n)
         epsilon = down(Fraction(self.epsilon) - Fraction(center))
         wanted = (1 - self.coverage) / 2
@@ -405,7 +401,7 @@ class _PrivatelyBounded(_Finding):
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        plan = self.plan(self.check_records(_public_number(values)))
+        plan = self.plan(self.check_records(records_of(values)))
         quantiles = self._quantiles(self._levels(plan), values, plan.finding, plan.center, source, workers)
         return self._on(self._found(plan, quantiles), plan.releasing).part(values, rng=source, workers=workers)
 

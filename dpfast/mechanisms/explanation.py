@@ -13,7 +13,7 @@ from dpfast._tabular import html_table
 from dpfast._traps import warn_of
 from dpfast.grid import Points
 from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 
 Explain = bool | Callable[[str], object]
 _Mechanism = TypeVar("_Mechanism", bound=Mechanism)
@@ -62,14 +62,13 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: objec
     """Return the mechanism, after printing its `Mechanism.explanation` or passing it to a function.
 
     Warns of traps in its parameters. A comparison of mechanisms, if there is one, comes first. Of x, it uses the
-    length, if that is public and known without reading.
+    number of records, if that is public and known without reading pieces.
     """
     warn_of(mechanism)
     if explain is False:
         return mechanism
-    sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0
-    known = sized and not (isinstance(x, Chunks) or mechanism.hides_n)
-    text = mechanism.explanation(len(x) if known else None)
+    n = None if mechanism.hides_n else x.known if isinstance(x, Chunks) else records_of(x)
+    text = mechanism.explanation(n)
     if comparison is not None:
         text = f"{comparison}\n{text}"
     tell(text, explain)

@@ -28,7 +28,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down, up
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
-from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
+from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums, records_of
 
 
 def interval_for(
@@ -63,6 +63,7 @@ class _Interval(Mechanism):
     """A release of an `Estimate`, described by public parameters."""
 
     releases_numbers: ClassVar[bool] = False
+    counts_records: ClassVar[bool] = True
 
     statistic: Statistic
     grid: Points
@@ -166,7 +167,7 @@ class _QuantileInterval(_Interval):
     def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
+        n = self.check_records(records_of(values))
         limits, last = self._limits(n), self.grid.size - 1
         # Ranks and codes of both ends are counted outward from the middle: from 1 and 0 at the ends; 0 is no candidate.
         ranks, places = self._candidates(n, limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, SupportsIndex, overload
 
@@ -21,7 +21,7 @@ from dpfast.mechanisms.recent import without_recent
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refuse, refused
-from dpfast.streaming import Chunks, Counted, Reading, State
+from dpfast.streaming import Begun, Chunks, Counted, Reading, State, known_records
 
 _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 _COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
@@ -42,10 +42,14 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         then differ in one entry, with all others in the same places.
     releases_numbers : bool
         Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
+    counts_records : bool
+        Class attribute: whether a call counts the records of chunks before it reads them, because its steps depend on
+        their number.
     """
 
     reads_records: ClassVar[bool] = True
     releases_numbers: ClassVar[bool] = True
+    counts_records: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -141,18 +145,22 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """The summary of the records of an array or of `Chunks`."""
         threads = _checks.threads(workers)
         if isinstance(x, Chunks):
-            state = self.start()
-            state.watches = x.known is None  # else `watch` has warned
-            return state.read(x, workers=workers).summary()
+            return x.summary(threads) if isinstance(x, Begun) else self._read(x, threads)
         self.check_missing()
         reading = self.reading()
         values = reading.records(x)
         self.check_records(len(values))
         if self.resolves:
             if len(values) > _COPIED:
-                return self.start().read([values], workers=workers).summary()
+                return self._read([values], threads)
             values = np.concatenate(list(self.resolved(values)))
         return reading.of(values, threads)
+
+    def _read(self, chunks: Iterable[Any], threads: int) -> Any:
+        """The summary of the records of chunks, of whose number `watch` has warned."""
+        state = self.start()
+        state.watches = False
+        return state.read(chunks, workers=threads).summary()
 
     @charged
     def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
@@ -174,10 +182,16 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """Warnings that a release from n records deserves, n public."""
         return ()
 
-    def watch(self, x: Any) -> None:
-        n = _public_number(x)
+    def watch(self, x: Any, rng: RandomSource = None, workers: int = 1) -> Any:
+        n = known_records(x)
+        if n is None and isinstance(x, Chunks):
+            bit_generator(rng)  # reject it before records are read
+            if not self.counts_records:
+                return Begun(x, self.start(), workers)
+            n = x.records()
         if n and (traps := self.traps_of(n)):
             warn(traps)
+        return x
 
     def part(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
         """Make a release that is a part of another one, which is charged for it and warns of its own traps."""
@@ -222,7 +236,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         The other parameters are those of a call; `size` is a shape, or None for one release, like a call.
         """
         if size is None:
-            return self(x, rng=rng, workers=workers)
+            return self.part(x, rng=rng, workers=workers)
         return self.drawn(lambda: self.law(x, workers=workers), size, rng)
 
     def release_counts(
@@ -354,19 +368,6 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def hides_n(self) -> bool:
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
-
-
-_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
-
-
-def _public_number(x: Any) -> int | None:
-    """The number of records of x, if it is known before they are read and before a charge."""
-    if isinstance(x, Chunks):
-        return x.known
-    kind = type(x)
-    if kind not in (list, tuple) and kind.__module__.partition(".")[0] not in _LIBRARIES:
-        return None
-    return len(x) if hasattr(kind, "__len__") and getattr(x, "ndim", None) != 0 else None
 
 
 def _missing_in(grid: Points) -> str:

@@ -45,7 +45,7 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 
 _LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
@@ -169,13 +169,6 @@ def _within(bounds: Any, grid: Any, x: Any) -> Grid | tuple[float, float, float 
     return (lower, upper, natural_step(x)) if lower < upper else Grid(lower, upper)  # which raises an error
 
 
-def _records_of(x: Any) -> int | None:
-    """The public number of records; None if x is not an array of records, which the mechanism rejects."""
-    if isinstance(x, Chunks):
-        return x.records()
-    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
-
-
 def _rounded_down(n: int | None) -> int | None:
     """n, or the next smaller number of three significant bits, so that few numbers of records need a choice."""
     if not n:
@@ -235,13 +228,13 @@ def release_of(
     distribution = parameters[-1]
     if distribution is not None and method == "auto" and compared(statistic, bounds, grid, *public):
         whole = natural_step(x) is not None
-        warn(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
+        warn(_traps_under(assumption(distribution), mechanism, _rounded_down(records_of(x)), whole))
     if explain is False:
         warn_of(mechanism)
     else:
         comparison = None
         if method == "auto" and compared(statistic, bounds, grid, *public):
-            choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            choice = choice_for(statistic, x, records_of(x), bounds, grid, epsilon, delta, *public)
             comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
     release = mechanism(x, rng=rng, workers=workers)
@@ -275,7 +268,7 @@ def _repeated(
                 return _kept(statistic, declares_integers(x), None, *rest)
             if type(x) is not np.ndarray:  # errors of parameters come before the records are touched
                 _kept(statistic, False, None, *rest)
-            return _kept(statistic, declares_integers(x), _rounded_down(_records_of(x)), *rest)
+            return _kept(statistic, declares_integers(x), _rounded_down(records_of(x)), *rest)
         except TypeError:  # a parameter that has no hash, or is wrong
             pass
     return mechanism_for(
@@ -357,7 +350,7 @@ def mechanism_for(
         method = next(iter(methods))
         distribution = assumption(distribution)  # reject another object before data are read
         if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            within, n = _within(bounds, grid, x), _rounded_down(_records_of(x))
+            within, n = _within(bounds, grid, x), _rounded_down(records_of(x))
             return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)
         delta = 0.0  # the default is pure
     elif distribution is not None:

@@ -221,8 +221,12 @@ class TheilSen(Mechanism):
         """Whether a release has no bounds."""
         return isinstance(self.slope_grid, FloatGrid) or isinstance(self.intercept_grid, FloatGrid)
 
-    def watch(self, x: Any) -> None:
+    def watch(self, x: Any, rng: RandomSource = None, workers: int = 1) -> Any:
+        if isinstance(x, Chunks) and x.known is None:  # all records are needed at once
+            bit_generator(rng)
+            x = _columns(x)
         super().watch(x[0] if isinstance(x, tuple) and len(x) == 2 else x)
+        return x
 
     def traps_of(self, n: int) -> tuple[Trap, ...]:
         """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""

@@ -12,8 +12,11 @@ from sklearn.utils.validation import (
 )
 
 from dpfast import _checks
+from dpfast._traps import warn
 from dpfast.densities import PerturbedHistogram
 from dpfast.densities.bins import automatic_bins, table
+from dpfast.densities.cells import traps_of_bins
+from dpfast.grid import natural_step
 from dpfast.sklearn.estimator import PrivateEstimator, generator_of
 
 
@@ -25,7 +28,8 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
     Parameters
     ----------
     bounds : pair of floats or Grid, or one of them for each column
-        Public; the density is 0 outside.
+        Public; the density is 0 outside. If X has an integer or boolean dtype, bins divide the whole numbers, as in
+        `dpfast.histogram`: five bins of ratings from 1 to 5 are one for each.
     epsilon : float
         Positive; budget of the whole fit, see `joint`.
     bins : int or "auto"
@@ -79,12 +83,13 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         privacy = self._privacy()
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
-        grids = self._grids(d)
+        grids = self._grids(d, natural_step(X))
         if _checks.flag("joint", self.joint) and d > 1:
             parts: list[tuple[NDArray[Any], Any]] = [(values, grids)]
         else:
             parts = list(zip(values.T, grids, strict=True))
         mechanisms = [self._mechanism(part, grid, self._share(len(parts))) for part, grid in parts]
+        warn(dict.fromkeys(trap for made in mechanisms for trap in traps_of_bins(made.grids, made.cells.bins)))
         with self._paid(mechanisms):
             self.histograms_ = [release(part, rng=rng) for release, (part, _) in zip(mechanisms, parts, strict=True)]
         self.privacy_ = privacy

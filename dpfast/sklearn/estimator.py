@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -86,9 +87,9 @@ class PrivateEstimator(Carrier, BaseEstimator):
         with np.errstate(invalid="ignore"):  # a signalling NaN
             return self._rows(X, reset=False).astype(np.float64)
 
-    def _grids(self, d: int) -> list[Grid]:
-        """A grid for each of d columns."""
-        return self._each(d, "column", _as_grid)
+    def _grids(self, d: int, step: float | None = None) -> list[Grid]:
+        """A grid for each of d columns, with a step where bounds are given."""
+        return self._each(d, "column", partial(_as_grid, step=step))
 
     def _points(self, d: int) -> Sequence[Points]:
         """The points on which the quantiles of each of d columns are released."""
@@ -163,8 +164,8 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, (Grid, Sequence, np.ndarray))
 
 
-def _as_grid(bounds: Any) -> Grid:
-    return bounds if isinstance(bounds, Grid) else Grid(*_checks.pair("bounds", bounds))
+def _as_grid(bounds: Any, step: float | None) -> Grid:
+    return bounds if isinstance(bounds, Grid) else Grid(*_checks.pair("bounds", bounds), step=step)
 
 
 def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:

@@ -24,7 +24,7 @@ on the chunks or the order of merging, so a release equals the release of the sa
 the same generator.
 """
 
-from dpfast.streaming.chunks import Chunks
+from dpfast.streaming.chunks import Chunks, known_records, records_of
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
@@ -32,13 +32,14 @@ from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
-from dpfast.streaming.state import State, Streamed
+from dpfast.streaming.state import Begun, State, Streamed
 from dpfast.streaming.transformed import ColumnSums, TransformedSums
 from dpfast.streaming.wire import Integers
 
 __all__ = [
     "Array",
     "Batch",
+    "Begun",
     "Chunks",
     "CodeSums",
     "Codes",
@@ -67,7 +68,9 @@ __all__ = [
     "VectorSums",
     "check_labels_given",
     "columns_between",
+    "known_records",
     "labelled_or_chunks",
     "names_of_columns",
+    "records_of",
     "shares",
 ]

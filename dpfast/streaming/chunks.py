@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast.spending import unpaid
+
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
 
 
 class Chunks:
@@ -35,7 +37,9 @@ class Chunks:
     Privacy: the guarantee is for the records that the source yields. If the source itself makes a private release, for
     example of bounds to clamp to, that is a separate release in each pass; a `dpfast.Ledger` charges it.
     Cost: a mechanism reads the pieces once per pass (`State.passes`) and keeps only the summary. A release that needs n
-    beforehand, for ``bins="auto"`` or ``terms="auto"``, reads them once more.
+    beforehand, for ``bins="auto"`` or ``terms="auto"``, reads them once more. A release without bounds that may be of
+    no use warns before it is charged (`UtilityWarning`): if no list or tuple shows the number of records, after the
+    first pass, which then precedes the charge.
 
     Examples
     --------
@@ -102,7 +106,7 @@ class Chunks:
     def known(self) -> int | None:
         """The number of records, if it is known without reading pieces."""
         if self._n is None and isinstance(self._source, list | tuple):
-            sizes = [_size(piece) for piece in self._source]
+            sizes = [known_records(piece) for piece in self._source]
             return None if None in sizes else sum(size or 0 for size in sizes)
         return self._n
 
@@ -113,8 +117,28 @@ class Chunks:
         return self._n
 
 
-def _size(piece: Any) -> int | None:
-    """The number of records of a piece, if it is known without code of others."""
-    if isinstance(piece, Chunks):
-        return piece.known
-    return len(piece) if type(piece) is np.ndarray and piece.ndim else None
+@overload
+def records_of(x: NDArray[Any] | Chunks) -> int: ...
+
+
+@overload
+def records_of(x: object) -> int | None: ...
+
+
+def records_of(x: Any) -> int | None:
+    """The number of records of x, public unless the mechanism hides it: `Chunks` may read all pieces for it.
+
+    None if x has no records to count, so that a mechanism rejects it.
+    """
+    if isinstance(x, Chunks):
+        return x.records()
+    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
+
+
+def known_records(x: Any) -> int | None:
+    """`records_of`, if it is known without reading pieces and without code of others: before a charge."""
+    if isinstance(x, Chunks):
+        return x.known
+    kind = type(x)
+    plain = kind in (list, tuple) or kind.__module__.partition(".")[0] in _LIBRARIES
+    return records_of(x) if plain else None

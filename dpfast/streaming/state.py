@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpfast.laws import Law
     from dpfast.privacy import PrivacyProfile
 from dpfast.grid import Points
+from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, check_same, fingerprint, opened, read_whole, sealed
@@ -175,7 +176,7 @@ class State(Bearer):
         if self.number == self.passes:
             raise ValueError(f"pass {self.number} is the last: release")
         self._records = self._all_records()
-        self._watch()
+        self.watch()
         self._reading.advance(self._records)
         self.number, self.n = self.number + 1, 0
 
@@ -216,11 +217,11 @@ class State(Bearer):
         self._check_last()  # an error that does not depend on the data costs no privacy
         profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
         if self.passes == 1:
-            self._watch()
+            self.watch()
         with spending(profile, times=math.prod(shape), label=label, of=self):
             return self.mechanism.drawn(self._made, None if size is None else shape, rng)
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
         """Warn, after the first pass, of what a public number of records says about the use of a release."""
         if self.watches and self.number == 1 and self.n and (traps := self.mechanism.traps_of(self.n)):
             warn(traps)
@@ -280,6 +281,29 @@ class State(Bearer):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.to_bytes(), self.mechanism)
+
+
+class Begun(Chunks):
+    """Chunks of unknown length whose first pass a state has read, before a release is charged. PRIVATE.
+
+    Their number is known then: the state warns of what it says about the use of a release.
+    """
+
+    def __init__(self, chunks: Chunks, state: State, workers: int) -> None:
+        super().__init__(lambda: iter(chunks))
+        for chunk in chunks:
+            state.update(chunk, workers=workers)
+        self._n, self._state = state.n, state
+        if state.passes == 1:
+            state.watch()
+        else:
+            state.next_pass()
+
+    def summary(self, workers: int) -> Any:
+        """The summary of the records, after the other passes."""
+        if self._state.passes > 1:
+            self._state.read(self, workers=workers)
+        return self._state.summary()
 
 
 def _restored(data: bytes, mechanism: Streamed) -> State:

@@ -391,6 +391,38 @@ class TestDensity:
         density = PrivateHistogramDensity(bounds=(0, 1)).fit(np.full((100, 2), 0.5))
         assert density.score_samples([[2.0, 0.5]]).tolist() == [-math.inf]
 
+    @pytest.mark.parametrize("joint", [False, True])
+    @pytest.mark.parametrize("library", ["numpy", "pandas"])
+    def test_ratings_are_points(self, joint, library):
+        """As in `histogram`, five bins hold one rating each, of integers and not of floats."""
+        make = np.asarray if library == "numpy" else pytest.importorskip(library).DataFrame
+        ratings = np.repeat([1, 2, 3, 4, 5], [100, 200, 300, 50, 350])
+        rows = np.column_stack([ratings, ratings[::-1]])
+        density = PrivateHistogramDensity(bounds=(1, 5), epsilon=20.0, bins=5, joint=joint, random_state=1)
+        density.fit(make(rows))
+        for histogram in density.histograms_:
+            edges = histogram.edges if joint else [histogram.edges]
+            assert all(edge.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5] for edge in edges)
+        shares = np.array([0.1, 0.2, 0.3, 0.05, 0.35])
+        if not joint:
+            found = np.exp(density.score_samples(np.column_stack([[1, 2, 3, 4, 5], [5] * 5])))
+            assert found == pytest.approx(shares * 0.35, abs=0.01)
+        assert set(np.unique(density.sample(1000, random_state=2))) == {1, 2, 3, 4, 5}
+        assert clone(density).set_params(bins="auto").fit(make(rows)).histograms_[0].weights.size in (5, 25)
+        of_floats = clone(density).fit(make(rows.astype(float))).histograms_[0]
+        assert np.array(of_floats.edges)[..., 0].max() == 1
+
+    def test_uneven_bins_of_whole_numbers_are_told_before_the_charge(self):
+        density = PrivateHistogramDensity(bounds=(1, 5), bins=3)
+        with pytest.warns(dpf.UtilityWarning, match="do not divide evenly into 3 bins") as told:
+            density.fit(np.ones((100, 2), int))
+        assert len(told) == 1
+        with dpf.Ledger(epsilon=1.0) as ledger, warnings.catch_warnings():
+            warnings.simplefilter("error", dpf.UtilityWarning)
+            with pytest.raises(dpf.UtilityWarning):
+                density.fit(np.ones((100, 2), int))
+        assert ledger.charges == ()
+
     def test_too_many_columns_for_one_histogram(self):
         with pytest.raises(ValueError, match="4"):
             PrivateHistogramDensity(bounds=(0, 1), joint=True, bins=2).fit(np.zeros((10, 5)))

@@ -84,7 +84,7 @@ def test_explanations_of_arrays(capsys):
     assert "as 100 at odd ones" in capsys.readouterr().out
     dpf.density(X[:, 0], bounds=(0, 100), epsilon=1.0, explain=True)
     assert "SeriesCoefficients" in capsys.readouterr().out
-    dpf.mean(dpf.Chunks([X[:, 0]]), bounds=(0, 100), epsilon=1.0, explain=True)
+    dpf.mean(dpf.Chunks(lambda: iter([X[:, 0]])), bounds=(0, 100), epsilon=1.0, explain=True)
     assert "error(n, ...)" in capsys.readouterr().out
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0, neighbors="add-remove", explain=True)
     assert capsys.readouterr().out.count("\n") == 2  # no error is known
