@@ -24,8 +24,8 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column
-        Public; the density is 0 outside.
+    bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs
+        Public, and a Grid may stand for a pair; the density is 0 outside.
     epsilon : float
         Positive; budget of the whole fit, see `joint`.
     bins : int or "auto"
