@@ -178,7 +178,11 @@ SETTINGS = [
 
 
 def ours(sample, epsilon, delta, rng):
-    public = {"radius": sample.radius} if sample.width is None else {"bounds": (-sample.width, sample.width)}
+    public = (
+        {"radius": sample.radius}
+        if sample.width is None
+        else {"bounds": np.column_stack([-sample.width, sample.width])}
+    )
     fit = dpf.glm(sample.X, sample.y, model="logistic", epsilon=epsilon, delta=delta, rng=rng, **public)
     return fit.coefficients, fit.intercept
 

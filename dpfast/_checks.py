@@ -373,6 +373,74 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
+def bounds_of(
+    value: Any,
+    names: Callable[[], Sequence[str] | None] = lambda: None,
+    *,
+    name: str = "bounds",
+    part: str = "column",
+    whole: type | tuple[type, ...] = (),
+) -> Any:
+    """Check the bounds of several columns, each number read once: a pair for all, or a tuple of a pair for each.
+
+    They are a pair (lower, upper), one pair for each column, or a mapping from the `names` of all columns to pairs, in
+    any order; `names` returns None for data without names. So two pairs are those of two columns. An object of the
+    classes `whole` stands in place of a pair, as it is.
+    """
+    if isinstance(value, whole):
+        return value
+    if isinstance(value, Mapping):
+        return _named_bounds(value, names(), name, part, whole)
+    value = once(value)
+    if not _is_several(value):
+        raise ValueError(f"{_form(name, part)}, not {value!r}")
+    entries = list(value)
+    if not any(isinstance(entry, whole) or _is_several(entry) for entry in entries):
+        if len(entries) != 2:
+            raise ValueError(f"{_form(name, part)}, not {len(entries)} numbers")
+        return _ordered(name, entries)
+    hint = _SWAPPED if len(entries) == 2 else ""
+    if not all(isinstance(entry, whole) or (_is_several(entry) and len(entry) == 2) for entry in entries):
+        raise ValueError(f"{_form(name, part)}{hint}")
+    return tuple(
+        entry if isinstance(entry, whole) else _ordered(f"{name} of {part} {j}", entry, hint)
+        for j, entry in enumerate(entries)
+    )
+
+
+_SWAPPED = "; for an array of lower bounds and one of upper bounds write list(zip(lowers, uppers))"
+
+
+def _form(name: str, part: str) -> str:
+    return f"{name} must be a pair (lower, upper), or one pair for each {part}: [(lower, upper), ...]"
+
+
+def _is_several(entry: Any) -> bool:
+    """Whether a value that was read `once` has entries."""
+    return isinstance(entry, tuple) or (isinstance(entry, np.ndarray) and entry.ndim > 0)
+
+
+def _named_bounds(
+    value: Mapping[Any, Any], names: Sequence[str] | None, name: str, part: str, whole: type | tuple[type, ...]
+) -> tuple[Any, ...]:
+    """The pairs of a mapping, in the order of the names."""
+    if names is None:
+        raise ValueError(f"{name} by name need a frame, whose {part}s have names: {_form(name, part)} in order")
+    given = {str(key): once(entry) for key, entry in value.items()}
+    if len({*names}) < len(names) or len(given) < len(value) or given.keys() != {*names}:
+        raise ValueError(f"{name} must name each {part} once, {', '.join(names)}, not {', '.join(map(str, value))}")
+    entries = [(key, given[key]) for key in names]
+    return tuple(entry if isinstance(entry, whole) else _ordered(f"{name} of {key}", entry) for key, entry in entries)
+
+
+def _ordered(name: str, value: Any, hint: str = "") -> tuple[Any, Any]:
+    """Check a pair of numbers in order."""
+    lower, upper = pair(name, value)
+    if not exact(lower) < exact(upper):
+        raise ValueError(f"lower must be below upper in {name}, not lower={lower!r}, upper={upper!r}{hint}")
+    return lower, upper
+
+
 def interval(name: str, value: Any) -> tuple[float, float]:
     """Check the ends of a range, in order and possibly infinite, and return them as floats."""
     try:

@@ -213,7 +213,10 @@ def _from_polars(name: str, x: Any) -> NDArray[Any]:
 
 
 def column_names(x: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame or a table; None for other containers."""
+    """The names of the columns of a data frame or a table, or of `Chunks` of them; None for other containers."""
+    if hasattr(type(x), "named_columns"):  # Chunks
+        names: tuple[str, ...] | None = x.named_columns()
+        return names
     library = type(x).__module__.partition(".")[0]
     if library in ("pandas", "polars") and getattr(x, "ndim", 2) == 2 and hasattr(x, "columns"):
         return tuple(map(str, x.columns))

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -588,11 +588,10 @@ def integers_within(lower: float, upper: float) -> FloatGrid:
 _FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 
 
-def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
-    """The grid within a pair of bounds, or the grids within several pairs."""
-    if np.ndim(bounds := _checks.once(bounds)) < 2:
-        return Grid(*_checks.pair("bounds", bounds), step=step)
-    return tuple(Grid(*_checks.pair("each of bounds", pair), step=step) for pair in bounds)
+def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple[Grid, ...]:
+    """The grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
+    found = _checks.bounds_of(bounds, partial(_containers.column_names, x))
+    return tuple(Grid(*pair, step=step) for pair in found) if isinstance(found[0], tuple) else Grid(*found, step=step)
 
 
 def natural_step(x: Any) -> float | None:

@@ -29,7 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.densities import PerturbedHistogram
-from dpfast.grid import Grid, Points, unbounded
+from dpfast.grid import Grid, Points, grids_within, unbounded
 from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles
 from dpfast.robust import NestedBoxes
 from dpfast.rounding import double_up
@@ -256,7 +256,7 @@ def _inverse(
     return make_measurement(input_domain, input_metric, InverseSensitivity(statistic, grid=where, epsilon=epsilon))
 
 
-def _grid(bounds: Any, grid: Any, input_domain: Any, *, order_only: bool = False) -> Any:
+def _grid(bounds: Any, grid: Any, input_domain: Any, *, order_only: bool = False, several: bool = False) -> Any:
     """The grid of a measurement; without bounds, that of floats if the order of the records is enough."""
     if grid is not None and bounds is None:
         return grid
@@ -266,7 +266,8 @@ def _grid(bounds: Any, grid: Any, input_domain: Any, *, order_only: bool = False
         return unbounded(integers)
     if grid is not None or bounds is None:
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): they are public and have no default")
-    return Grid(*_checks.pair("bounds", bounds), step=1.0 if integers else None)
+    step = 1.0 if integers else None
+    return grids_within(bounds, step) if several else Grid(*_checks.pair("bounds", bounds), step=step)
 
 
 def make_median(
@@ -336,10 +337,10 @@ def make_robust_mean(
 ) -> Any:
     """Make a measurement of a robust location, of shape (d,), of rows (`dpfast.NestedBoxes` of medians).
 
-    Parameters: see `make_median`, with a domain of rows. `bounds` apply to every column; `grid` is one Grid or d of
-    them; for `radius` see `dpfast.robust_mean`.
+    Parameters: see `make_median`, with a domain of rows. `bounds` are a pair for all columns or one for each,
+    and `grid` is one Grid or d of them; for `radius` see `dpfast.robust_mean`.
     """
-    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
+    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain, several=True)
     return make_measurement(
         input_domain, input_metric, NestedBoxes(Median(), grid=where, epsilon=epsilon, radius=radius)
     )
@@ -358,9 +359,10 @@ def make_histogram(
     """Make a measurement of a histogram, a `dpfast.Histogram` (`dpfast.densities.PerturbedHistogram`).
 
     Parameters: see `make_median`. `bins` applies to every column, or has one number per column; for 2 to 4 columns,
-    `grid` has one Grid each. `neighbors` is by default "add-remove" for a domain without a size, else "replace-one".
+    `bounds` and `grid` may have one pair or Grid each. `neighbors` is by default "add-remove" for a domain without a
+    size, else "replace-one".
     """
-    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
+    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain, several=True)
     if neighbors is None:
         neighbors = "add-remove" if Arrays.of(input_domain).n is None else "replace-one"
     mechanism = PerturbedHistogram(bins, grid=where, epsilon=epsilon, neighbors=neighbors)

@@ -55,7 +55,9 @@ REGRESSIONS = {
         )
     ),
     "linear_regression, bounds": lambda x, source, epsilon: shown(
-        dpf.linear_regression(*pairs(x), bounds=(-9.0, [9.0, 2.0**100]), label_bound=99.0, epsilon=epsilon, rng=source)
+        dpf.linear_regression(
+            *pairs(x), bounds=[(-9.0, 9.0), (-9.0, 2.0**100)], label_bound=99.0, epsilon=epsilon, rng=source
+        )
     ),
     "glm, logistic": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
@@ -64,7 +66,7 @@ REGRESSIONS = {
         dpf.glm(*pairs(x), radius=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source)
     ),
     "glm, logistic, bounds": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), bounds=([0.0, -(2.0**100)], 99.0), epsilon=epsilon, delta=1e-6, rng=source)
+        dpf.glm(*pairs(x), bounds=[(0.0, 99.0), (-(2.0**100), 99.0)], epsilon=epsilon, delta=1e-6, rng=source)
     ),
     "glm, Poisson": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), model="poisson", radius=9.0, label_bound=99.0, epsilon=epsilon, delta=1e-6, rng=source)

@@ -26,7 +26,7 @@ pay = X @ truth - 5 + rng.normal(0, 6, n)  # in thousands, private
 # %%
 # The bounds of the columns and of pay are public. They are given in data units, so columns need no scaling.
 
-bounds = ([0, 8, 1], [4, 18, 6])
+bounds = [(0, 4), (8, 18), (1, 6)]
 fit = dpf.linear_regression(X, pay, bounds=bounds, label_center=45.0, label_bound=45.0, epsilon=1.0, rng=rng)
 print(fit)
 

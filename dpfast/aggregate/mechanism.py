@@ -40,8 +40,9 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     ----------
     family : str, Family, scipy.stats distribution or callable
         A name or an object of `dpfast.families`, or a function of the records of a block.
-    bounds : pair of float, or mapping from names to pairs
-        Public range of each parameter to release; a single pair is for the first parameter of the family.
+    bounds : pair (lower, upper), one pair for each coefficient, or mapping from names to pairs
+        Public range of each parameter to release; a single pair is for the first parameter of the family, or for each
+        coefficient of a regression.
     epsilon : float
         Positive; rounded down to a double. For all parameters together.
     delta : float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -30,8 +30,6 @@ _SLACK = 1 / 200  # of the mean squared error: the allowed increase in exchange 
 _MOST_MARGIN = 1 / 4  # of the range: at an end a record may carry almost no information
 _IQR = 1.349  # of a normal distribution, in standard deviations
 
-Bounds = Any
-
 
 class Released(NamedTuple):
     """The plan for one released parameter: the grid of its estimates, and their window.
@@ -52,7 +50,7 @@ class BlockPlan:
     """The part of `dpfast.SampleAndAggregate` that depends on public parameters only: its plan and its error."""
 
     family: Any
-    bounds: Bounds = field(kw_only=True)
+    bounds: Any = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     delta: float = field(kw_only=True, default=0.0)
     noise: str = field(kw_only=True, default="auto")
@@ -500,32 +498,40 @@ class BlockPlan:
         )
 
 
-def ranges_of(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, float]], ...]:
-    """Check the bounds and return them by name."""
+def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, float]], ...]:
+    """Check the bounds of parameters and return them by name; `bounds` may be such pairs of a name and its bounds."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
-    bounds = _checks.once(bounds)
+    names = family.default
+    if isinstance(bounds, (tuple, list)) and bounds and all(map(_is_item, bounds)):
+        if len({name for name, _ in bounds}) < len(bounds):
+            raise ValueError("bounds must name each parameter once")
+        bounds = dict(bounds)
     if isinstance(bounds, Mapping):
-        items = list(bounds.items())
-    elif isinstance(bounds, Sequence) and bounds and all(_is_item(item) for item in bounds):
-        items = list(bounds)
-    else:
-        items = [(name, bounds) for name in family.default]
-    if not items:
-        raise ValueError("bounds must name at least one parameter")
-    checked = []
-    for name, pair in items:
-        _known(family, name)
-        low, high = (float(end) for end in _checks.pair(f"bounds of {name}", pair))
-        if not low < high:
-            raise ValueError(f"the bounds of {name} must be in order, not ({low!r}, {high!r})")
-        least, most = family.space(name)
-        if low < least or high > most:
-            raise ValueError(f"the bounds of {name} must lie in [{least:g}, {most:g}], not ({low!r}, {high!r})")
-        checked.append((name, (low, high)))
-    if len({name for name, _ in checked}) < len(checked):
-        raise ValueError("bounds must name each parameter once")
-    return tuple(checked)
+        names = tuple(bounds)
+        if not names:
+            raise ValueError("bounds must name at least one parameter")
+        for name in names:
+            _known(family, name)
+    found = _checks.bounds_of(bounds, lambda: names, part="parameter")
+    pairs = found if isinstance(found[0], tuple) else (found,) * len(names)
+    if len(pairs) != len(names):
+        raise ValueError(
+            f"bounds must be one pair, or one for each parameter, {', '.join(names)}, not {len(pairs)}; "
+            f"a mapping {{name: (lower, upper)}} also takes others of {', '.join(family.names)}"
+        )
+    return tuple((name, _range_of(family, name, pair)) for name, pair in zip(names, pairs, strict=True))
+
+
+def _range_of(family: Family, name: str, pair: tuple[Any, Any]) -> tuple[float, float]:
+    """The bounds of a parameter as doubles."""
+    low, high = map(float, pair)
+    if not low < high:
+        raise ValueError(f"the bounds of {name} must be in order, not ({low!r}, {high!r})")
+    least, most = family.space(name)
+    if low < least or high > most:
+        raise ValueError(f"the bounds of {name} must lie in [{least:g}, {most:g}], not ({low!r}, {high!r})")
+    return low, high
 
 
 def _is_item(item: Any) -> bool:

@@ -18,7 +18,7 @@ from dpfast._kernels import _balls
 from dpfast.aggregate.clamping import clamping
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
-from dpfast.aggregate.plan import Bounds, named_numbers, ranges_of
+from dpfast.aggregate.plan import named_numbers, ranges_of
 from dpfast.families.family import Box
 from dpfast.families.summed import Summed, summed
 from dpfast.families.user import family_of
@@ -55,7 +55,7 @@ class SufficientStatistics(Mechanism):
     ----------
     family : str, Family or scipy.stats distribution
         Bernoulli, Poisson, geometric, exponential, Pareto, normal, lognormal, gamma or beta.
-    bounds : pair of float, or mapping from names to pairs
+    bounds : pair (lower, upper), or mapping from names to pairs
         Public range of each parameter. The family must not have other parameters: a normal family needs bounds on the
         mean and on either the deviation or the variance.
     epsilon : float
@@ -120,7 +120,7 @@ class SufficientStatistics(Mechanism):
     """
 
     family: Any
-    bounds: Bounds = field(kw_only=True)
+    bounds: Any = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     delta: float = field(kw_only=True, default=0.0)
     noise: str = field(kw_only=True, default="auto")

@@ -38,7 +38,7 @@ def table(
     If there are several grids, a list is read as rows; otherwise only if all of its elements are rows.
     """
     _checks.bounds_or_grid(bounds, grid)
-    given = _within(bounds, natural_step(X)) if grid is None else grid
+    given = _within(bounds, natural_step(X), X) if grid is None else grid
     if isinstance(given, Points):
         check_grid(given)
     given = grid_with(given, missing)
@@ -59,11 +59,11 @@ def table(
     return values, grids, piece.ndim
 
 
-def _within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
+def _within(bounds: Any, step: float | None, X: Any) -> Grid | tuple[Grid, ...]:
     """`grids_within`, from a cache for a pair of numbers."""
     if type(bounds) is tuple and len(bounds) == 2 and {type(end) for end in bounds} <= {float, int}:
         return _within_pair(*bounds, step)
-    return grids_within(bounds, step)
+    return grids_within(bounds, step, X)
 
 
 @lru_cache(maxsize=256, typed=True)  # 1 and 1.0 are different keys

@@ -444,7 +444,7 @@ def histogram(
 
     epsilon : float
         Positive.
-    bounds : pair of floats, or r pairs
+    bounds : pair (lower, upper), r pairs, or for frames a mapping from column names to pairs
         Public bounds in data units, of all columns or of each, chosen without access to X; short for
         ``grid=Grid(*bounds)``, with step 1 if X declares an integer or boolean dtype.
     grid : Grid, or r Grids

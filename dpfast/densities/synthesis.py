@@ -187,7 +187,7 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     """The domains of the columns of rows of numbers."""
     d = _containers.matrix("X", X).shape[1]
     _checks.bounds_or_grid(bounds, grid)
-    given = grid_with(grids_within(bounds, natural_step(X)) if grid is None else grid, missing)
+    given = grid_with(grids_within(bounds, natural_step(X), X) if grid is None else grid, missing)
     grids = (given,) * d if isinstance(given, Points) else tuple(given)
     if len(grids) != d:
         raise ValueError(f"bounds and grid must be for one column or for each of {d}, not for {len(grids)}")

@@ -55,11 +55,11 @@ def mean(
     x : array_like of shape (n,) or (n, d)
         Numbers, or a record in each row; data frames, too. NaN and None count as the lower bound unless `missing` says
         otherwise.
-    bounds : pair (lower, upper), or "private"
-        Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
-        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with a tenth to
-        a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 448
-        (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
+    bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs; or "private"
+        Public bounds in data units, chosen without knowledge of x. For rows, one pair for all columns or one for each:
+        ``[(0, 1), (0, 9)]``, or ``{"share": (0, 1), "grade": (0, 9)}``. For numbers, "private" finds bounds with a
+        tenth to a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least
+        448 (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -119,7 +119,7 @@ def mean(
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
     True
     >>> X = np.random.default_rng(0).random((10_000, 3)) * [1, 10, 100]
-    >>> bool(np.abs(dpf.mean(X, bounds=(0, [1, 10, 100]), epsilon=1.0) / [1, 10, 100] - 0.5).max() < 0.02)
+    >>> bool(np.abs(dpf.mean(X, bounds=[(0, 1), (0, 10), (0, 100)], epsilon=1.0) / [1, 10, 100] - 0.5).max() < 0.02)
     True
     >>> dpf.mean(X, radius=100.0, center=[0.5, 5, 50], epsilon=1.0, delta=1e-6).shape
     (3,)

@@ -9,7 +9,7 @@ import numpy as np
 from dpfast import _checks, _containers
 from dpfast._types import Exact
 from dpfast.domains import Ball, Box, Domain
-from dpfast.grid import Grid, grid_with, natural_step
+from dpfast.grid import grid_with, grids_within, natural_step
 from dpfast.mechanisms import NoisySums
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import release_of
@@ -77,7 +77,7 @@ def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any, mi
     """The ball or the box of d columns."""
     if radius is None:
         _checks.bounds_or_grid(bounds, grid)
-        domain: Domain = Box(grid_with(_grids(bounds, natural_step(x), d) if grid is None else grid, missing))
+        domain: Domain = Box(grid_with(grids_within(bounds, natural_step(x), x) if grid is None else grid, missing))
     elif bounds is None and grid is None:
         if missing is not None:
             raise TypeError("missing is for bounds= or grid=: in a ball, a row with NaN or an infinity is the center")
@@ -86,26 +86,3 @@ def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any, mi
         raise TypeError("give radius= for a ball, or bounds= or grid= for a box, not both")
     domain.check_columns(d)
     return domain
-
-
-def _grids(bounds: Any, step: float | None, d: int) -> Grid | tuple[Grid, ...]:
-    """The grid within bounds, or a grid for each of d columns if an end has d numbers."""
-    if isinstance(bounds, str):
-        raise ValueError(f"bounds must be a pair (lower, upper) for rows, not {bounds!r}")
-    bounds = _checks.once(bounds)
-    try:
-        lower, upper = bounds
-    except (TypeError, ValueError):
-        raise TypeError("bounds must be a pair (lower, upper), each a number or one for each column") from None
-    if not (np.ndim(lower) or np.ndim(upper)):
-        return Grid(*_checks.pair("bounds", bounds), step=step)
-    ends = [_end(name, end, d) for name, end in (("lower", lower), ("upper", upper))]
-    return tuple(Grid(low, high, step=step) for low, high in zip(*ends, strict=True))
-
-
-def _end(name: str, end: Any, d: int) -> list[Any]:
-    """The bounds of d columns on one side."""
-    numbers = list(end) if np.ndim(end) else [end] * d
-    if len(numbers) != d:
-        raise ValueError(f"the {name} end of bounds must have a number for each of {d} columns, not {len(numbers)}")
-    return [_checks.real(f"the {name} end of bounds", number) for number in numbers]

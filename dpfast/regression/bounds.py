@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast.domains import Ball
 from dpfast.regression.fit import Fit
-from dpfast.streaming import Chunks, Labelled
+from dpfast.streaming import Chunks, Labelled, names_of_columns
 
 Values = NDArray[np.float64]
 AnyFit = TypeVar("AnyFit", bound=Fit)
@@ -30,21 +31,15 @@ class ColumnBounds:
 
     Parameters
     ----------
-    bounds : pair
-        The lower and the upper bounds, each a number for all columns or d numbers.
+    bounds : pair (lower, upper), or one pair for each column
+        See `dpfast._checks.bounds_of`, also for `names`.
     """
 
     middle: Values
     half: Values
 
-    def __init__(self, bounds: Any) -> None:
-        try:
-            first, second = bounds
-        except (TypeError, ValueError):
-            raise TypeError("bounds must be a pair (lower, upper), each a number or d numbers") from None
-        lower, upper = _numbers(first), _numbers(second)
-        if not lower.size or not upper.size or (lower.ndim and upper.ndim and len(lower) != len(upper)):
-            raise ValueError("bounds must be a pair (lower, upper), each a number or d numbers")
+    def __init__(self, bounds: Any, names: Callable[[], Sequence[str] | None] = lambda: None) -> None:
+        lower, upper = np.array(_checks.bounds_of(bounds, names), np.float64).T
         if not np.all((np.maximum(np.abs(lower), np.abs(upper)) <= _MOST) & (upper - lower >= 2 / _MOST)):
             raise ValueError("bounds must be within +-2**100, and each lower one below the upper one by 2**-99 or more")
         object.__setattr__(self, "middle", (lower + upper) / 2)
@@ -116,18 +111,12 @@ class ColumnBounds:
             return replace(fit, coefficients=coefficients * self.half, intercept=intercept)
 
 
-def _numbers(end: Any) -> Values:
-    if np.ndim(end):
-        return np.array([_checks.real("each of bounds", part) for part in end])
-    return np.array(_checks.real("each of bounds", end))
-
-
-def given_bounds(bounds: Any, radius: Any, center: Any) -> ColumnBounds | None:
-    """The bounds of the columns, or None; checks that exactly one of bounds and a radius, with a center, is given."""
+def given_bounds(X: Any, bounds: Any, radius: Any, center: Any) -> ColumnBounds | None:
+    """The bounds of the columns of X, or None; checks that either they or a radius is given, and no center too."""
     if (bounds is None) == (radius is None):
         raise TypeError("give either radius= or bounds=(lower, upper): public, chosen without knowledge of the data")
     if bounds is None:
         return None
     if np.ndim(center) or center != 0:
         raise TypeError("center must be left out with bounds=: rows are centered between them")
-    return ColumnBounds(bounds)
+    return ColumnBounds(bounds, partial(names_of_columns, X))

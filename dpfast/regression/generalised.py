@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, cast
 
 from dpfast import _checks
 from dpfast._traps import warn_of
-from dpfast._types import Exact, Records
+from dpfast._types import Bounds, Exact, Records
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -27,7 +27,7 @@ def glm(
     *,
     model: str = "logistic",
     radius: float | None = None,
-    bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+    bounds: Bounds | None = None,
     epsilon: Exact,
     delta: Exact = 0.0,
     intercept: bool = True,
@@ -59,10 +59,9 @@ def glm(
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
         rows farther away are moved to it. The noise depends little on it, unless it hides the second moments of the
         rows, as those of columns much shorter than the radius.
-    bounds : pair
-        Public, in place of radius and center: the lower and the upper bounds of the columns, each one number or d
-        numbers, chosen without knowledge of the data. Columns are clamped to them and scaled to [-1, 1], so that their
-        units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
+    bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs
+        Public, in place of radius and center, chosen without knowledge of the data. Columns are clamped to them and
+        scaled to [-1, 1], so that their units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
     epsilon : float
         Positive.
     delta : float
@@ -147,7 +146,7 @@ def glm(
     _checks.flag("progress", progress)
     bit_generator(rng)
     workers = _checks.threads(workers)
-    columns = given_bounds(bounds, radius, center)
+    columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))
     records, n, d, names = _records(X, y)
@@ -182,7 +181,7 @@ def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ..
     """The records, the numbers of records and of columns, and the names of the columns."""
     records = labelled_or_chunks(X, y)
     if not isinstance(records, Chunks):
-        return records, len(records), records.columns, names_of_columns(X, labelled=False)
+        return records, len(records), records.columns, names_of_columns(X)
     pieces = [(len(part), part.columns, names) for part, names in map(_piece, records)]
     if not pieces:
         raise ValueError("X has no pieces: the first piece gives the number of columns")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import warn_of
-from dpfast._types import Exact, Records
+from dpfast._types import Bounds, Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -254,7 +254,7 @@ def linear_regression(
     y: Records | None = None,
     *,
     radius: float | None = None,
-    bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+    bounds: Bounds | None = None,
     label_bound: float,
     epsilon: Exact,
     delta: Exact = 0.0,
@@ -278,10 +278,9 @@ def linear_regression(
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
         rows farther away are moved to it. The noise grows with it: scale columns to similar, public ranges first, or
         give bounds in place of it.
-    bounds : pair
-        Public, in place of radius and center: the lower and the upper bounds of the columns, each one number or d
-        numbers, chosen without knowledge of the data. Columns are clamped to them and scaled to [-1, 1], so that their
-        units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
+    bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs
+        Public, in place of radius and center, chosen without knowledge of the data. Columns are clamped to them and
+        scaled to [-1, 1], so that their units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
     label_bound : float
         Public bound on the distance of a label from the label center; labels farther away are moved to it. The noise
         grows with it, and outliers move the fit: for heavy tails, or where only a loose bound is public, `dpfast.glm`
@@ -342,14 +341,14 @@ def linear_regression(
     >>> fit.interval(0.95).shape, fit.predict([[0.5, 0.5]]).shape
     ((2, 2), (1,))
     >>> ages, incomes = 18 + 60 * rng.random(50_000), 1e5 * rng.random(50_000)
-    >>> bounds = ([18, 0], [90, 150_000])
+    >>> bounds = [(18, 90), (0, 150_000)]
     >>> fit = dpf.linear_regression(
     ...     np.column_stack([ages, incomes]), ages / 10 + incomes / 1e4, bounds=bounds, label_bound=20.0, epsilon=1.0
     ... )
     >>> bool(np.abs(fit.coefficients * [10, 1e4] - 1).max() < 0.1)
     True
     """
-    columns = given_bounds(bounds, radius, center)
+    columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     made = partial(
@@ -363,7 +362,7 @@ def linear_regression(
     warn_of(mechanism)
     records = labelled_or_chunks(X, y)
     first = next(iter(records), None) if isinstance(records, Chunks) else records
-    names = names_of_columns(first if isinstance(X, Chunks) else X, labelled=isinstance(X, Chunks))
+    names = names_of_columns(first, labelled=True) if isinstance(X, Chunks) else names_of_columns(X)
     if first is not None:
         d = Labelled.of(first).columns
         if columns is not None:

@@ -57,7 +57,7 @@ def robust_mean(
         the lower bound (without bounds as 0) unless `missing` says otherwise. n >= 1 and d >= 1 are public.
     epsilon : float
         Positive, for all coordinates together.
-    bounds : pair of floats, or d pairs
+    bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs
         Public bounds in data units, chosen without knowledge of X; short for grids with these bounds, with step 1 if X
         has an integer or boolean dtype (and there is no `transform`).
     grid : Grid or d of them
@@ -176,7 +176,7 @@ privacy) for one record replaced (the number of records is public).
             raise TypeError("step and width are for releases without bounds: give a grid for the step")
         if bounds is not None and grid is not None:
             raise TypeError("give either bounds=(lower, upper) or grid=Grid(...), not both")
-        given = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
+        given = grids_within(bounds, natural_step(X) if transform is None else None, X) if grid is None else grid
         options["grid"] = grid_with(given, missing)
         if method in ("depth", "whitened") or distribution is not None:
             if radius or scale is not None or transform is not None:

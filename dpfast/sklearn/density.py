@@ -27,9 +27,9 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column
-        Public; the density is 0 outside. If X has an integer or boolean dtype, bins divide the whole numbers, as in
-        `dpfast.histogram`: five bins of ratings from 1 to 5 are one for each.
+    bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs
+        Public, and a Grid may stand for a pair; the density is 0 outside. If X has an integer or boolean dtype, bins
+        divide the whole numbers, as in `dpfast.histogram`: five bins of ratings from 1 to 5 are one for each.
     epsilon : float
         Positive; budget of the whole fit, see `joint`.
     bins : int or "auto"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -89,7 +88,12 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
     def _grids(self, d: int, step: float | None = None) -> list[Grid]:
         """A grid for each of d columns, with a step where bounds are given."""
-        return self._each(d, "column", partial(_as_grid, step=step))
+        each = self._each_bounds("column", self._names(d))
+        return [bounds if isinstance(bounds, Grid) else Grid(*bounds, step=step) for bounds in each]
+
+    def _names(self, d: int) -> tuple[str, ...]:
+        """The names of d columns: those of the frame, or else x0, x1, ... as in scikit-learn."""
+        return tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)]))
 
     def _points(self, d: int) -> Sequence[Points]:
         """The points on which the quantiles of each of d columns are released."""
@@ -112,16 +116,17 @@ class PrivateEstimator(Carrier, BaseEstimator):
             raise TypeError("give bounds= for a box, or radius= and center= for a ball, not both")
         return Box(tuple(self._grids(d)))
 
-    def _each(self, count: int, part: str, read: Callable[[Any], Any]) -> list[Any]:
-        """Apply `read` to the bounds of each of `count` parts."""
+    def _each_bounds(self, part: str, names: tuple[str, ...]) -> list[Any]:
+        """The bounds of each named part: a pair, or a Grid for columns."""
         if self.bounds is None:
             raise ValueError("bounds must be given: they are public, chosen without access to the data")
-        if isinstance(self.bounds, Grid) or all(map(_is_number, self.bounds)):
-            return [read(self.bounds)] * count
-        each = [read(bounds) for bounds in self.bounds]
-        if len(each) != count:
-            raise ValueError(f"bounds must be one pair, or one for each {part}: {count}, not {len(each)}")
-        return each
+        whole = Grid if part == "column" else ()
+        found = _checks.bounds_of(self.bounds, lambda: names, part=part, whole=whole)
+        if isinstance(found, Grid) or not isinstance(found[0], (tuple, Grid)):
+            return [found] * len(names)
+        if len(found) != len(names):
+            raise ValueError(f"bounds must be one pair, or one for each {part}: {len(names)}, not {len(found)}")
+        return list(found)
 
     def _quantiles(self, qs: list[float], values: NDArray[Any]) -> NDArray[np.float64]:
         """Release the quantiles of each column, (len(qs), d)."""
@@ -158,14 +163,6 @@ def generator_of(random_state: Any) -> Any:
     if isinstance(random_state, np.random.RandomState):
         return random_state._bit_generator
     return None if random_state is None else np.random.default_rng(random_state)
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, (Grid, Sequence, np.ndarray))
-
-
-def _as_grid(bounds: Any, step: float | None) -> Grid:
-    return bounds if isinstance(bounds, Grid) else Grid(*_checks.pair("bounds", bounds), step=step)
 
 
 def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -151,7 +150,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         "linf" they are clamped. Standardise columns of different scales first.
     center : float or d floats
         Public, for "sums": a guess of the mean of the rows.
-    bounds : pair of floats, or one of them for each coefficient, that of the intercept last
+    bounds : pair (lower, upper), one pair for each coefficient, that of the intercept last, or mapping from names
         Public, for "blocks": ranges of the coefficients. Noise is proportional to their width; but see `combine`.
     epsilon : float
         Positive; budget of the whole fit. "blocks" gives each coefficient an equal share.
@@ -313,7 +312,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         """The slopes and the intercept of a mean of many fits."""
         family = LogisticRegression(columns=X.shape[1], intercept=intercept, spread=self.spread)
         names = (*family.columns, "intercept") if intercept else family.columns
-        ranges = self._each(len(names), "coefficient", partial(_checks.pair, "bounds"))
+        features = self._names(X.shape[1])
+        ranges = self._each_bounds("coefficient", (*features, "intercept") if intercept else features)
         mechanism = SampleAndAggregate(
             family,
             bounds=dict(zip(names, ranges, strict=True)),

@@ -63,9 +63,10 @@ class PrivateRobustScaler(_Scaler):
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column, optional
-        Public. By default, a missing value counts as the lower bound; a Grid can specify another value for NaN. None,
-        the default, needs n epsilon / d of at least 177 for quartiles; with fewer rows a `UtilityWarning` says so.
+    bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs, optional
+        Public; a Grid may stand for a pair. By default, a missing value counts as the lower bound; a Grid can specify
+        another value for NaN. None, the default, needs n epsilon / d of at least 177 for quartiles; with fewer rows a
+        `UtilityWarning` says so.
     epsilon : float
         Positive; budget of the whole fit: each column gets ``epsilon / d``, which its two or three quantiles share
         (`dpfast.Quantiles`).
@@ -156,8 +157,9 @@ class PrivateStandardScaler(_Scaler):
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column
-        Public. Values outside are clamped; a missing value counts as the lower bound, or as that of a Grid.
+    bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs
+        Public; a Grid may stand for a pair. Values outside are clamped; a missing value counts as the lower bound, or
+        as that of a Grid.
     radius, center : float, float or d floats
         Public, in place of `bounds`: a ball that contains the rows, in the l2 norm. A row outside is moved to its
         nearest point; a row with NaN or an infinity counts as the center, 0 by default.
@@ -251,8 +253,8 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column
-        Public; they are mapped to 0 and 1 of the uniform distribution.
+    bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs
+        Public, and a Grid may stand for a pair; they are mapped to 0 and 1 of the uniform distribution.
     epsilon : float
         Positive; budget of the whole fit: each column gets ``epsilon / d`` for all its quantiles (`dpfast.Quantiles`).
     n_quantiles : int

@@ -102,6 +102,11 @@ class Chunks:
             return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
         return _containers.declares_integers(next(iter(self), None))
 
+    def named_columns(self) -> tuple[str, ...] | None:
+        """The names of the columns of the first piece; None unless it is a data frame."""
+        first = next(iter(self), None)
+        return None if first is self else _containers.column_names(first)
+
     @property
     def known(self) -> int | None:
         """The number of records, if it is known without reading pieces."""

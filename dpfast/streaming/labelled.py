@@ -83,11 +83,14 @@ def labelled_or_chunks(X: Any, y: Any) -> Labelled | Chunks:
     return X if isinstance(X, Chunks) else Labelled.of((X, y))
 
 
-def names_of_columns(X: Any, *, labelled: bool) -> tuple[str, ...] | None:
-    """The names of the columns of rows, or of a pair (rows, labels); None unless the rows are a data frame.
+def names_of_columns(X: Any, *, labelled: bool = False) -> tuple[str, ...] | None:
+    """The names of the columns of rows, or of a pair (rows, labels), or in the first piece of `Chunks` of such records.
 
-    `labelled` says whether the last column of a data frame has the labels.
+    None unless the rows are a data frame. `labelled` says whether the last column of a data frame has the labels, as in
+    chunks.
     """
+    if isinstance(X, Chunks):
+        return names_of_columns(next(iter(X), None), labelled=True)
     if isinstance(X, tuple) and X:
         return _containers.column_names(X[0])
     names = _containers.column_names(X)

@@ -440,8 +440,8 @@ class TestBlocks:
         [
             ({"bounds": None}, ValueError, "bounds must be given"),
             ({"bounds": [(0, 1)] * 2}, ValueError, "bounds must be one pair, or one for each coefficient: 3, not 2"),
-            ({"bounds": (1, 0)}, ValueError, "must be in order"),
-            ({"bounds": dpf.Grid(0, 1)}, TypeError, "bounds must be a pair"),
+            ({"bounds": (1, 0)}, ValueError, "lower must be below upper"),
+            ({"bounds": dpf.Grid(0, 1)}, ValueError, "bounds must be a pair"),
             ({"blocks": 2001}, ValueError, "their number is public"),
             ({"blocks": "all"}, ValueError, "blocks must be a number or 'auto'"),
             ({"combine": "median"}, ValueError, "combine"),

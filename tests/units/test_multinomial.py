@@ -411,7 +411,7 @@ class TestAwkwardData:
         X, y, slopes, intercepts = people(20_000)
         units, shift = np.array([1.0, 1e6, 1e-6]), np.array([3.0, -1e7, 0.0])
         options = {"model": "multinomial", "classes": 3, "epsilon": 100.0, "delta": 1e-3, "rng": PCG64(1)}
-        bounds = (shift - 5 * units, shift + 5 * units)
+        bounds = np.column_stack([shift - 5 * units, shift + 5 * units])
         fit = dpf.glm(X * units + shift, y, bounds=bounds, **options)
         assert np.abs(fit.coefficients * units - slopes).max() < 0.15
         assert (np.abs(fit.coefficients - slopes / units) < 6 * fit.standard_errors).all()

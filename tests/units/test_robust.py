@@ -430,7 +430,7 @@ class TestRobustMean:
             ({"bounds": (0, 1), "method": "median"}, ValueError, "method must be one of"),
             ({"bounds": (0, 1), "delta": 0.1, "epsilon": 0.0}, ValueError, "epsilon must be positive"),
             ({"bounds": (0, 1), "step": 1.0}, TypeError, "step and width are for releases without bounds"),
-            ({"bounds": (0, 1, 2)}, TypeError, "bounds must be a pair"),
+            ({"bounds": (0, 1, 2)}, ValueError, "bounds must be a pair"),
             ({"bounds": ((0, 1), (1, 0))}, ValueError, "lower must be below upper"),
         ],
     )
