@@ -1,6 +1,7 @@
 """The type of an outcome (value, exception, warning, shape, end) is the same on all data, for any public parameters.
 
 Random parameters, most of them extreme, nasty data, every container: tests/outcomes.py, which also makes longer runs.
+Values are absurd there, and have the type of others: tests/absurd.py counts absurd releases of real kinds of columns.
 """
 
 import itertools
@@ -10,7 +11,11 @@ import pytest
 from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from tests.outcomes import EVERY, Job, differing, jobs, missing
+from bench.columns import runs
+from dpfast import _measures
+from dpfast.densities import SeriesCoefficients
+from tests.absurd import INFORMATION, JUDGED, UNJUDGED, calls
+from tests.outcomes import EVERY, KINDS, Job, differing, jobs, missing
 
 # Random parameters are traps at times.
 pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")]
@@ -18,7 +23,13 @@ pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.Utili
 SEED = 9
 FEW = 15
 MANY = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
-each = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
+
+
+def each_of(kinds):
+    return pytest.mark.parametrize("kind", kinds, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
+
+
+each = each_of(EVERY)
 
 
 def test_nothing_is_missing():
@@ -75,3 +86,59 @@ def test_control_an_endless_call():
 def test_a_good_call_passes():
     job = Job("good", lambda x, source: 0.0, 10)
     assert differing(job, Generator(PCG64(1))) == {}
+
+
+# How many calls of these, and 60 of others.
+CALLS = {dpf.InverseSensitivity: 600, dpf.Quantiles: 600, dpf.TheilSen: 600, dpf.SufficientStatistics: 25, "local": 300}
+SHARE = 1 / 200  # of all releases
+AFTER_A_WORD = {dpf.InverseSensitivity: 0.2, dpf.Quantiles: 0.4, dpf.TheilSen: 0.1, "local": 0.5}  # of those with one
+ENOUGH = 50.0  # n epsilon min(q, 1 - q), from which on one quantile needs no word
+
+
+def too_many_absurd(kind):
+    """What is wrong with calls of one kind: absurd releases, too many after a word, or words with enough records."""
+    made = itertools.islice(calls(kind, SEED), CALLS.get(kind, 60))
+    found = [outcome for call in made if (outcome := call.run()) is not None]
+    of = {
+        name: [outcome for outcome in found if outcome.kind == name]
+        for name in (runs.ABSURD, runs.WARNED, runs.REFUSED, runs.BROKEN)
+    }
+    if len(of[runs.ABSURD]) > SHARE * len(found):
+        yield from map(str, of[runs.ABSURD])
+    warned = [str(outcome) for outcome in of[runs.WARNED] if outcome.absurd]
+    if len(warned) > AFTER_A_WORD.get(kind, 0.0) * len(of[runs.WARNED]):
+        yield from warned
+    if kind is dpf.InverseSensitivity:
+        yield from (str(outcome) for outcome in of[runs.WARNED] if outcome.call.information >= ENOUGH)
+    if len(of[runs.REFUSED]) > len(found) / 2:
+        yield "most calls release nothing to judge"
+    yield from map(str, of[runs.BROKEN])
+
+
+@each_of([kind for kind in EVERY if kind not in UNJUDGED])
+def test_few_releases_are_absurd(kind):
+    wrong = list(too_many_absurd(kind))
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_every_mechanism_is_judged_or_has_a_reason():
+    assert JUDGED.keys() | UNJUDGED.keys() == KINDS
+    assert not JUDGED.keys() & UNJUDGED.keys()
+    assert max(INFORMATION) > ENOUGH > min(INFORMATION)
+
+
+# Weights of floats that favour none of them, by a measure and by none.
+FLAT = {"flat": lambda grid, measure: _measures.Measure(grid.size - 1, 64), "uniform": lambda grid, measure: None}
+
+
+@pytest.mark.parametrize("measure", FLAT)
+@each_of([dpf.InverseSensitivity, dpf.Quantiles, dpf.TheilSen])
+def test_control_uniform_weights_of_floats(kind, measure, monkeypatch):
+    monkeypatch.setattr(_measures, "on_floats", FLAT[measure])
+    assert any(too_many_absurd(kind))
+
+
+@each_of([dpf.GlobalSensitivity, dpf.SmoothSensitivity, dpf.NestedBoxes, SeriesCoefficients])
+def test_control_releases_that_are_not_scaled_back(kind, monkeypatch):
+    monkeypatch.setattr(kind, "__call__", lambda self, x, rng=None: 1e9 * self.epsilon * np.ones(1))
+    assert any(too_many_absurd(kind))
