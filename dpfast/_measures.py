@@ -156,17 +156,24 @@ def _magnitudes(digits: int, resolution: float) -> Magnitudes:
 
 def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The magnitudes of the round numbers on an unbounded grid, ascending, and the share of each on each side of 0."""
-    values, shares = [np.zeros(1)], [np.full(1, _SIXTEENTH)]
-    for digits, decades in _DECADES_OF_DIGITS.items():
-        weights = _decades(np.array(decades))
-        leading = np.arange(10 ** (digits - 1), 10**digits)
-        for d, weight in zip(decades, weights / weights.sum(), strict=True):
-            power = d - digits + 1
-            values.append(leading / 10.0**-power if power < 0 else leading * float(10**power))
-            shares.append(np.full(len(leading), _SIXTEENTH / 2 * weight / len(leading)))
+    decades = sorted(set().union(*_DECADES_OF_DIGITS.values()))
+    most = {d: max(digits for digits, those in _DECADES_OF_DIGITS.items() if d in those) for d in decades}
+    values = [np.zeros(1), *(_numbers(d, digits) for d, digits in most.items())]
+    starts = dict(zip(decades, np.cumsum([len(part) for part in values]).tolist(), strict=False))
     codes = grid.encode(np.concatenate(values)) + grid.first
-    points, place = np.unique(codes, return_inverse=True)
-    both = np.where(
-        (codes == 0) & (np.arange(len(codes)) > 0), 2.0, 1.0
-    )  # those next to 0 are one point with their negatives
-    return points, np.bincount(place.reshape(-1), both * np.concatenate(shares)).astype(np.float64)
+    fresh = np.append(True, codes[1:] != codes[:-1])
+    place = np.cumsum(fresh) - 1  # some are one point, below the resolution or with few digits
+    places, shares = [place[:1]], [np.full(1, _SIXTEENTH)]
+    for digits, those in _DECADES_OF_DIGITS.items():
+        weights, count = _decades(np.array(those)), 9 * 10 ** (digits - 1)  # numbers of each decade
+        places += [place[starts[d] :: 10 ** (most[d] - digits)][:count] for d in those]
+        shares.append(np.repeat(_SIXTEENTH / 2 * (weights / weights.sum()) / count, count))
+    of_all, share = np.concatenate(places), np.concatenate(shares)
+    share[1:][of_all[1:] == 0] *= 2  # those next to 0 are one point with their negatives
+    return codes[fresh], np.bincount(of_all, share)
+
+
+def _numbers(decade: int, digits: int) -> NDArray[np.float64]:
+    """The numbers of so many significant digits from 10**decade on, ascending."""
+    leading, power = np.arange(10.0 ** (digits - 1), 10.0**digits), decade - digits + 1
+    return leading / 10.0**-power if power < 0 else leading * float(10**power)

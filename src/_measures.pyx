@@ -46,9 +46,10 @@ cdef class Magnitudes:
                  const int64_t[::1] more not None, made_by, *, int fine=11):
         cdef dpfast_magnitudes *f = &self.magnitudes
         cdef const int64_t[::1] edge, held, point, before, kinds, weight, count
-        cdef const int32_t[::1] start, kind
+        cdef const int32_t[::1] kind
+        cdef int32_t[::1] start
+        cdef int32_t most
         cdef const uint64_t[:, ::1] piece
-        cdef int64_t[::1] bucket
         cdef Py_ssize_t j
         self._made_by = made_by
         f.digits, f.fine, f.pieces, f.zero = digits, min(fine, digits - 1), slopes.shape[0], slopes[0]
@@ -65,32 +66,19 @@ cdef class Magnitudes:
         pieces = np.stack([edges[:f.pieces] - slope * firsts[:f.pieces], slope], axis=1)
         piece = np.concatenate([pieces, pieces[f.pieces - 1:]]).view(np.uint64)  # the last up to after its end
         # the buckets
-        buckets = np.empty(points.shape[0], np.int64)
-        bucket = buckets
+        f.first = dpfast_bucket(f, points[0]) if points.shape[0] else 0
+        f.last = dpfast_bucket(f, points[points.shape[0] - 1]) + 1 if points.shape[0] else 0
+        start = np.zeros(f.last - f.first + 1, np.int32)
         for j in range(points.shape[0]):
-            bucket[j] = dpfast_bucket(f, points[j])
-        f.first = buckets[0] if buckets.size else 0
-        f.last = buckets[buckets.size - 1] + 1 if buckets.size else 0
-        counts = np.bincount(buckets - f.first, minlength=f.last - f.first)
-        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        f.step = 1 << int(counts.max(initial=1)).bit_length() - 1
+            start[dpfast_bucket(f, points[j]) - f.first + 1] += 1
+        most = 1
+        for j in range(start.shape[0] - 1):
+            most = max(most, start[j + 1])
+            start[j + 1] += start[j]
+        f.step = 1 << int(most).bit_length() - 1
         point = np.concatenate([points, np.full(2 * f.step, 2**63 - 1)])
         # the kinds of weights in each piece: its own, if any magnitude has it, and those of its points
-        owner = np.searchsorted(place, np.arange(points.shape[0]), side="right") - 1
-        spare = np.diff(firsts) - np.diff(place)
-        own = np.flatnonzero(spare)
-        owners = np.concatenate([own, owner])
-        weights = np.concatenate([slope[own], slope[owner] + np.asarray(more)])
-        order = np.lexsort((weights, owners))
-        owners, weights = owners[order], weights[order]
-        fresh = np.concatenate([[True], (owners[1:] != owners[:owners.size - 1])
-                                | (weights[1:] != weights[:weights.size - 1])])
-        counts = np.add.reduceat(np.concatenate([spare[own], np.ones_like(owner)])[order], np.flatnonzero(fresh))
-        owners, weights = owners[fresh], weights[fresh]
-        kinds = np.searchsorted(owners, np.arange(f.pieces + 1))
-        places = np.empty(order.size, np.int64)
-        places[order] = np.cumsum(fresh) - 1
-        kind = (places[own.size:] - np.asarray(kinds)[owner]).astype(np.int32)
+        weights, counts, kinds, kind = self._kinds(slopes, more, held, np.diff(firsts) - np.diff(place))
         weight, count = weights, counts
         # sums of powers
         cdef const double[::1] top, block_top
@@ -113,16 +101,55 @@ cdef class Magnitudes:
         f.top, f.tail, f.block_top, f.block_tail = &top[0], &tail[0, 0], &block_top[0], &block_tail[0, 0]
 
     @staticmethod
+    def _kinds(const int64_t[::1] slopes, const int64_t[::1] more, const int64_t[::1] held, const int64_t[::1] spare):
+        """The kinds of weights of each piece, ascending, how many magnitudes have each, where those of each piece begin,
+        and the kind of each point among those of its piece."""
+        cdef Py_ssize_t p, j, at, low, high, first, found, end = 0
+        cdef int64_t added
+        most = slopes.shape[0] + more.shape[0]
+        extra, counts = np.empty(most, np.int64), np.zeros(most, np.int64)
+        starts, kind = np.empty(slopes.shape[0] + 1, np.int64), np.empty(more.shape[0], np.int32)
+        cdef int64_t[::1] kinds = extra, count = counts, start = starts
+        cdef int32_t[::1] of_point = kind
+        for p in range(slopes.shape[0]):
+            start[p] = first = end
+            if spare[p]:
+                kinds[end], count[end] = 0, spare[p]
+                end += 1
+            for found in range(2):      # collect the kinds; then count them
+                for j in range(held[p], held[p + 1]):
+                    added, low, high = more[j], first, end
+                    while low < high:
+                        at = (low + high) // 2
+                        if kinds[at] < added:
+                            low = at + 1
+                        else:
+                            high = at
+                    if found:
+                        count[low] += 1
+                        of_point[j] = <int32_t> (low - first)
+                    elif low == end or kinds[low] != added:
+                        for at in range(end, low, -1):
+                            kinds[at] = kinds[at - 1]
+                        kinds[low] = added
+                        end += 1
+        start[slopes.shape[0]] = end
+        weights = extra[:end] + np.repeat(slopes, np.diff(starts))
+        return weights, counts[:end].copy(), starts, kind
+
+    @staticmethod
     def _tails(tops, sums, Py_ssize_t block):
         """The greatest of the tops from each place to the end of its block, and the sums of powers over it."""
         count = np.arange(1, DPFAST_FEW_POWERS + 1)
-        tops, sums = tops.copy(), sums.copy()
-        for p in range(len(tops) - 2, -1, -1):
-            if (p + 1) % block:
-                top = max(tops[p], tops[p + 1])
-                sums[p] = sums[p] * (tops[p] / top) ** count + sums[p + 1] * (tops[p + 1] / top) ** count
-                tops[p] = top
-        return tops, sums
+        left = np.minimum(-np.arange(1, len(tops) + 1) % block, np.arange(len(tops))[::-1])     # further ones in the block
+        after, added = tops.copy(), np.zeros_like(sums)
+        for further in range(1, left.max() + 1):
+            here = np.flatnonzero(left >= further)
+            after[here] = np.maximum(after[here], tops[here + further])
+        for further in range(left.max(), -1, -1):       # each is scaled once
+            here = np.flatnonzero(left >= further)
+            added[here] += sums[here + further] * (tops[here + further] / after[here])[:, None] ** count
+        return after, added
 
     def __reduce__(self):
         function, arguments = self._made_by
@@ -237,7 +264,8 @@ cdef class Measure:
         return dpfast_point_at(&self.measure, first, last, place)
 
     def power_sums(self, int64_t first, int64_t last, double whole, Py_ssize_t count):
-        """The sums of (weight / whole)**k over the codes first..last, k = 1..count, relative errors (k + 128) 2**-52.
+        """The sums of (weight / whole)**k over the codes first..last, k = 1..count, relative errors
+        (k + 128) 2**-52; of floats with more than 28 digits (3 k / 2 + 128) 2**-52.
 
         **Law** deterministic. **Assumes** first <= last in range, count <= 128. **Cost** O(count) for each part, piece
         or kind of weight.

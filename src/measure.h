@@ -273,7 +273,8 @@ static void dpfast_float_sums(const dpfast_measure *measure, const int64_t *firs
 }
 
 /* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at most
- * (k + 4) 2^-52, of floats (k + 128) 2^-52, for an interval in each lane; 0 for an empty one. */
+ * (k + 4) 2^-52, of floats (k + 128) 2^-52, with more than 28 digits (3 k / 2 + 128) 2^-52, for an interval in each lane; 0
+ * for an empty one. docs/proofs/base-measures.md */
 DPFAST_CLONES static void dpfast_power_sums(const dpfast_measure *measure, const int64_t *first, const int64_t *last,
                                             const dpfast_lanes *whole, dpfast_lanes *sums, ptrdiff_t count)
 {
