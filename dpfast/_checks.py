@@ -317,7 +317,10 @@ def candidates(n: int) -> int:
 def outcomes(count: int) -> int:
     """Check that a law has few enough outcomes for verification to list them."""
     if count > 2**20:
-        raise ValueError(f"verify compares laws on at most 2**20 points, not {count}")
+        raise ValueError(
+            f"verify compares laws on at most 2**20 points, not {count}: use a coarser grid, fewer records or values, "
+            f"or audit.distinguish"
+        )
     return count
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._checks import candidates, exact, is_real
-from dpfast._foreign import foreign
+from dpfast._foreign import foreign, swallowed
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
@@ -258,7 +258,8 @@ def _from_sequence(name: str, x: Sequence[Any], dimensions: int) -> NDArray[np.f
     cells = x if type(x) is list else list(x)
     shape: tuple[int, ...] = (len(cells),)
     while len(shape) < _MOST_DIMENSIONS and (kinds := set(filter(_has_entries, set(map(type, cells))))):
-        rows = [_entries(cell) if type(cell) in kinds else None for cell in cells]
+        with swallowed():
+            rows = [_entries(cell) if type(cell) in kinds else None for cell in cells]
         lengths = {len(row) for row in rows if row is not None}
         if not lengths or (len(shape) >= dimensions and None in rows):
             break
@@ -286,14 +287,15 @@ def _floats(cells: list[Any]) -> NDArray[np.float64]:
     if _PLAIN.issuperset(map(type, cells)):
         with suppress(OverflowError):  # an integer beyond float64
             return np.array(cells, dtype=np.float64)
-    return np.array([_float(cell) for cell in cells], dtype=np.float64)
+    with swallowed():
+        return np.array([_float(cell) for cell in cells], dtype=np.float64)
 
 
 def _float(value: Any) -> float:
     """The number in a cell, or its text as a number; NaN for any other cell."""
-    if isinstance(value, _NO_FLOATS) or (isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any()):
-        return math.nan
     try:
+        if isinstance(value, _NO_FLOATS) or (isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any()):
+            return math.nan
         return float(value)
     except OverflowError:  # then also beyond every bound
         return _infinity(value)
@@ -309,7 +311,7 @@ def _infinity(value: Any) -> float:
 
 
 def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
-    """The exact scores of candidates: a contiguous array of float64, int64 or uint64, or a list from `exact_score`.
+    """The exact scores of candidates: a contiguous array of float64, int64 or uint64, or a list from `exact_scores`.
 
     A null, a masked entry and, in a sequence, None and any other item that is not a number become 0; NaN counts as 0
     for readers of the result. The conversion may depend on the values, but never changes one.
@@ -329,20 +331,29 @@ def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
     return array if array.flags.c_contiguous and array.flags.aligned else np.array(array)
 
 
+def exact_scores(values: Iterable[Any], missing: Fraction | float = _ZERO) -> list[Fraction | float]:
+    """The exact values of scores, or infinities; `missing` for NaN, None and anything else that is not a number."""
+    with swallowed():
+        return [exact_score(value, missing) for value in values]
+
+
 def exact_score(value: Any, missing: Fraction | float = _ZERO) -> Fraction | float:
-    """The exact value of a score, or an infinity; `missing` for NaN, None and anything else that is not a number."""
+    """The exact value of one score, see `exact_scores`."""
     if type(value) is np.ndarray and value.ndim == 0:
         value = value[()]
-    if isinstance(value, Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_PLACES:
-        return exact(value)
-    number = value if isinstance(value, (float, np.floating)) else _float(value)
-    if number != number:
+    try:
+        if isinstance(value, Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_PLACES:
+            return exact(value)
+        number = value if isinstance(value, (float, np.floating)) else _float(value)
+        if number != number:
+            return missing
+        if abs(number) == math.inf:
+            return math.inf if number > 0 else -math.inf
+        return exact(number)
+    except Exception:  # raised by a class of the user
         return missing
-    if abs(number) == math.inf:
-        return math.inf if number > 0 else -math.inf
-    return exact(number)
 
 
 def _listed_scores(x: list[Any]) -> NDArray[Any] | list[Fraction | float]:
@@ -352,7 +363,7 @@ def _listed_scores(x: list[Any]) -> NDArray[Any] | list[Fraction | float]:
     if kinds <= {int, bool, np.int64}:
         with suppress(OverflowError):
             return np.array(x, dtype=np.int64)
-    return [exact_score(value) for value in x]
+    return exact_scores(x)
 
 
 def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
@@ -382,7 +393,7 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
     if array.ndim != 1:
         return array
     if array.dtype.kind == "O" or array.dtype.itemsize > 8:  # longer floats do not fit float64
-        return [exact_score(value) for value in array]
+        return exact_scores(array)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     with np.errstate(all="ignore"):  # a signalling NaN

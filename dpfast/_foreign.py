@@ -8,6 +8,9 @@ charged by itself, by two rules, each of which is enough for nearly all code:
   dpfast, or to methods of mechanisms and laws that users define.
 - The library opens `foreign` where it calls code that it does not own. This covers functions without a Python frame,
   such as `functools.partial` and `map`, and threads, which are refused without a ledger while it is open.
+
+Where an exception becomes a missing value, `swallowed` refuses each release, whatever is left of the budget: otherwise
+charges, and what is missing, would depend on the data that decide whether there is a release.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from inspect import currentframe
 from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakSet
+
+from dpfast.errors import BudgetError
 
 _OURS = frozenset({"dpfast", "contextlib", "functools"})  # modules whose frames may lie between steps
 _THREADS = "dpfast._kernels._threads"  # starts threads of the library, which run steps
@@ -117,6 +122,29 @@ def foreign() -> AbstractContextManager[None]:
     if not isinstance(paid, Paid) or paid.declared or paid.foreign or paid.budget is None:
         return _NOTHING
     return _opened(paid)
+
+
+_swallowed: ContextVar[bool] = ContextVar("dpfast_swallowed", default=False)
+
+
+@contextmanager
+def swallowed() -> Iterator[None]:
+    """Refuse all releases in the block: code runs that the library does not own, and its exceptions are lost."""
+    token = _swallowed.set(True)
+    try:
+        with foreign():
+            yield
+    finally:
+        _swallowed.reset(token)
+
+
+def check_heard() -> None:
+    """Raise a BudgetError where exceptions are lost. Every charge calls this first."""
+    if _swallowed.get():
+        raise BudgetError(
+            "a release in a cell, or in the estimator of a block, is refused whatever is left: an exception there "
+            "counts as a missing value; release before, and use the result"
+        )
 
 
 @contextmanager

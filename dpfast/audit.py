@@ -23,6 +23,7 @@ _LARGEST_TABLE = 2**27
 _MOST_DATASETS = 2**20
 _TOLERANCE = 1e-12
 _TOTAL_TOLERANCE = 1e-9
+_OF_NUMBERS = ", if need be of an object with `privacy` and a `release` that makes numbers of what is released"
 
 
 Record = float | tuple[float, ...]
@@ -133,9 +134,14 @@ def verify(
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
     if isinstance(mechanism, type):
         raise TypeError(f"verify takes a mechanism, not a class: call {mechanism.__name__} with its parameters")
+    name = type(mechanism).__name__
     if not hasattr(mechanism, "law"):
         hint = ", or verify its randomizer" if hasattr(mechanism, "randomizer") else ""
-        raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish{hint}")
+        raise TypeError(f"{name} has no exact law to verify: use audit.distinguish{hint}")
+    if not getattr(mechanism, "reads_records", True):
+        raise TypeError(f"{name} takes scores, not records: check their sensitivity by audit.lipschitz")
+    if not getattr(mechanism, "releases_numbers", True):
+        raise TypeError(f"{name} releases no numbers that can be listed: use audit.distinguish{_OF_NUMBERS}")
     if not ordered and getattr(mechanism, "ordered", False):
         raise ValueError("ordered must be True for a mechanism whose law depends on the order of the records")
     claim = mechanism.privacy
@@ -162,9 +168,21 @@ def verify(
 def _laws(mechanism: Any, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
     """The law on each dataset. Equal arrays of values, the usual case, are stored once."""
     laws: dict[tuple[Record, ...], _Outcomes] = {}
-    values = np.empty(0)
+    values, name = np.empty(0), type(mechanism).__name__
     for data in datasets:
-        laws[data] = outcomes = _Outcomes.of(mechanism.law(_array(data, datasets)), values)
+        records = _array(data, datasets)
+        try:
+            law = mechanism.law(records)
+        except (TypeError, ValueError, IndexError) as error:
+            kind = f"rows of {records.shape[1]} numbers" if records.ndim > 1 else "numbers"
+            raise type(error)(
+                f"{error}: verify takes a dataset of {len(records)} records, {kind}; {name} may need another n, or "
+                f"other grids=, a Grid for numbers or a list of one for each column of rows"
+            ) from error
+        try:
+            laws[data] = outcomes = _Outcomes.of(law, values)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
         values = outcomes.values
         if values.size * len(datasets) > _LARGEST_TABLE:
             raise ValueError(
@@ -203,13 +221,28 @@ def _grids(mechanism: Any) -> Points | Sequence[Points]:
     """The grids of the records; checks that laws on a grid, in the central model, are not too large."""
     grids: Any = getattr(mechanism, "grids", None)
     if isinstance(grids, Sequence) and grids and getattr(mechanism, "points", grids):
-        return grids
+        return grids[0] if len(grids) == 1 and not _reads_rows(mechanism) else grids
     grid: Points | None = getattr(mechanism, "grid", None)
     if grid is None:
-        raise TypeError(f"give grids=, the grids of the records: {type(mechanism).__name__} has no grid")
+        raise TypeError(
+            f"give grids=, the grids of the records: {type(mechanism).__name__} has no grid. It is a Grid for numbers, "
+            f"or a list of one for each column of rows; if the outcomes are too many to list, use audit.distinguish"
+        )
     if mechanism.privacy.neighbors != "local" and grid.size > _LARGEST_SUPPORT:
-        raise ValueError(f"verify compares laws on a grid of at most 2**20 points, not {grid.size}")
+        raise ValueError(
+            f"verify compares laws on a grid of at most 2**20 points, not {grid.size}, that of "
+            f"{type(mechanism).__name__}: use a coarser grid, or audit.distinguish"
+        )
     return grid
+
+
+def _reads_rows(mechanism: Any) -> bool:
+    """Whether records are rows, by the shape that a mechanism takes."""
+    try:
+        mechanism.reading().records(np.zeros((1, 1)))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _records(grids: Points | Sequence[Points], values: int) -> list[Record]:
@@ -502,6 +535,8 @@ def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) ->
         values = np.asarray(mechanism.randomize(np.broadcast_to(record, (trials, *record.shape)), rng=rng))
     else:
         values = np.asarray(mechanism.release(data, size=trials, rng=rng))
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{type(mechanism).__name__} releases no numbers: use audit.distinguish{_OF_NUMBERS}")
     rows = np.ascontiguousarray(values).reshape(trials, -1)
     if rows.dtype == np.uint64:
         rows = rows.view(np.uint32)

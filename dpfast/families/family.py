@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,8 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _containers
+from dpfast._foreign import swallowed
 from dpfast._kernels import _blocks
 from dpfast._kernels._threads import each
+from dpfast.errors import BudgetError
+from dpfast.spending import known
 
 Theta = Mapping[str, float]
 
@@ -384,8 +388,8 @@ class BlockFamily(Family):
 
         Privacy requires that the estimate of a block is a function of its records (and public numbers) alone, bit for
         bit, wherever they are in memory, whatever the other blocks contain and whatever was fitted before. An exception
-        or a wrong shape counts as a failed fit. With `many`, blocks are then fitted one by one after an exception, but
-        all fail after a wrong shape.
+        or a wrong shape counts as a failed fit, and a release in it is refused (see `rehearse`). With `many`, blocks
+        are then fitted one by one after an exception, but all fail after a wrong shape.
 
         Parameters
         ----------
@@ -405,10 +409,39 @@ class BlockFamily(Family):
             mask &= np.all((rows >= low) & (rows <= high), axis=1)
         return mask
 
+    def rehearse(self, *data: NDArray[Any], box: Box, corrected: bool) -> None:
+        """Fit one block of made-up records, whose exceptions are heard: that of a release says that it is refused.
+
+        It is called before the blocks if there is a ledger, for families that users define.
+        """
+        self.fit(*data, offsets=np.array([0, data[0].shape[0]]), box=box, corrected=corrected)
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether a fit runs code that the library does not own."""
+        return type(self).__module__.partition(".")[0] != "dpfast"
+
+    def _check_free(self, data: tuple[NDArray[Any], ...], size: int, box: Box, *, corrected: bool) -> None:
+        """Raise a BudgetError if a fit releases whatever its records are: `size` of them, spread over the bounds."""
+        with np.errstate(all="ignore"):
+            spread = np.linspace(*np.clip(box.range(box.names[0]), *self.support), size)
+        shapes = [(size, *part.shape[1:]) for part in data]
+        made = [np.broadcast_to(spread.reshape(-1, *[1] * (len(shape) - 1)), shape).copy() for shape in shapes]
+        with warnings.catch_warnings(), swallowed(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                self.rehearse(*made, box=box, corrected=corrected)
+            except BudgetError:
+                raise
+            except Exception:  # it may need other records than these
+                return
+
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         n = data[0].shape[0]
+        if known and self._is_foreign:
+            self._check_free(data, -(-n // blocks), box, corrected=corrected)
         parts = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in data)
         offsets = _blocks.offsets(n, blocks)
         mask = self.present(*parts)
@@ -424,7 +457,7 @@ class BlockFamily(Family):
             for part in inside:
                 part.setflags(write=False)
             try:
-                with np.errstate(all="ignore"):
+                with swallowed(), np.errstate(all="ignore"):
                     fitted = self.fit(*inside, offsets=offsets[first : last + 1] - start, box=box, corrected=corrected)
                     estimates = np.asarray(fitted, dtype=np.float64)
             except Exception:  # in one block; it must not affect the others

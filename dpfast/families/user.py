@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers
-from dpfast._foreign import foreign
+from dpfast._foreign import swallowed
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import BlockFamily, Box, Family
@@ -29,7 +29,8 @@ class Custom(BlockFamily):
     estimator : callable
         Takes an array of records, a copy; returns one number, or one for each of the bounds. An exception, another
         shape or a result that is not numeric counts as NaN: the block takes the middle of the bounds. The proof of
-        privacy requires that it depends on this array alone and keeps no state between calls.
+        privacy requires that it depends on this array alone and keeps no state between calls. It cannot release:
+        where there is a ledger, it is first called with made-up records, and a BudgetError then ends the call.
     parameters : tuple of str
         Names of the returned numbers.
     jackknife : bool
@@ -38,7 +39,7 @@ class Custom(BlockFamily):
 
     Notes
     -----
-    Cost: one call per block, in one thread; with the jackknife, one per record.
+    Cost: one call per block, in one thread; with the jackknife, one per record; where there is a ledger, one more.
     """
 
     estimator: Callable[[NDArray[np.float64]], Any]
@@ -53,6 +54,13 @@ class Custom(BlockFamily):
     @property
     def default(self) -> tuple[str, ...]:
         return self.parameters
+
+    @property
+    def _is_foreign(self) -> bool:
+        return True
+
+    def rehearse(self, *data: NDArray[Any], box: Box, corrected: bool) -> None:
+        self.estimator(*data)
 
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
@@ -73,7 +81,7 @@ class Custom(BlockFamily):
     def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         nothing = np.full(len(self.parameters), np.nan)
         try:
-            with foreign():
+            with swallowed():
                 estimate = np.asarray(self.estimator(block.copy()), dtype=np.float64).reshape(-1)
         except Exception:
             return nothing

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast._foreign import swallowed
 from dpfast._kernels import _keys
 from dpfast.keys.cells import cell_bytes, cell_of, text_of
 from dpfast.keys.columns import (
@@ -72,7 +73,8 @@ class Single:
         elif isinstance(part, Fixed):
             self._spans.group_fixed(part.records, part.layout, part.missing, out, insert, out is None)
         else:
-            self._spans.group_cells(part.cells, part.encode, out, insert, out is None)
+            with swallowed():
+                self._spans.group_cells(part.cells, part.encode, out, insert, out is None)
 
     # ---- counts of text, bytes and objects; `dpfast.keys.counts.Runs` counts integers ----
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
 from dpfast import _checks
-from dpfast._foreign import active, blocks
+from dpfast._foreign import active, blocks, check_heard
 from dpfast._tabular import Tabular
 from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast._types import Exact, Records
@@ -337,6 +337,7 @@ class Ledger(Tabular, Cautious):
 
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
+        check_heard()
         costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
         for cost in costs:
             self._same_neighbors(cost.profile)

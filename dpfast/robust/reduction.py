@@ -153,10 +153,10 @@ def reduce(
     mechanism = Selection(epsilon=epsilon)
     with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates", exact=True):
         with foreign():
-            distances = [_distance(distance) for distance in scores()]
+            distances = _exact(list(scores()))
         return choices[mechanism([-distance for distance in distances], rng=source)]
 
 
-def _distance(score: Any) -> Fraction | float:
-    """The exact score, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
-    return _containers.exact_score(score, missing=math.inf)
+def _exact(scores: list[Any]) -> list[Fraction | float]:
+    """The exact scores, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
+    return _containers.exact_scores(scores, missing=math.inf)

@@ -1,14 +1,16 @@
-"""T32 and T33: What code of containers and users releases while a charge is open is charged by itself."""
+"""T32, T33, T44: What code of containers and users releases while a charge is open is charged by itself, or refused."""
 
 import inspect
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pytest
+from numpy.random import PCG64
 
 import dpfast as dpf
-from dpfast import BudgetError, Ledger, Privacy, local, robust
+from dpfast import BudgetError, Ledger, Privacy, local, noise, robust
 from tests.central import shaped
 from tests.lazy import CONTAINERS, EPSILON, LAW, Inside, swapped
 from tests.releases import GRID, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, B, X
@@ -114,7 +116,6 @@ class Distribution:
 CALLBACKS = {
     "psi": lambda inside: dpf.m_estimate(X, inside, **B),
     "psi of a mechanism": lambda inside: dpf.MEstimator(dpf.psi.Function(inside), grid=GRID, epsilon=0.25)(X),
-    "family": lambda inside: dpf.mle(X, lambda x: inside(float(x.mean())), bounds=(0, 100), epsilon=0.25, blocks=4),
     "score": lambda inside: robust.reduce(inside, range(3), epsilon=0.25),
     "chunks": lambda inside: MEDIAN(dpf.Chunks(lambda: iter([inside(X)]))),
     "distribution": lambda inside: dpf.median(X, distribution=Distribution(inside), **B),
@@ -135,6 +136,130 @@ class TestCallbacks:
         with Ledger(1.0) as ledger:
             robust.reduce(lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), epsilon=0.25)
         assert ledger.spent.epsilon == 0.25
+
+
+class Cell:
+    """A record that runs code when it is read as a number, as a row, or as a key."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def __float__(self):
+        self.run()
+        return 3.0
+
+
+class Row(Cell):
+    """A record of several numbers that runs code when it is read."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, place):
+        self.run()
+        return [3.0, 4.0][place]
+
+
+class Key(Cell):
+    """A key that runs code when its class is asked for."""
+
+    @property
+    def __class__(self):
+        self.run()
+        return str
+
+
+@dataclass(frozen=True)
+class Fitted(dpf.families.BlockFamily):
+    """A family of a user."""
+
+    run: object
+
+    names = ("location",)
+
+    def fit(self, x, *, offsets, box, corrected):
+        self.run(x)
+        return np.array([[x.mean()]])
+
+
+def above(run):
+    """Run code for blocks of large records only, none of which the library makes up."""
+    return lambda x: (run() if x.min() >= 75 and np.ptp(x) < 30 else None, float(x.mean()))[1]
+
+
+_MLE = {"bounds": (0, 100), "epsilon": 0.25, "blocks": 4}
+# Code whose exceptions become missing values, as releases with a seed.
+LOST = {
+    "a cell": lambda run, rng: dpf.mean([*X.tolist(), Cell(run)], rng=rng, **B),
+    "a cell of an array of one": lambda run, rng: dpf.select([1.0, Cell(run)], epsilon=0.25, rng=rng),
+    "a score": lambda run, rng: robust.reduce(lambda c: Cell(run) if c else 1.0, range(3), epsilon=0.25, rng=rng),
+    "a row": lambda run, rng: dpf.mean([*np.stack([X, X], axis=1).tolist(), Row(run)], rng=rng, **B),
+    "a key": lambda run, rng: dpf.partitions(["a", "b", Key(run)] * 20, epsilon=0.25, delta=1e-3, rng=rng).keys,
+    "an estimator": lambda run, rng: dpf.mle(X, above(run), rng=rng, **_MLE),
+    "the fit of a family": lambda run, rng: dpf.mle(X, Fitted(above(run)), rng=rng, **_MLE),
+}
+WAYS = {
+    "a mechanism": lambda ledger: MEDIAN(X),
+    "a function": lambda ledger: dpf.median(X, **B),
+    "the ledger": lambda ledger: ledger.release(MEDIAN, X),
+    "a block of the ledger": lambda ledger: _in_a_block(ledger),
+    "a declared cost": lambda ledger: _in_a_block(ledger.spend(Privacy(0.1))),
+    "a charge": lambda ledger: ledger.reserve(MEDIAN.privacy_profile),
+    "a law": lambda ledger: MEDIAN.law(X),
+    "noise": lambda ledger: noise.laplace(1.0),
+}
+
+
+def _in_a_block(block):
+    with block:
+        MEDIAN(X)
+
+
+def failed():
+    raise ArithmeticError("a cell of bad luck")
+
+
+class TestLostExceptions:
+    """Where an exception becomes a missing value, a release is refused, whatever is left of the budget."""
+
+    @pytest.mark.parametrize("place", LOST)
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_release_is_like_any_other_exception(self, place, way):
+        neighbors = "add-remove" if place == "a key" else "replace-one"
+        with Ledger(100.0, 0.1, neighbors=neighbors) as ledger:
+            expected = LOST[place](failed, PCG64(1))
+            before = len(ledger.charges)
+            released = LOST[place](lambda: WAYS[way](ledger), PCG64(1))
+        assert np.array_equal(released, expected)
+        assert len(ledger.charges) == 2 * before
+        for charges in (ledger.charges[:before], ledger.charges[before:]):
+            assert {charge.profile.privacy.epsilon for charge in charges} == {0.25}
+
+    @pytest.mark.parametrize("place", LOST)
+    def test_nothing_is_refused_without_a_ledger(self, place):
+        made = []
+        LOST[place](lambda: made.append(MEDIAN(X)), PCG64(1))
+        assert made
+
+    @pytest.mark.parametrize("left", [1e6, 0.3])
+    @pytest.mark.parametrize("family", [lambda run: run, Fitted], ids=["an estimator", "a family"])
+    def test_an_estimator_that_releases_is_refused_by_made_up_records(self, family, left):
+        mechanism = dpf.SampleAndAggregate(
+            family(lambda x: dpf.median(x, **B)), bounds=(0, 100), epsilon=0.25, blocks=4
+        )
+        for x in (X, np.zeros(100), dpf.Chunks([X[:50], X[50:]])):
+            with Ledger(left) as ledger, pytest.raises(BudgetError, match="whatever is left"):
+                mechanism(x)
+            assert len(ledger.charges) == 1
+
+    def test_made_up_records_may_be_bad_ones(self):
+        def strict(x):
+            if x.size != 25 or not 0 < x[0] < 1:
+                raise ValueError("other records")
+            return x.mean()
+
+        with Ledger(1.0):
+            assert 0 <= dpf.mle(np.full(100, 0.5), strict, **_MLE) <= 100
 
 
 class TestLaws:
