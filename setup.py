@@ -2,7 +2,7 @@
 
 ``DPFAST_DEBUG=1`` builds with checks of bounds and initialisation into a directory of its own;
 ``DPFAST_OPTIMIZE=1`` compiles with ``-O1`` instead of ``-O3`` (`assurance.platforms`), and any other level alike;
-``CFLAGS`` adds to the compiler's flags (``.ci/run`` uses it for the sanitizers).
+``CFLAGS`` adds to the compiler's flags (``.ci/run nightly`` uses it for the sanitizers).
 
 ``DPFAST_UNVERIFIED=1`` builds on a platform whose builds nobody verified, for those who port dpfast to it.
 """

@@ -57,8 +57,7 @@ def test_examples_in(page):
 NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism", "PrivacyWarning", "UtilityWarning"}
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in dpfast.__all__ if callable(getattr(dpfast, name)) and name not in NOT_CALLED]
-)
-def test_every_public_function_and_mechanism_has_an_example(name):
-    assert ">>>" in getattr(dpfast, name).__doc__, f"the docstring of dpfast.{name} needs an example"
+def test_every_public_function_and_mechanism_has_an_example():
+    called = [name for name in dpfast.__all__ if callable(getattr(dpfast, name)) and name not in NOT_CALLED]
+    assert [name for name in called if ">>>" not in getattr(dpfast, name).__doc__] == []
+    assert len(called) > 50

@@ -1,22 +1,22 @@
-"""The layout of the sources that import-linter cannot check: private names, public names, sizes of files."""
+"""The layout of the sources that import-linter cannot check: private names, public names, sizes of functions."""
 
 import ast
 import re
 import rlcompleter
 from pathlib import Path
 
-import pytest
-
 import dpfast
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "dpfast").rglob("*.py"))
-CODE = [path for folder in ("dpfast", "tests", "bench", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+FOLDERS = ("assurance", "bench", "dpfast", "examples", "tests")
+CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 PRIVATE_MODULES = {path.stem for path in MODULES if path.stem.startswith("_")} | {
     path.stem for path in (ROOT / "src").glob("*.pyx")
 }
 # Names of NumPy, and of `typing.NamedTuple`.
 FOREIGN = {"_bit_generator", "_replace"}
+LONGEST = {ast.FunctionDef: 75, ast.AsyncFunctionDef: 75, ast.ClassDef: 350}  # lines of code
 
 
 def is_private(name):
@@ -48,9 +48,15 @@ def private_names_of_others(tree):
                 yield node.attr
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_uses_private_names_of_another(path):
-    assert sorted(private_names_of_others(ast.parse(path.read_text()))) == []
+def offenders(paths, found_in):
+    """What a function finds in the text of each file, by file, where it finds anything."""
+    found = {str(path.relative_to(ROOT)): sorted(found_in(path.read_text())) for path in paths}
+    return {path: each for path, each in found.items() if each}
+
+
+def test_no_module_uses_private_names_of_another():
+    assert len(MODULES) > 100
+    assert offenders(MODULES, lambda text: private_names_of_others(ast.parse(text))) == {}
 
 
 def test_the_check_finds_private_names():
@@ -64,10 +70,11 @@ def indices_from_the_end(source):
     return re.findall(r"[\w)\]]\[-\d+\]", code)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "src").glob("*.pyx")), ids=lambda path: path.name)
-def test_no_kernel_counts_indices_from_the_end(path):
+def test_no_kernel_counts_indices_from_the_end():
     # Kernels are compiled without `wraparound`: what NumPy makes of such an index depends on its version.
-    assert indices_from_the_end(path.read_text()) == []
+    kernels = sorted((ROOT / "src").glob("*.pyx"))
+    assert len(kernels) > 30
+    assert offenders(kernels, indices_from_the_end) == {}
 
 
 def test_the_check_finds_indices_from_the_end():
@@ -82,7 +89,28 @@ def test_completion_shows_public_names_only():
     assert completed == set(dpfast.__all__)
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_of_code_have_at_most_600_lines(path):
-    lines = len(path.read_text().splitlines())
-    assert lines <= 600, f"{path.relative_to(ROOT)} has {lines} lines: split it by subject"
+def too_long(text, longest=LONGEST):
+    """Functions and classes with more lines of code than the limit of their kind, without comments and docstrings."""
+    code = {i for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.lstrip().startswith("#")}
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Module, *longest))]
+    for node in nodes:
+        if ast.get_docstring(node, clean=False) is not None:
+            code -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    for node in nodes[1:]:  # the first is the module
+        lines = sum(line in code for line in range(node.lineno, node.end_lineno + 1))
+        if lines > (most := longest[type(node)]):
+            yield f"{node.name} has {lines} lines of code, more than {most}: split it by subject"
+
+
+def test_functions_and_classes_are_short():
+    assert len(CODE) > 500
+    assert offenders(CODE, too_long) == {}
+
+
+def test_the_check_finds_long_functions_and_classes():
+    body = '    """A docstring\n    of two lines."""\n\n    # Why.\n    x = 1\n    return x\n'
+    source = f"def f():\n{body}\n\nasync def g():\n{body}\n\nclass A:\n    def f(self):\n        pass\n"
+    assert list(too_long(source, dict.fromkeys(LONGEST, 3))) == []
+    found = list(too_long(source, dict.fromkeys(LONGEST, 2)))
+    assert [line.split(" ", 1)[0] for line in found] == ["f", "g", "A"]
+    assert found[0] == "f has 3 lines of code, more than 2: split it by subject"
