@@ -37,6 +37,9 @@ from dpfast.streaming import Ordered, Ranks
 
 _DRAWS = 16  # per imagined sample, to predict an error
 _TWO_STAGES = 16  # the least number of targets for two stages by default
+_MOST_IN_TWO = (
+    MOST_FREE + 1
+) ** 2 - 1  # targets with a base measure: those of the first stage, and between two of them
 _FAST_ROUNDS = 8  # in vain, before those of the wide chain
 _ROOM = 60  # in logarithms of weights, for narrow windows: walks away from the ranks, and doubts of 2**-30
 
@@ -60,7 +63,7 @@ class Quantiles(StatisticMechanism):
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         The public base measure, as for `InverseSensitivity`: the weight of a vector is multiplied by the weights of its
         entries. On a `FloatGrid`, "auto" favours modest magnitudes and round numbers. Other measures than "uniform" are
-        for at most 128 quantiles; for more, "auto" is "uniform".
+        for at most 16,640 quantiles in two stages and 128 in one; for more, "auto" is "uniform".
     stages : {None, 1, 2}
         2 first releases every b-th of m targets, b about sqrt(m), with half of the budget, then the targets between
         them with the other half. None, the default, uses 2 for m >= 64, and for m >= 16 if epsilon n < 60 (m + 1).
@@ -143,10 +146,12 @@ differential privacy) for one record replaced (the number of records is public)>
     @cached_property
     def base_measure(self) -> Measure | None:
         """The weights of the grid points, public; None if all are equal."""
-        if self.measure == "uniform" or (self.measure == "auto" and len(self.qs) > MOST_FREE):
+        most = MOST_FREE if self.stages == 1 else _MOST_IN_TWO
+        if self.measure == "uniform" or (self.measure == "auto" and len(self.qs) > most):
             return None
-        if len(self.qs) > MOST_FREE:
-            raise ValueError(f"measure must be 'auto' or 'uniform' for more than {MOST_FREE} quantiles")
+        if len(self.qs) > most:
+            in_one = " in one stage" if self.stages == 1 else ""
+            raise ValueError(f"measure must be 'auto' or 'uniform' for more than {most} quantiles{in_one}")
         grid = self.grid
         if isinstance(grid, FloatGrid):
             return _measures.on_floats(grid, self.measure)
@@ -260,8 +265,11 @@ def _log_vectors(last: int, m: int, measure: Measure | None) -> float:
 
 @lru_cache(maxsize=64)
 def _public_log_weight(measure: Measure | None, last: int, length: int) -> float:
-    """The logarithm of the weight of all vectors of the grid."""
-    return math.log(weight_of_all(measure, 0, last, length))
+    """The logarithm of the weight of all vectors of the grid; of long ones with a measure a bound, by parts."""
+    if measure is None or length <= MOST_FREE:
+        return math.log(weight_of_all(measure, 0, last, length))
+    parts, rest = divmod(length, MOST_FREE)
+    return parts * _public_log_weight(measure, last, MOST_FREE) + _public_log_weight(measure, last, rest)
 
 
 class _Layout(NamedTuple):

@@ -12,8 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
 from dpfast._kernels import _balls, _multisets
+from dpfast._kernels._chain import MOST_FREE
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._samplers import next_word
+from dpfast.mechanisms.quantiles import _log_vectors, _Stages
 from tests.joint import measures, stage, vectors, weights_of
 from tests.reference import measures as measures_reference
 from tests.reference import quantiles as reference
@@ -239,3 +241,60 @@ def test_the_reference_agrees_on_round_numbers():
     measure = dpf.Quantiles((0.5,), grid=GRID, epsilon=1.0, measure="integers").base_measure
     [whole] = zip(*measures_reference.round_numbers(-4, 8, 2.0**-3, [1]), strict=True)
     assert [w > measure.unit for w in weights_of(measure)] == list(whole)
+
+
+class TestMany:
+    """More than 128 quantiles: two stages, of which neither has more between pins."""
+
+    LEVELS = np.arange(1, 151) / 151
+
+    @pytest.mark.parametrize(("m", "stages", "known"), [(129, None, 1), (129, 2, 1), (129, 1, 0), (128, 1, 1)])
+    @pytest.mark.parametrize("grid", [dpf.FloatGrid(), dpf.Grid(0, 100)], ids=["floats", "bounds"])
+    def test_which_have_a_measure(self, m, stages, known, grid):
+        qs = np.arange(1, m + 1) / (m + 1)
+        mechanism = dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=stages)
+        assert (mechanism.base_measure is not None) == known
+        if not known and grid.size < 2**32:
+            with pytest.raises(ValueError, match="for more than 128 quantiles"):
+                dpf.Quantiles(qs, grid=grid, epsilon=1.0, measure="integers", stages=stages)
+
+    def test_the_most(self):
+        for m, known in ((16_640, True), (16_641, False)):
+            mechanism = dpf.Quantiles(np.arange(1, m + 1) / (m + 1), grid=dpf.FloatGrid(), epsilon=1.0)
+            assert (mechanism.base_measure is not None) == known
+
+    @pytest.mark.parametrize("m", [129, 300, 16_640])
+    def test_no_stage_has_too_many(self, m):
+        coarse = _Stages.of(m, 10**6, 2**20, 1.0, None).coarse
+        between = np.diff([-1, *coarse, m]) - 1
+        assert max(len(coarse), between.max()) <= MOST_FREE
+
+    def test_the_weight_of_long_vectors_is_bounded(self):
+        measure = Measure(5, table=[1, 5, 1, 2, 1, 40])
+        for length in (129, 256, 300):
+            exact = math.log(_multisets.weight_of_all(measure, 0, 5, length))
+            assert exact <= _log_vectors(5, length, measure) <= 1.05 * exact + 20
+
+    def test_the_law(self):
+        """On two points, where a vector is the number of its zeros; the uniform measure is refuted."""
+        x, options = np.repeat([0.0, 1.0], [80, 80]), {"grid": dpf.Grid(0, 1, step=1), "epsilon": 0.1}
+        law = dpf.Quantiles(self.LEVELS, measure=(1, 3), **options).law(x)
+        outputs = np.array([[0] * zeros + [1] * (150 - zeros) for zeros in range(151)])
+        p, tens = np.exp(law.logpmf(outputs)), np.arange(0, 151, 10)
+        assert p.sum() == pytest.approx(1, abs=1e-9)
+        counts = np.bincount(150 - law.sample(300, PCG64(1)).sum(axis=1), minlength=151)
+        assert not chi_square_rejects(np.add.reduceat(counts, tens), np.add.reduceat(p, tens))
+        uniform = np.exp(dpf.Quantiles(self.LEVELS, measure="uniform", **options).law(x).logpmf(outputs))
+        assert chi_square_rejects(np.add.reduceat(counts, tens), np.add.reduceat(uniform, tens))
+
+    def test_ratings_without_bounds(self):
+        """The control: equal weights send some of them far away."""
+        x = np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], 3000)
+        releases = {
+            measure: dpf.Quantiles(self.LEVELS, grid=dpf.FloatGrid(), epsilon=1.0, measure=measure).release(
+                x, size=3, rng=PCG64(1)
+            )
+            for measure in ("auto", "uniform")
+        }
+        assert np.abs(releases["auto"]).max() < 100
+        assert np.abs(releases["uniform"]).max() > 1e6
