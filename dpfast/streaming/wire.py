@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 _MAGIC = b"dpfast\x00S"
-_VERSION = 2
+_VERSION = 3  # 3: bins divide whole numbers, and keys are of more types; tests/units/test_streaming_bytes.py notes it
 _MOST_SPARSE = 2**22  # entries of a sparse array: the memory that a few bytes can claim
 _MOST_DEEP = 8  # levels of nested lists
 DAMAGED = "damaged bytes: not a state of dpfast"
@@ -62,7 +62,11 @@ def opened(data: bytes) -> tuple[dict[str, Any], Any]:
         raise ValueError(DAMAGED)
     version, check = struct.unpack("<HI", data[len(_MAGIC) : _HEAD])
     if version != _VERSION:
-        raise ValueError(f"a state of format {version}: this version of dpfast reads format {_VERSION}")
+        old = "an earlier" if version < _VERSION else "a later"
+        raise ValueError(
+            f"a state of format {version}, saved by {old} version of dpfast, in which its counts may mean something "
+            f"else: this version of dpfast reads format {_VERSION}; read the records again"
+        )
     body = data[_HEAD:]
     if zlib.crc32(body) != check:
         raise ValueError(DAMAGED)

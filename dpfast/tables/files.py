@@ -80,23 +80,14 @@ def read_column(
     return _joined([values for (values,) in blocks(path, [Column(column)], header, delimiter, progress, encoding)])
 
 
-def open_column(
-    path: str,
-    column: str | None,
-    *,
-    header: bool = True,
-    delimiter: str = ",",
-    encoding: str = "utf-8",
-    progress: bool = False,
-) -> NDArray[np.float64] | Chunks:
+def open_column(path: str, column: str | None, **options: Any) -> NDArray[np.float64] | Chunks:
     """Open one column: as an array from `read_column`, or as chunks if the file has more than `IN_MEMORY` bytes.
 
-    Parameters: see `read_column`. A file without the requested column raises here, not later.
+    Parameters and options: see `read_column`. A file without the requested column raises here, not later.
     """
     if not is_long(path):
-        return read_column(path, column, header=header, delimiter=delimiter, encoding=encoding, progress=progress)
-    wanted = [Column(column)]
-    chunks = Chunks(lambda: (values for (values,) in blocks(path, wanted, header, delimiter, progress, encoding)))
+        return read_column(path, column, **options)
+    chunks = Chunks(lambda: (values for (values,) in blocks(path, [Column(column)], **options)))
     next(iter(chunks), None)
     return chunks
 
@@ -117,7 +108,12 @@ def schema_type(path: str, column: str | None, *, text: bool = False) -> str | N
 
 
 def blocks(
-    path: str, columns: Sequence[Column], header: bool, delimiter: str, progress: bool, encoding: str = "utf-8"
+    path: str,
+    columns: Sequence[Column],
+    header: bool = True,
+    delimiter: str = ",",
+    progress: bool = False,
+    encoding: str = "utf-8",
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """Read columns in one pass, a block of rows at a time: an array for each column.
 

@@ -192,6 +192,8 @@ def test_a_file_that_appears_meanwhile_is_kept(file, tmp_path, capsys, monkeypat
 # ---- warnings ----
 
 WEAK = "dpfast: warning: epsilon = 1000 is above 20: "
+REGRESS = ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", "9", "--type", "number"]
+LINEAR = [*REGRESS, "--label-bound", 9, "--epsilon"]
 COMMANDS = {
     **{
         name: [name, "FILE", "--bounds", 0, 100, "--epsilon", 1000]
@@ -204,41 +206,8 @@ COMMANDS = {
     "count": ["count", "FILE", "--epsilon", 1000],
     "partitions": ["partitions", "FILE", "--column", "age", "--epsilon", 1000, "--delta", 1e-6],
     "mle": ["mle", "FILE", "--family", "normal", "--bounds", "mean=0,100", "--epsilon", 1000],
-    "regress": [
-        "regress",
-        "PAIRS",
-        "--features",
-        "a",
-        "--label",
-        "b",
-        "--radius",
-        9,
-        "--label-bound",
-        9,
-        "--epsilon",
-        1000,
-        "--type",
-        "number",
-    ],
-    "logistic": [
-        "regress",
-        "PAIRS",
-        "--features",
-        "a",
-        "--label",
-        "b",
-        "--radius",
-        9,
-        "--model",
-        "logistic",
-        "--epsilon",
-        1000,
-        "--type",
-        "number",
-        "--label-values",
-        2,
-        3,
-    ],
+    "regress": [*LINEAR, 1000],
+    "logistic": [*REGRESS, "--model", "logistic", "--epsilon", 1000, "--label-values", 2, 3],
     "synthesize": ["synthesize", "FILE", "--bounds", 0, 100, "--epsilon", 1000, "-k", 3, "-o", "OUT"],
     "groups": [
         "mean",
@@ -286,22 +255,7 @@ def test_a_warning_is_one_line_on_standard_error(command, filled, capsys, filter
     [
         ["partitions", "FILE", "--column", "age", "--epsilon", 1],
         ["histogram", "FILE", "--bounds", 0, 100, "--epsilon", 1],
-        [
-            "regress",
-            "PAIRS",
-            "--features",
-            "a",
-            "--label",
-            "b",
-            "--radius",
-            9,
-            "--label-bound",
-            9,
-            "--epsilon",
-            1,
-            "--type",
-            "number",
-        ],
+        [*LINEAR, 1],
         ["median", "FILE", "--bounds", 0, 100, "--epsilon", 1, "--method", "smooth-sensitivity"],
         ["ledger", "OUT", "--epsilon", 1],
     ],

@@ -1,5 +1,6 @@
 """States as bytes: versions, damage, forgery and size; bytes are never trusted."""
 
+import hashlib
 import json
 import struct
 import sys
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Median, Sum
-from dpfast.streaming import State
+from dpfast.streaming import State, wire
 from tests.central import outcome, same
 from tests.streams import ALL, DEFAULT, INTEGERS, PCG, name, records
 from tests.threads import in_threads
@@ -54,15 +55,29 @@ def sound(at):
 def test_versions_and_other_mechanisms_are_refused():
     mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
     data = second_pass(mechanism).to_bytes()
-    assert data[:10] == b"dpfast\x00S\x02\x00"
-    for version in (1, 3):
-        with pytest.raises(ValueError, match=f"format {version}: this version of dpfast reads format 2"):
+    assert data[:10] == b"dpfast\x00S\x03\x00"
+    for version, age in ((2, "an earlier"), (1, "an earlier"), (4, "a later")):
+        with pytest.raises(
+            ValueError, match=f"format {version}, saved by {age} version .* reads format 3; read the rec"
+        ):
             State.from_bytes(data[:8] + struct.pack("<H", version) + data[10:], mechanism)
     other = dpf.InverseSensitivity(Median(), grid=dpf.Grid(-10, 101), epsilon=1.0)
     with pytest.raises(ValueError, match="another mechanism"):
         State.from_bytes(data, other)
     with pytest.raises(ValueError, match="not a state"):
         State.from_bytes(b"", mechanism)
+
+
+# The digest of what states hold of the same records, for each format: states of two meanings would merge.
+MEANINGS = {3: "f26f4ac28b929687"}
+
+
+def test_a_state_of_another_meaning_has_another_format():
+    """Raise `_VERSION` of dpfast/streaming/wire.py, and note the digest, if what the same records leave has changed."""
+    digest = hashlib.sha256()
+    for mechanism in (*ALL, PerturbedHistogram(5, grid=dpf.Grid(1, 5, step=1), epsilon=1.0)):
+        digest.update(second_pass(mechanism).to_bytes().partition(b'"held"')[2])
+    assert digest.hexdigest()[:16] == MEANINGS[wire._VERSION]
 
 
 @settings(max_examples=150)
@@ -141,7 +156,7 @@ def use(body, mechanism):
 
 def sealed(body):
     """Any header and arrays, with the right magic, version and checksum."""
-    return b"dpfast\x00S\x02\x00" + struct.pack("<I", zlib.crc32(body)) + body
+    return b"dpfast\x00S\x03\x00" + struct.pack("<I", zlib.crc32(body)) + body
 
 
 @settings(max_examples=200)
