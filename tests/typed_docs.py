@@ -1,4 +1,4 @@
-"""The examples of README and docs as files for type checkers: see CONTRIBUTING.md."""
+"""The examples of README and docs as files for type checkers: see docs/development.md."""
 
 import argparse
 import doctest
