@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import Trap, warn
 from dpfast._types import Records
 from dpfast.groups.draws import Groups, draw
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
-from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
+from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import Cost, spending_together
+from dpfast.spending import spending_together
 from dpfast.streaming import Counted
 
 
@@ -161,10 +160,10 @@ def by_group(
     if private and isinstance(x, Counted):
         raise TypeError("keys='private' needs records one by one, not counted")
     named = None if columns is None or private else GroupKeys.of(columns, keys)
-    costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
+    costs = [job.mechanism.cost._replace(label=f"{job.mechanism.cost.label} for each group") for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
-        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+        costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
     with spending_together(costs, of=releasing):
         records = [job.records(x) for job in jobs]
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
@@ -181,9 +180,6 @@ def by_group(
         else:
             codes = _for_each(_containers.labels(labels, private=hides_n), n)
             groups = Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
-        if not hides_n:
-            for job in jobs:
-                _warn_of_groups(job.mechanism, groups)
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
@@ -193,15 +189,6 @@ def by_group(
         for job, array in zip(jobs, arrays, strict=True)
     ]
     return result(named, made, x)
-
-
-def _warn_of_groups(mechanism: Mechanism, groups: Groups) -> None:
-    """Warn if the smallest group, of public size, has too few records for the mechanism to be of use."""
-    if mechanism.watched:
-        sizes = np.diff(groups.ends)
-        smallest = int(min(sizes[sizes > 0], default=0))
-        if smallest and (traps := mechanism.traps_of(smallest)):
-            warn(Trap(trap.category, f"the smallest group has {smallest} records: {trap.text}") for trap in traps)
 
 
 @dataclass(frozen=True)
@@ -244,8 +231,8 @@ class _Job:
 
     def parts(self, shape: tuple[int, ...], x: Any) -> list[str]:
         """The names of the numbers of a release of this shape."""
-        if isinstance(self.mechanism, Quantiles):
-            return [f"q={q}" for q in self.mechanism.qs]
+        if self.mechanism.parts:
+            return list(self.mechanism.parts)
         table = table_columns(x)
         if table is not None and shape == (len(table),):
             return [str(name) for name, _ in table]
