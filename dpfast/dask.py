@@ -18,7 +18,7 @@ from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression import Descent, Fit
-from dpfast.spending import spending
+from dpfast.spending import spending, spending_together
 from dpfast.streaming import State
 
 _MESSAGE = 2**14  # up to this many bytes are sent with every task, more only once
@@ -79,7 +79,7 @@ def release(
     # Invalid parameters are rejected before anything is charged, and so is a cluster that cannot compute it.
     shape = None if size is None else _checks.shape(size)
     times = math.prod(shape or ())
-    bit_generator(rng)
+    source = bit_generator(rng)
     many = _checks.whole("branches", branches, least=2)
     if isinstance(mechanism, Descent):
         if size is not None or mechanism.done:
@@ -94,9 +94,11 @@ def release(
         mechanism.start()
     chunks = _chunks(x)
     _check_workers()
-    with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
+    with spending_together((mechanism.cost._replace(times=times),), of=(mechanism,)):
         if isinstance(mechanism, SampleAndAggregate):
-            return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), shape, rng)
+            sums = _block_sums(mechanism, x, chunks, many)
+            plan = mechanism.plan(sums.n)
+            return plan.draw_from(sums, source) if shape is None else plan.draws(sums, shape, source)
         return _state(mechanism, chunks, many).release(size=shape, rng=rng)
 
 

@@ -111,15 +111,6 @@ class Bearer:
 class Carrier(Bearer):
     """Base class of all objects that release: a copy or pickle made under a budget carries its `Ticket`."""
 
-    watched: bool = False  # whether `watch` may have a warning
-
-    def watch(self, x: Any, rng: Any = None, workers: Any = 1) -> Any:
-        """Warn, before a release from x is charged, of what its public numbers say about its use.
-
-        Return what the release reads: x, or records of unknown number that were read for the warning.
-        """
-        return x
-
     _ticket: Ticket | None = None
     _lent: Ticket | None = None  # for copies made without an active budget, while a block of this budget is open
 
@@ -270,8 +261,6 @@ def charged(method: _Method) -> _Method:
 
     @wraps(method)
     def release(self: Any, *args: Any, **options: Any) -> Any:
-        if self.watched and args:
-            args = (self.watch(args[0], options.get("rng"), options.get("workers", 1)), *args[1:])
         if payer(self) is None:
             return method(self, *args, **options)
         # Wrong arguments that are detected without the data cost nothing. Each is converted once: the method gets what
@@ -286,27 +275,13 @@ def charged(method: _Method) -> _Method:
         with spending(self.privacy_profile, times=times, label=repr(self), of=self):
             return method(self, *args, **options)
 
-    @wraps(method)
-    def call(self: Any, x: Any, *, rng: Any = None, workers: Any = 1) -> Any:
-        if active.get() is None and not blocks and self._ticket is None:  # as `payer` finds, in one step
-            if self.watched:
-                x = self.watch(x, rng, workers)
-            return method(self, x, rng=rng, workers=workers)
-        return release(self, x, rng=rng, workers=workers)
-
-    hooked = call if _is_call(method) else release  # the former without a tuple and a dictionary of arguments
-    hooked.charged = True  # type: ignore[attr-defined]
-    return cast(_Method, hooked)
+    return charging(cast(_Method, release))
 
 
-def _is_call(method: Any) -> bool:
-    """Whether a function is declared with ``(self, x, *, rng=None, workers=1)`` and nothing else."""
-    code, defaults = getattr(method, "__code__", None), getattr(method, "__kwdefaults__", None)
-    if code is None or method.__defaults__ or defaults != {"rng": None, "workers": 1}:
-        return False
-    kinds = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
-    more = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    return not more and kinds == (2, 0, 2) and code.co_varnames[:4] == ("self", "x", "rng", "workers")
+def charging(method: _Method) -> _Method:
+    """Mark a method as one that charges its releases."""
+    method.charged = True  # type: ignore[attr-defined]
+    return method
 
 
 def refuse(reason: str, of: object = None) -> None:
@@ -341,7 +316,8 @@ LAW = "a law depends on the data, and no budget covers it: make it outside the l
 DRAW = "a draw from a law is a release, and no budget covers it: release by the mechanism, or draw outside the ledger"
 EXACT = "this is an exact function of the data, and no budget covers it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
-_LAWS = ("law", "law_of", "draw_from")
+_LAWS = ("law", "law_of")
+_STEPS = ("draw", "draw_from", "draws", "groups", "law_of", "read")
 
 
 def hook(cls: type) -> None:
@@ -353,6 +329,27 @@ def hook(cls: type) -> None:
     for name in _LAWS:
         if name in vars(cls):
             setattr(cls, name, refused(LAW)(vars(cls)[name]))
+
+
+def hook_plan(cls: type) -> None:
+    """Refuse the steps of a release that a class of plans itself defines, unless they are paid for."""
+    owned(cls)
+    for name in _STEPS:
+        if name in vars(cls):
+            setattr(cls, name, _step(vars(cls)[name]))
+
+
+def _step(method: _Method) -> _Method:
+    """A method of a plan that is refused while a budget is active that did not pay for it."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **options: Any) -> Any:
+        if blocks or active.get() is not None or self.mechanism._ticket is not None:
+            refuse(LAW, self.mechanism)
+        return method(self, *args, **options)
+
+    guarded.refused = True  # type: ignore[attr-defined]
+    return cast(_Method, guarded)
 
 
 def guard(cls: type) -> None:

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import BudgetError, local, noise
@@ -17,7 +18,7 @@ _INNER = {
     "local": partial(local.Binary(EPSILON).randomize, np.zeros(4, np.int64)),
 }
 LAW = MEDIAN.law(X)
-FREE = [lambda: MEDIAN.law(X), LAW.sample, lambda: MEDIAN.drawn(lambda: LAW, None, None), lambda: noise.laplace(1.0)]
+FREE = [lambda: MEDIAN.law(X), LAW.sample, lambda: MEDIAN.plan(len(X)).draw(X, PCG64()), lambda: noise.laplace(1.0)]
 
 
 class Inside:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from dpfast.aggregate.laws import (
     sum_of_codes,
 )
 from dpfast.aggregate.plan import BlockPlan, Released
-from dpfast.aggregate.state import BlockState
+from dpfast.aggregate.state import BlockState, Estimates
 from dpfast.families.family import AdditiveFamily
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Chunks, Reading
+from dpfast.streaming import Chunks
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,9 +117,8 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     True
     """
 
-    @property
-    def ordered(self) -> bool:
-        return True  # blocks are made by position
+    counts_first = "blocks are made by position, which requires the number of records: use block_sums(n)"
+    ordered: ClassVar[bool] = True  # blocks are made by position
 
     def _explained_missing(self) -> str:
         return "Missing records, and records outside the support of the family, are left out of their public block"
@@ -148,39 +148,20 @@ class SampleAndAggregate(BlockPlan, Mechanism):
             f"<SampleAndAggregate release of {combined} over {blocks}blocks, {self.family!r}, {ranges}: {self.privacy}>"
         )
 
-    def law(self, x: Any, *, workers: int = 1) -> Law:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        if isinstance(x, Chunks):
-            if self._streams:
-                return self._law_of_chunks(x, threads)
-            pieces = [self.family.records(piece) for piece in x]
-            data = tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True)) or (np.empty(0),)
-        else:
-            data = self.family.records(x)
-        n = _checks.records(data[0].shape[0])
-        k = self.block_count(n)
-        released = self.released(n, k)
-        if self.shuffle is not None:
-            order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
-            data = tuple(part[order] for part in data)
-        estimates = self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
-        return self._combined(released, estimates)
+    def values_of(self, x: Any) -> Any:
+        """Return the parts of the records, or `Chunks` if sums over the blocks are sufficient; others are collected."""
+        if not isinstance(x, Chunks):
+            return self.family.records(x)
+        if isinstance(self.family, AdditiveFamily) and self.shuffle is None:
+            return x
+        pieces = [self.family.records(piece) for piece in x]
+        return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True)) or (np.empty(0),)
 
-    def reading(self) -> Reading:
-        raise TypeError("blocks are made by position, which requires the number of records: use block_sums(n)")
+    def number_of(self, values: Any) -> int | None:
+        return values.records() if isinstance(values, Chunks) else len(values[0])
 
-    @property
-    def _streams(self) -> bool:
-        """Whether sums over the blocks are sufficient; otherwise chunks are collected in memory."""
-        return isinstance(self.family, AdditiveFamily) and self.shuffle is None
-
-    def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
-        """The law of records in chunks, in two passes: the blocks depend on n."""
-        state = self.block_sums(chunks.records())
-        for chunk in chunks:
-            state.update(chunk, workers=threads)
-        return self.law_of(state)
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else Blocks(self, _checks.records(n))
 
     def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockState:
         """Return a state that reads the n records in chunks, in O(blocks) memory, for families of sums. PRIVATE.
@@ -213,18 +194,14 @@ class SampleAndAggregate(BlockPlan, Mechanism):
             raise ValueError(f"position must be at most n, not {start}")
         return BlockState(self.family.state(n, self.block_count(n), self.box, start=start), self)
 
-    def law_of(self, state: BlockState) -> Law:
+    def law_of(self, blocks: BlockState | Estimates) -> Law:
         """The exact law of the release, from a state that has read all records. PRIVATE."""
-        if state.seen != state.n:
-            raise ValueError(f"the state has read {state.seen} of {state.n} records")
-        estimates = self.family.finish(state.sums, self.box, corrected=self.bias_correction)
-        return self._combined(self.released(state.n, estimates.shape[0]), estimates)
+        n, estimates = blocks.estimates()
+        return self._combined(self.released(n, len(estimates)), estimates)
 
     def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
         """Release from a state that has read all records; spends the budget of `privacy` once."""
-        bit_generator(rng)  # reject a wrong rng before reading data
-        law = self.law_of(state)
-        return law.value(law.sample(rng=rng))
+        return self.plan(state.n).draw_from(state, bit_generator(rng))
 
     def _combined(self, released: list[Released], estimates: NDArray[np.float64]) -> Law:
         k, grids = len(estimates), [plan.grid for plan in released]
@@ -246,3 +223,35 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         if len(columns) == 1:
             return WinsorizedMeanLaw(columns[0], noise, decodes[0])
         return WinsorizedMeansLaw(columns, noise, decodes)
+
+
+class Blocks(Plan):
+    """A draw for n records, from the estimates of public blocks.
+
+    Attributes
+    ----------
+    k : int
+        The number of blocks.
+    """
+
+    mechanism: SampleAndAggregate
+
+    def __init__(self, mechanism: SampleAndAggregate, n: int) -> None:
+        super().__init__(mechanism, n)
+        self.k = mechanism.block_count(n)
+        mechanism.released(n, self.k)  # reject an n that is not supported
+
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, Estimates | BlockState]:
+        """Return the plan, and the estimates of the blocks or their sums. PRIVATE."""
+        mechanism, n = self.mechanism, self.n or 0
+        if isinstance(values, Chunks):
+            state = mechanism.block_sums(n)
+            for chunk in values:
+                state.update(chunk, workers=threads)
+            return self, state
+        if mechanism.shuffle is not None:
+            order = np.random.Generator(np.random.PCG64(mechanism.shuffle)).permutation(n)
+            values = tuple(part[order] for part in values)
+        corrected = mechanism.bias_correction
+        estimates = mechanism.family.estimates(values, self.k, mechanism.box, corrected=corrected, workers=threads)
+        return self, Estimates(n, estimates)

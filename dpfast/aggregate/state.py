@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels._blocks import BlockSums
 from dpfast.streaming.wire import check_same
+
+
+class Estimates(NamedTuple):
+    """The number of records and the estimates of all blocks, of shape (blocks, parameters). PRIVATE."""
+
+    n: int
+    values: NDArray[np.float64]
+
+    def estimates(self) -> Estimates:
+        """Themselves."""
+        return self
 
 
 class BlockState:
@@ -55,3 +67,10 @@ class BlockState:
             raise TypeError(f"a BlockState merges with a BlockState, not with {type(other).__name__}")
         check_same(self.mechanism, other.mechanism)
         self.sums.merge(other.sums)
+
+    def estimates(self) -> Estimates:
+        """The estimates of the blocks; raises a ValueError before all records are read."""
+        if self.seen != self.n:
+            raise ValueError(f"the state has read {self.seen} of {self.n} records")
+        made, corrected = self.mechanism, self.mechanism.bias_correction
+        return Estimates(self.n, made.family.finish(self.sums, made.box, corrected=corrected))

@@ -35,6 +35,7 @@ from dpfast.laws import (
 )
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.globally import integer_noise, kind_of_noise
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.streaming import ColumnSums, TransformedSums
 from dpfast.theory.quantiles import normal_plus_box_error
@@ -314,11 +315,10 @@ class SufficientStatistics(Mechanism):
 
     # ---- the release ----
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = super().check_records(n)
-        if n * max(self.widths) >= _MOST:
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is not None and n * max(self.widths) >= _MOST:
             raise ValueError(f"n times the steps of a statistic must be below 2**61, not {n * max(self.widths)}")
-        return n
+        return super()._make_plan(n)
 
     @property
     def points(self) -> tuple[Grid, ...]:
@@ -330,7 +330,7 @@ class SufficientStatistics(Mechanism):
 
     def law_of(self, summary: ColumnSums) -> ClampedNoise | ClampedBox | NoisyIntegers:
         n, columns = summary
-        self.check_records(n)
+        self.plan(n)  # reject an n that is not supported
         last = [n * width for width in self.widths]
         totals = [column.total for column in columns]
         if self.model.squares:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -221,14 +221,8 @@ class PerturbedHistogram(_OnCells):
         """
         return super().release(x, size=size, rng=rng, workers=workers)
 
-    def drawn(
-        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
-    ) -> Any:
-        if size is None:
-            return super().drawn(law, None, rng)
-        shape = _checks.shape(size)
-        bit_generator(rng)  # reject an invalid rng before reading the data
-        return law().sample(shape, rng=rng)
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        return np.asarray(law.sample(shape, rng=source))
 
     def error(self, n: SupportsIndex, *, roughness: float = 0.0) -> float:
         """Expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -22,7 +22,7 @@ from dpfast.densities.released_marginals import Marginals
 from dpfast.laws import DiscreteLaplace, IntegerNoise, Law, NoisyIntegers, RoundedGaussian, Runs
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource
 from dpfast.rounding import root_up, up
 from dpfast.streaming import Counts
 
@@ -221,14 +221,8 @@ replaced (the number of records is public)>
             counts, noise=Runs(runs), most=2**62 // max(self.sizes), decode=partial(self._released, n=n)
         )
 
-    def drawn(
-        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
-    ) -> Any:
-        if size is None:
-            return super().drawn(law, None, rng)
-        shape = _checks.shape(size)
-        bit_generator(rng)  # reject an invalid rng before reading the data
-        return law().sample(shape, rng=rng)
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        return np.asarray(law.sample(shape, rng=source))
 
     def release(
         self,

@@ -235,7 +235,7 @@ def _levels(column: Bins, n: int, epsilon: float) -> tuple[float, ...]:
 
 
 def _traps_of(levels: Sequence[float], grid: Points, n: int, epsilon: float) -> tuple[Trap, ...]:
-    return Quantiles(levels, grid=grid, epsilon=epsilon).traps_of(n)
+    return Quantiles(levels, grid=grid, epsilon=epsilon).plan(n).traps
 
 
 def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: RandomSource) -> Bins:
@@ -243,7 +243,7 @@ def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: Rand
     grid = column.grid
     assert grid is not None
     edges = Quantiles(_levels(column, len(values), epsilon), grid=grid, epsilon=epsilon)
-    codes = grid.encode(np.asarray(edges.part(values, rng=rng)))
+    codes = grid.encode(np.asarray(edges.plan(len(values)).draw(values, bit_generator(rng))))
     repeated = codes[1:][codes[1:] == codes[:-1]]
     cuts = np.unique(np.concatenate([codes, repeated + 1]))
     cuts = cuts[(cuts >= 1) & (cuts < grid.size)]
@@ -307,7 +307,7 @@ class _Plan:
     def _counts(self, codes: Codes, marginals: tuple[Names, ...], budget: Budget) -> Marginals:
         mechanism = NoisyMarginals(self.columns, marginals, **budget.options)
         summary = counted(self.columns, marginals, codes, self.threads), len(codes)
-        released: Marginals = mechanism.drawn(lambda: mechanism.law_of(summary), None, self.rng)
+        released: Marginals = mechanism.plan(len(codes)).draw_from(summary, bit_generator(self.rng))
         return released
 
     def _tree(self, codes: Codes, singles: Marginals) -> list[Names]:

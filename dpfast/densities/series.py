@@ -22,6 +22,7 @@ from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width
 from dpfast.grid import Grid, check_grid
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK
 from dpfast.streaming import Counts
@@ -143,10 +144,10 @@ class SeriesCoefficients(Mechanism):
         )
         return bound / width_of(self.grid)
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = super().check_records(n)
-        _checks.code_range(n << (BITS + 2))
-        return n
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is not None:
+            _checks.code_range(n << (BITS + 2))
+        return super()._make_plan(n)
 
     def reading(self) -> Counts:
         def count(values: NDArray[Any], threads: int) -> NDArray[np.int64]:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._traps import Trap, warn
 from dpfast._types import Records
-from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw
+from dpfast.grid import FloatGrid
+from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw, warn_of_groups
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
-from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
+from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import Cost, spending_together
+from dpfast.spending import spending_together
 from dpfast.streaming import Counted
 
 
@@ -162,16 +162,17 @@ def by_group(
     if private and isinstance(x, Counted):
         raise TypeError("keys='private' needs records one by one, not counted")
     named = None if columns is None or private else GroupKeys.of(columns, keys)
-    costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
+    costs = [job.mechanism.cost._replace(label=f"{job.mechanism.cost.label} for each group") for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
-        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+        costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
     given = [job.given(x) for job in jobs]
     groups = None
-    if not hides_n and any(job.mechanism.watched for job in jobs):  # before the charge, as sizes are public
+    if not hides_n and any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points):
+        # Only these may be of no use. Sizes are public: one pass over the labels counts them before the charge.
         groups = _groups(labels, named, offsets, count, hides_n)
         for job, column in zip(jobs, given, strict=True):
-            _warn_of_groups(job.mechanism, groups, column)
+            warn_of_groups(job.mechanism, groups.sizes(column))
     with spending_together(costs, of=releasing):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
@@ -202,15 +203,6 @@ def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | Non
         return Groups(len(ends) - 1, offsets=ends)
     codes = _flat(_containers.labels(labels, private=private))
     return Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
-
-
-def _warn_of_groups(mechanism: Mechanism, groups: Groups, x: Any) -> None:
-    """Warn if the smallest group, of public size, has too few records for the mechanism to be of use."""
-    if mechanism.watched:
-        sizes = groups.sizes(x)
-        smallest = int(min(sizes[sizes > 0], default=0))
-        if smallest and (traps := mechanism.traps_of(smallest)):
-            warn(Trap(trap.category, f"the smallest group has {smallest} records: {trap.text}") for trap in traps)
 
 
 @dataclass(frozen=True)
@@ -257,8 +249,8 @@ class _Job:
 
     def parts(self, shape: tuple[int, ...], x: Any) -> list[str]:
         """The names of the numbers of a release of this shape."""
-        if isinstance(self.mechanism, Quantiles):
-            return [f"q={q}" for q in self.mechanism.qs]
+        if self.mechanism.parts:
+            return list(self.mechanism.parts)
         table = table_columns(x)
         if table is not None and shape == (len(table),):
             return [str(name) for name, _ in table]

@@ -1,4 +1,4 @@
-"""Mechanisms. Each one consists of a reading of the records and the law of the release."""
+"""Mechanisms. Each one consists of a reading of the records, the law of the release and a plan for n records."""
 
 from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
@@ -8,6 +8,7 @@ from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
 from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partitions
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
@@ -27,6 +28,7 @@ __all__ = [
     "NoisySums",
     "PartitionSelection",
     "Partitions",
+    "Plan",
     "Quantiles",
     "SecondMoments",
     "Selection",

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import Trap
+from dpfast import _checks
 from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
@@ -22,6 +21,7 @@ from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -29,7 +29,7 @@ from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down
 from dpfast.statistics import Mean, Median, Statistic, Sum
-from dpfast.streaming import Chunks, records_of
+from dpfast.streaming import Chunks
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
 _FLOATS = FloatGrid(resolution=2.0**-900, lower=-_FARTHEST, upper=_FARTHEST)
@@ -147,12 +147,8 @@ class _Finding(StatisticMechanism):
     epsilon: float
     step: float | None
     missing: float | str | None
-    watched = True
-    counts_records = True
-
-    def traps_of(self, n: int) -> tuple[Trap, ...]:
-        self.check_records(n)  # too few are refused before the charge
-        return ()
+    fills_empty_groups = False
+    counts_first = "bounds are found in steps, each of which reads all records: use Chunks"
 
     @property
     def _candidates(self) -> Points:
@@ -174,9 +170,9 @@ class _Finding(StatisticMechanism):
         return min(product / n, self.epsilon / 4) if self._centers else 0.0
 
     def _quantiles(
-        self, levels: Sequence[float], values: Any, epsilon: float, center: float, source: Any, workers: int
+        self, levels: Sequence[float], n: int, values: Any, epsilon: float, center: float, source: Any, threads: int
     ) -> list[Fraction]:
-        """Release quantiles, and before, for missing records, a median with the epsilon `center`, unless it is 0.
+        """Draw quantiles of n records; before, for missing records, a median with the epsilon `center`, unless it is 0.
 
         That median counts missing records as lowest and highest in turn. While fewer than half are missing, it is one
         of the values, or between two, and so then are the quantiles.
@@ -185,8 +181,8 @@ class _Finding(StatisticMechanism):
         if center:
             halves = grid.with_missing("half")
             middle = InverseSensitivity(Median(), grid=halves, epsilon=center)
-            grid = grid.with_missing(middle.part(values, rng=source, workers=workers))
-        released = Quantiles(levels, grid=grid, epsilon=epsilon).part(values, rng=source, workers=workers)
+            grid = grid.with_missing(middle.plan(n).draw(values, source, threads))
+        released = Quantiles(levels, grid=grid, epsilon=epsilon).plan(n).draw(values, source, threads)
         return list(map(Fraction, released.tolist()))
 
 
@@ -218,34 +214,41 @@ class _Coverage(_Finding):
     def __repr__(self) -> str:
         return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = _checks.whole("n", n, least=1)
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is None:
+            return super()._make_plan(n)
         least = self._least_records(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
-        if n < least:
+        if _checks.records(n) < least:
             raise ValueError(
                 f"bounds need {least} records for epsilon={self.epsilon!r}, not {n}: use public knowledge, or a larger "
                 f"epsilon"
             )
-        return n
+        return _ByCoverage(self, n)
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
-        source, _ = bit_generator(rng), _checks.threads(workers)
-        values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        n = self.check_records(records_of(values))
-        center = self._center(n)
-        epsilon = down(Fraction(self.epsilon) - Fraction(center))
-        wanted = (1 - self.coverage) / 2
-        beyond = max(wanted, min(2 * _nats(n * self.epsilon) / epsilon / n, _MOST_BEYOND))
-        if beyond == wanted:
-            levels: tuple[float, ...] = (beyond, 1 - beyond)
-        else:
-            levels = (beyond, 2 * beyond, 1 - 2 * beyond, 1 - beyond)
-        found = self._quantiles(levels, values, epsilon, center, source, workers)
+
+class _ByCoverage(Plan):
+    """A draw of bounds from n records."""
+
+    mechanism: _Coverage
+
+    def __init__(self, mechanism: _Coverage, n: int) -> None:
+        super().__init__(mechanism, n)
+        self._size, self._center = n, mechanism._center(n)
+        self._epsilon = down(Fraction(mechanism.epsilon) - Fraction(self._center))
+        self._wanted = (1 - mechanism.coverage) / 2
+        nats = _nats(n * mechanism.epsilon)
+        self._beyond = beyond = max(self._wanted, min(2 * nats / self._epsilon / n, _MOST_BEYOND))
+        inner = (2 * beyond, 1 - 2 * beyond) if beyond > self._wanted else ()
+        self._levels = (beyond, *inner, 1 - beyond)
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> NDArray[np.float64]:
+        quantiles, candidates = self.mechanism._quantiles, self.mechanism._candidates
+        found = quantiles(self._levels, self._size, values, self._epsilon, self._center, source, threads)
         low, high = found[0], found[-1]
-        if beyond > wanted:  # exponential tails halve at equal distances
-            further = Fraction(min(math.log2(beyond / wanted), _MOST_FURTHER))
-            low = max(low - further * (found[1] - low), Fraction(self._candidates.lower))
-            high = min(high + further * (high - found[2]), Fraction(self._candidates.upper))
+        if self._beyond > self._wanted:  # exponential tails halve at equal distances
+            further = Fraction(min(math.log2(self._beyond / self._wanted), _MOST_FURTHER))
+            low = max(low - further * (found[1] - low), Fraction(candidates.lower))
+            high = min(high + further * (high - found[2]), Fraction(candidates.upper))
         return np.array(rounded_outward(low, high))
 
 
@@ -265,27 +268,6 @@ def within_private_bounds(
 def clamped_privately(statistic: Statistic, *, grid: Grid, epsilon: float) -> Mechanism:
     """The mechanism of ``method="private-bounds"``: noise for bounds that it finds inside those of the grid."""
     return _PrivatelyBounded(statistic, GlobalSensitivity, grid.step, epsilon, grid.missing, (), grid)
-
-
-class Plan(NamedTuple):
-    """How `_PrivatelyBounded` makes a release from n records. Public.
-
-    Attributes
-    ----------
-    center, finding, releasing : float
-        The epsilon of a median that stands for missing records, of the quantiles and of the statistic, together at most
-        epsilon.
-    beyond : float
-        The share of the records beyond the outer quantile of each side; beyond the inner one it is twice as large.
-    stretch : float
-        How far the outer quantiles move outward, in distances of the two quantiles of that side.
-    """
-
-    center: float
-    finding: float
-    releasing: float
-    beyond: float
-    stretch: float
 
 
 def _inside(grid: Grid, low: Fraction, high: Fraction) -> Grid:
@@ -343,31 +325,23 @@ class _PrivatelyBounded(_Finding):
         until = "within the given bounds until bounds are found" if self.within else "and do not move the bounds"
         return f"Missing records (NaN, None, null) follow missing={policy!r}, {until}"
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = _checks.whole("n", n)
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> WithinBounds: ...
+
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is None:
+            return super()._make_plan(n)
         least = self._least_records(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
         if n < least:
             what = "bounds='private'" if self.within is None else "method='private-bounds'"
             other = "give bounds=(lower, upper)" if self.within is None else "use 'global-sensitivity'"
             raise ValueError(f"{what} needs {least} records for epsilon={self.epsilon!r}, not {n}: {other}")
-        return n
+        return WithinBounds(self, n)
 
     def _nats(self, product: float) -> float:
         """The log-weight that the records beyond a bound have against the points beyond all records."""
         return _nats(product) if self.within is None else _NATS_WITHIN
-
-    def plan(self, n: int) -> Plan:
-        """The public numbers of a release from n records
-        (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
-        """
-        at = n * self.epsilon
-        nats = self._nats(at)
-        share = min(max(_LEAST_SHARE, 8.5 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
-        finding, center = self.epsilon * share, self._center(n)
-        releasing = down(Fraction(self.epsilon) - Fraction(finding) - Fraction(center))
-        beyond = min(2 * nats / finding / n, _MOST_BEYOND)
-        stretch = min(_MOST_STRETCH, 3 + math.sqrt(n) * self.epsilon / 8) / math.log(2)
-        return Plan(center, finding, releasing, beyond, stretch)
 
     @property
     def _centers(self) -> bool:
@@ -382,28 +356,6 @@ class _PrivatelyBounded(_Finding):
             return grid
         resolution = math.ldexp(1.0, min(math.frexp(grid.step)[1] + _DIGITS - 2, 1000))
         return FloatGrid(_DIGITS, resolution=resolution, lower=grid.lower, upper=grid.upper, missing=grid.missing)
-
-    def _levels(self, plan: Plan) -> tuple[float, ...]:
-        return plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond
-
-    def _found(self, plan: Plan, quantiles: Sequence[Fraction]) -> Grid:
-        """The grid within two quantiles on each side, the outer ones moved outward."""
-        # Fractions, because floats would overflow inside very wide bounds.
-        low, inner_low, inner_high, high = quantiles
-        stretch = Fraction(plan.stretch)
-        low, high = low - stretch * (inner_low - low), high + stretch * (high - inner_high)
-        if self.within is not None:
-            return _inside(self.within, low, high)
-        lower, upper = rounded_outward(low, high, _PARTS)
-        fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
-        return Grid(lower, upper, step=self.step if fits else None, missing=self.missing)
-
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
-        source, _ = bit_generator(rng), _checks.threads(workers)
-        values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        plan = self.plan(self.check_records(records_of(values)))
-        quantiles = self._quantiles(self._levels(plan), values, plan.finding, plan.center, source, workers)
-        return self._on(self._found(plan, quantiles), plan.releasing).part(values, rng=source, workers=workers)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         bias, noise, deviation = self._imagined(n, assumed, SAMPLES, 1)
@@ -430,12 +382,61 @@ class _PrivatelyBounded(_Finding):
         """
         if not isinstance(self.statistic, (Mean, Sum)) or self.method is not GlobalSensitivity:
             raise TypeError(f"no error is known for the {self.statistic} within private bounds")
-        plan = self.plan(self.check_records(n))
-        finding = Quantiles(self._levels(plan), grid=self._candidates, epsilon=plan.finding)
+        plan = self.plan(n)
+        finding = Quantiles(plan.levels, grid=self._candidates, epsilon=plan.finding)
         rows = finding.imagined_releases(n, assumed, samples, draws).tolist()
-        found = [self._found(plan, list(map(Fraction, row))) for row in rows]
+        found = [plan.grid_for(list(map(Fraction, row))) for row in rows]
         lower, upper = np.array([grid.lower for grid in found]), np.array([grid.upper for grid in found])
         mean, variance = assumed.clamped_moments(lower, upper)
         magnitude = (upper - lower) / n / (2 * math.sinh(min(plan.releasing / 2, 500)))
         parts = np.stack([mean - target(Mean(), assumed), magnitude, np.sqrt(variance / n)])
         return parts * (n if isinstance(self.statistic, Sum) else 1)
+
+
+class WithinBounds(Plan):
+    """A draw from n records within bounds that it finds (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
+
+    Attributes
+    ----------
+    center, finding, releasing : float
+        The epsilon of a median that stands for missing records, of the quantiles and of the statistic, together at most
+        epsilon.
+    beyond : float
+        The share of the records beyond the outer quantile of each side; beyond the inner one it is twice as large.
+    stretch : float
+        How far the outer quantiles move outward, in distances of the two quantiles of that side.
+    """
+
+    mechanism: _PrivatelyBounded
+
+    def __init__(self, mechanism: _PrivatelyBounded, n: int) -> None:
+        super().__init__(mechanism, n)
+        self._size, epsilon = n, mechanism.epsilon
+        nats = mechanism._nats(at := n * epsilon)
+        share = min(max(_LEAST_SHARE, 8.5 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
+        self.finding, self.center = epsilon * share, mechanism._center(n)
+        self.releasing = down(Fraction(epsilon) - Fraction(self.finding) - Fraction(self.center))
+        self.beyond = min(2 * nats / self.finding / n, _MOST_BEYOND)
+        self.stretch = min(_MOST_STRETCH, 3 + math.sqrt(n) * epsilon / 8) / math.log(2)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles."""
+        return self.beyond, 2 * self.beyond, 1 - 2 * self.beyond, 1 - self.beyond
+
+    def grid_for(self, quantiles: Sequence[Fraction]) -> Grid:
+        """The grid within two quantiles on each side, the outer ones moved outward."""
+        # Fractions, because floats would overflow inside very wide bounds.
+        mechanism, (low, inner_low, inner_high, high) = self.mechanism, quantiles
+        stretch = Fraction(self.stretch)
+        low, high = low - stretch * (inner_low - low), high + stretch * (high - inner_high)
+        if mechanism.within is not None:
+            return _inside(mechanism.within, low, high)
+        lower, upper = rounded_outward(low, high, _PARTS)
+        fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
+        return Grid(lower, upper, step=mechanism.step if fits else None, missing=mechanism.missing)
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
+        mechanism, n = self.mechanism, self._size
+        found = mechanism._quantiles(self.levels, n, values, self.finding, self.center, source, threads)
+        return mechanism._on(self.grid_for(found), self.releasing).plan(n).draw(values, source, threads)

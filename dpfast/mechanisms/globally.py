@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._kernels import _balls
+from dpfast import _checks, _containers
+from dpfast._kernels import _balls, _select
 from dpfast._types import Exact
 from dpfast.grid import Grid, check_grid
 from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, NoisyIntegers, Staircase, SumAndCount
@@ -27,13 +27,13 @@ from dpfast.mechanisms.assumptions import (
     target,
 )
 from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
-from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.rounding import outward
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
-from dpfast.streaming import CodeSums, Reading, RecordCount, Sums
+from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
 _NOISES = ("auto", "discrete-laplace", "staircase")
 
@@ -41,13 +41,61 @@ _NOISES = ("auto", "discrete-laplace", "staircase")
 _MOST_EXACT = 2**61 - 1
 
 
-class _Plan(NamedTuple):
-    """The public parts of the law of a release."""
+class AddedNoise(Plan):
+    """The public parts of the law of a release with noise on an integer.
 
-    noise: IntegerNoise
-    last: int
-    decode: Callable[[Any], Any]
-    unit: int  # of the codes, in which the exact statistic is rounded
+    Attributes
+    ----------
+    noise : IntegerNoise
+    last : int
+        The largest release code.
+    decode : callable
+        What codes mean.
+    unit : int
+        Of the codes, in which the exact statistic is rounded.
+    """
+
+    mechanism: GlobalSensitivity
+
+    def __init__(
+        self,
+        mechanism: GlobalSensitivity,
+        n: int | None,
+        noise: IntegerNoise,
+        last: int,
+        decode: Callable[[Any], Any],
+        unit: int,
+    ) -> None:
+        super().__init__(mechanism, n)
+        self.noise, self.last, self.decode, self.unit = noise, last, decode, unit
+        grid = mechanism.grid
+        self._value: Callable[[int], float]
+        self._value = mechanism.statistic.valued(grid, n) if n is not None else decode
+        self._moments: dict[str, Any] = {"first": grid.first, "squares": mechanism.statistic.squares, **grid.kernel}
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
+        if self.n is None or self.mechanism.resolves or isinstance(values, Chunks):
+            return float(super().draw(values, source, threads))
+        total, squares = _select.moments(values, workers=threads, **self._moments)
+        return self._noisy(self.center(self.n, total, squares), source)
+
+    def draw_from(self, sums: CodeSums, source: np.random.BitGenerator) -> float:
+        return self._noisy(self.center(*sums), source)
+
+    def _noisy(self, code: int, source: np.random.BitGenerator) -> float:
+        """The release, from the exact statistic in release codes."""
+        if self.last:
+            code = min(max(code + self.noise.draw(source), 0), self.last)
+        return self._value(code)
+
+    def center(self, n: int, total: int, squares: int) -> int:
+        """The exact statistic in release codes; if n is private, a total that is clamped before the noise, too."""
+        if self.n is not None:
+            return (2 * self.mechanism.statistic.exact(n, total, squares) + self.unit) // (2 * self.unit)
+        grid, statistic = self.mechanism.grid, self.mechanism.statistic
+        assert isinstance(statistic, UnboundedStatistic)
+        first, last = statistic.range(grid)
+        return min(max(statistic.total(grid, n, total), first), last) - first
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +185,7 @@ class GlobalSensitivity(StatisticMechanism):
         if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         self.check_missing()
-        if isinstance(self.statistic, Count) and not self.hides_n:
+        if self._counts and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         if self._on_pairs:
             if self.noise != "auto":
@@ -217,44 +265,44 @@ class GlobalSensitivity(StatisticMechanism):
     def _noise(self, n: int) -> IntegerNoise:
         return integer_noise(self.noise, self._steps, self._sensitivity(n), self.epsilon)
 
+    def values_of(self, x: Any) -> Any:
+        if isinstance(x, Chunks):
+            return x
+        values = _containers.vector("x", x)
+        return self.reading().records(values) if self._counts else values  # those that are counted
+
+    @cached_property
+    def _counts(self) -> bool:
+        """Whether it releases the number of records."""
+        return isinstance(self.statistic, Count)
+
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
             return RecordCount(self.statistic.kept)
         return Sums(self.grid, squares=self.statistic.squares)
 
-    def check_records(self, n: SupportsIndex) -> int:
-        """Return n; raises a ValueError unless all releases for n records are finite."""
-        n = super().check_records(n)
-        if not self.hides_n:
-            self._plan(n)
-        return n
+    if TYPE_CHECKING:
 
-    @for_last_n
-    def _plan(self, n: int | None) -> _Plan:
-        """What is public for n records, None if n is private; raises a ValueError unless all releases are finite."""
+        def plan(self, n: SupportsIndex | None = None) -> AddedNoise: ...
+
+    def _make_plan(self, n: int | None) -> Plan:
         grid, statistic = self.grid, self.statistic
-        if n is None:  # only the exact total depends on it
+        if n is None:
+            if self._on_pairs or not self.hides_n:
+                return super()._make_plan(n)
             steps, (first, last) = self._total.one_record(grid), self._total.range(grid)
             noise = integer_noise(self.noise, steps, steps, self.epsilon)
-            return _Plan(noise, last - first, partial(self._total.decode_total, grid), 1)
-        last = statistic.last(grid, n)
+            return AddedNoise(self, n, noise, last - first, partial(self._total.decode_total, grid), 1)
+        last = statistic.last(grid, _checks.records(n))
         _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
-        return _Plan(self._noise(n), last, partial(statistic.decode, grid, n), statistic.coarseness(grid, n))
+        decode, unit = partial(statistic.decode, grid, n), statistic.coarseness(grid, n)
+        return AddedNoise(self, n, self._noise(n), last, decode, unit)
 
     def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
         if self._on_pairs:
             return self._pair(sums)
-        if self.hides_n:
-            return self._law_of_total(sums)
-        plan = self._plan(sums.n)
-        center = (2 * self.statistic.exact(*sums) + plan.unit) // (2 * plan.unit)
-        return ClampedNoise(plan.noise, center=center, last=plan.last, decode=plan.decode)
-
-    def _law_of_total(self, sums: CodeSums) -> ClampedNoise:
-        """The law when n is private: only the exact total depends on n; it is clamped before and after the noise."""
-        plan, (first, last) = self._plan(None), self._total.range(self.grid)
-        center = min(max(self._total.total(self.grid, sums.n, sums.total), first), last) - first
-        return ClampedNoise(plan.noise, center=center, last=plan.last, decode=plan.decode)
+        plan = self.plan(sums.n)
+        return ClampedNoise(plan.noise, center=plan.center(*sums), last=plan.last, decode=plan.decode)
 
     def _pair(self, sums: CodeSums) -> NoisyIntegers:
         """The law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.
@@ -352,7 +400,8 @@ class GlobalSensitivity(StatisticMechanism):
         if (n is None) is not self.hides_n:
             raise TypeError("n is private: leave it out" if self.hides_n else "n is public: give the number of records")
         value, share = _checks.real("release", release), _checks.between("confidence", confidence, 0, 1)
-        count = 2 if n is None else self.check_records(_checks.whole("n", n, least=1))
+        count = 2 if n is None else _checks.whole("n", n, least=1)
+        self.plan(n)  # reject an n that is not supported
         (origin, unit), last, half = self._codes(count)
         code = (Fraction(value) - origin) / unit
         doubt = Fraction(math.ulp(value)) / 2 / unit  # the release is a rounded double

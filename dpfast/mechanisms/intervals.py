@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -15,20 +15,18 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import Trap
-from dpfast._types import Records
-from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
+from dpfast.grid import Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
-from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.released import Estimate
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down, up
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
-from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums, records_of
+from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
 
 
 def interval_for(
@@ -63,7 +61,6 @@ class _Interval(Mechanism):
     """A release of an `Estimate`, described by public parameters."""
 
     releases_numbers: ClassVar[bool] = False
-    counts_records: ClassVar[bool] = True
 
     statistic: Statistic
     grid: Points
@@ -132,16 +129,13 @@ class _QuantileInterval(_Interval):
         parts = ("bounded-range", candidates, 1), ("discrete-laplace", first / 2, 2), ("discrete-laplace", second, 1)
         return PrivacyProfile(self.privacy, parts)
 
-    @cached_property
-    def watched(self) -> bool:  # type: ignore[override]
-        """Whether there are no bounds."""
-        return isinstance(self.grid, FloatGrid)
+    counts_first = "an interval is made in steps, each of which reads all records: use Chunks"
 
-    @for_last_n
-    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
-        assert n is not None
-        _, places = self._candidates(n, self._limits(n))
-        return self._finding(places, n, self._shares[0]).traps_of(n)
+    def values_of(self, x: Any) -> Any:
+        return x if isinstance(x, Chunks) else _containers.vector("x", x)
+
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else _Certified(self, _checks.records(n))
 
     def _limits(self, n: int) -> _Limits:
         return _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
@@ -164,41 +158,56 @@ class _QuantileInterval(_Interval):
         measure = self._finding([1], 1, self.epsilon).base_measure
         return math.log(self.grid.size if measure is None else measure.total / measure.least)
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
-        source, _ = bit_generator(rng), _checks.threads(workers)
-        values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        n = self.check_records(records_of(values))
-        limits, last = self._limits(n), self.grid.size - 1
-        # Ranks and codes of both ends are counted outward from the middle: from 1 and 0 at the ends; 0 is no candidate.
-        ranks, places = self._candidates(n, limits)
+
+class _Certified(Plan):
+    """A draw of an interval from n records.
+
+    Ranks and codes of both ends are counted outward from the middle: from 1 and 0 at the ends; 0 is no candidate.
+    """
+
+    mechanism: _QuantileInterval
+
+    def __init__(self, mechanism: _QuantileInterval, n: int) -> None:
+        super().__init__(mechanism, n)
+        self._size, self._limits = n, mechanism._limits(n)
+        self._ranks, self._places = mechanism._candidates(n, self._limits)
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        epsilon = self.mechanism._shares[0]
+        return self.mechanism._finding(self._places, self._size, epsilon).plan(self._size).traps
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
+        mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
+        grid, last, shares = mechanism.grid, mechanism.grid.size - 1, mechanism._shares
 
         def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
-            finding = self._finding(places, n, epsilon)
-            released: list[float] = finding.part(values, rng=source, workers=workers).tolist()
+            finding = mechanism._finding(places, n, epsilon)
+            released: list[float] = finding.plan(n).draw(values, source, threads).tolist()
             return released
 
         def counts(ends: list[int], scale: Fraction) -> list[int]:
-            counting = _Beyond(self.grid, ends[0], last - ends[1], scale)
-            beyond: list[int] = counting.part(values, rng=source, workers=workers).tolist()
+            counting = _Beyond(grid, ends[0], last - ends[1], scale)
+            beyond: list[int] = counting.plan(n).draw(values, source, threads).tolist()
             return beyond
 
         def outward(end: int, value: float) -> int:
-            code = int(self.grid.encode([value])[0])
+            code = int(grid.encode([value])[0])
             return last - code if end else code
 
-        found = quantiles(places, self._shares[0])
+        found = quantiles(places, shares[0])
         ends = [outward(end, found[2 * end]) if ranks[end] else 0 for end in (0, 1)]
-        beyond = counts(ends, 2 / Fraction(self._shares[1]))
+        beyond = counts(ends, 2 / Fraction(shares[1]))
         failed = [end for end in (0, 1) if ends[end] and beyond[end] > limits.counts[0][end]]
         if failed:
-            second, k = Fraction(self._shares[2]), len(failed)
+            second, k = Fraction(shares[2]), len(failed)
             between, spacing = places[2] - places[0], (found[2] - found[0]) / max(places[2] - places[0], 1)
             tied = all(ranks) and n - sum(beyond) < between / 2
             tries = [0, 0]
             for end in failed:
                 excess, limit = beyond[end] - limits.counts[0][end], limits.counts[k][end]
                 rank = limits.ranks[k - 1][end]
-                if rank > 0 and (tied or limit < 0 or excess > _MOST_EXCESS / self.epsilon):
+                if rank > 0 and (tied or limit < 0 or excess > _MOST_EXCESS / mechanism.epsilon):
                     [value] = quantiles([n + 1 - rank if end else rank], float(second / k))
                     ends[end] = outward(end, value)
                     continue
@@ -214,8 +223,8 @@ class _QuantileInterval(_Interval):
             ]
         ends[0] = min(ends[0], last - ends[1])  # order statistics that are released one after another may cross
         center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
-        value, lower, upper = self.grid.decode([center, ends[0], last - ends[1]]).tolist()
-        return Estimate(value, lower, upper, self.confidence, self.privacy, (self.grid.lower, self.grid.upper))
+        value, lower, upper = grid.decode([center, ends[0], last - ends[1]]).tolist()
+        return Estimate(value, lower, upper, mechanism.confidence, mechanism.privacy, (grid.lower, grid.upper))
 
 
 class _Limits(NamedTuple):
@@ -366,6 +375,15 @@ _BLOCK = 2**16
 _OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of the variance
 
 
+class _OfSums(Plan):
+    """A draw of an estimate from exact sums."""
+
+    mechanism: _MeanInterval | _VarianceInterval | _NoiseInterval
+
+    def draw_from(self, summary: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        return self.mechanism._estimate(summary, source)
+
+
 @dataclass(frozen=True, repr=False)
 class _MeanInterval(_Interval):
     """Release a mean and a variance, and an interval for the mean of the population, clamped to the bounds.
@@ -400,16 +418,16 @@ class _MeanInterval(_Interval):
         mean, variance = self._releases
         return PrivacyProfile(self.privacy, (*mean.privacy_profile.parts, *variance.privacy_profile.parts))
 
-    def check_records(self, n: SupportsIndex) -> int:
-        return max(mechanism.check_records(n) for mechanism in self._releases)
+    def _make_plan(self, n: int | None) -> Plan:
+        for release in self._releases:
+            release.plan(n)  # reject an n that is not supported
+        return _OfSums(self, n)
 
     def reading(self) -> Sums:
         return Sums(self.grid, squares=True)
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
-        source = bit_generator(rng)
-        sums = self._summary(x, workers)
-        mean, variance = (law.value(law.sample(rng=source)) for law in (m.law_of(sums) for m in self._releases))
+    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        mean, variance = (release.plan(sums.n).draw_from(sums, source) for release in self._releases)
         grid, n = self.grid, sums.n
         width = grid.upper - grid.lower
         spread = min(variance * n / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
@@ -457,17 +475,16 @@ class _VarianceInterval(_Interval):
     def privacy_profile(self) -> PrivacyProfile:
         return self._release.privacy_profile
 
-    def check_records(self, n: SupportsIndex) -> int:
-        return self._release.check_records(n)
+    def _make_plan(self, n: int | None) -> Plan:
+        self._release.plan(n)  # reject an n that is not supported
+        return _OfSums(self, n)
 
     def reading(self) -> Reading:
         return self._release.reading()
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
-        source = bit_generator(rng)
-        sums = self._summary(x, workers)
-        law, n = self._release.law_of(sums), sums.n
-        variance = law.value(law.sample(rng=source))
+    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        n = sums.n
+        variance = self._release.plan(n).draw_from(sums, source)
         most, wrong = (self.grid.upper - self.grid.lower) / 2, 1 - self.confidence
         low, high = 0.0, most
         if n > 1:
@@ -508,17 +525,15 @@ class _NoiseInterval(_Interval):
     def privacy_profile(self) -> PrivacyProfile:
         return self._release.privacy_profile
 
-    def check_records(self, n: SupportsIndex) -> int:
-        return self._release.check_records(n)
+    def _make_plan(self, n: int | None) -> Plan:
+        self._release.plan(n)  # reject an n that is not supported
+        return _OfSums(self, n)
 
     def reading(self) -> Reading:
         return self._release.reading()
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
-        source = bit_generator(rng)
-        sums = self._summary(x, workers)
-        law = self._release.law_of(sums)
-        value = float(law.value(law.sample(rng=source)))
+    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        value = self._release.plan(sums.n).draw_from(sums, source)
         ends = self._release.noise_interval(value, self.confidence, n=None if self.hides_n else sums.n)
         grid, range_of = self.grid, (0.0, math.inf)
         if not isinstance(self.statistic, Count):

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers, _measures
+from dpfast import _checks, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
 from dpfast._traps import Trap
-from dpfast._types import Exact, Records
+from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
+from dpfast.mechanisms.grouped import QuantilesOfGroups
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
-from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
 from dpfast.mechanisms.usefulness import least_product, of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import sums_epsilons
 from dpfast.statistics import Huber, InterquartileRange, OrderStatistic, RankStatistic, Statistic, Summary
 from dpfast.statistics.rank import TrimmedSum
@@ -181,8 +181,6 @@ class InverseSensitivity(StatisticMechanism):
             self._check_interpolation()
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
-        self._is_direct  # noqa: B018  # here, as a call leaves no trace in a mechanism but the last public n
-        object.__setattr__(self, "watched", isinstance(self.grid, FloatGrid) and not self.hides_n)
 
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
@@ -267,99 +265,34 @@ class InverseSensitivity(StatisticMechanism):
         """Whether a record moves all scores in one direction."""
         return self.hides_n and _level(self.statistic) in (0, 1)
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
-        source = bit_generator(rng)
-        if isinstance(x, Chunks) or not (self._is_direct or (self.hides_n and not self.resolves)):
-            return self.draw_from(self._summary(x, workers), source)
-        threads, values = _checks.threads(workers), _containers.vector("x", x)
-        if self.hides_n:
-            if self._thins(len(values)):
-                return self._draw_thinned(values, threads, source)
-            return self.draw_from(self._summary(values, threads), source)
-        first, last, missing, draw, thins, floats, value = self._direct_plan(_checks.records(len(values)))
-        if draw is None:
-            return (self._draw_thinned if thins else self._draw_summarised)(values, threads, source)
-        if floats:
-            grid = self.grid
-            _, window = grid.evenly(_select.window(values, first, last, workers=threads, **grid.kernel))
-            return value(draw.draw(source, window))
-        return value(draw.release(source, values, first, last, missing, threads))
-
-    def _draw_summarised(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
-        return self.draw_from(self.reading().of(values, threads), source)
-
-    @cached_property
-    def _is_direct(self) -> bool:
-        """Whether the kernels can go from an array to a draw without a summary."""
-        return isinstance(self.statistic, OrderStatistic | TrimmedSum) and not (self.hides_n or self.resolves)
-
-    @for_last_n
-    def _direct_plan(self, n: int | None) -> _DirectPlan:
-        """What the kernels need to know for n records, all of it public."""
-        assert n is not None
-        statistic, levels = self.statistic, self._levels(n)
-        (first, *_, last), reach, corner = (*statistic.ranks(n), *statistic.ranks(n)), levels - 1, 0
-        if isinstance(statistic, TrimmedSum):
-            corner = statistic.corner(n)
-        even, _ = self.grid.evenly(np.empty(0))
-        ends = even.lower, even.upper, even.step, even.first, statistic.last(self.grid, n)
-        law, records = (self.epsilon, self._radius_codes(n), *ends, self.base_measure), last - first + 1
-        options = {"levels": levels, "records": records, "corner": corner}
-        options |= {"flips": self._flips, "interpolates": self.interpolate}
-        thins = isinstance(statistic, OrderStatistic) and self._thins(n)
-        joined = records <= 2 * levels  # the windows around both ranks are one
-        draw = _levels.RankDraw(*law, **options) if joined and not thins else None  # type: ignore[arg-type]
-        floats, value = isinstance(self.grid, FloatGrid), partial(statistic.value, self.grid, n)
-        return _DirectPlan(first - reach, last + reach, self.grid.nan_value, draw, thins, floats, value)
-
-    @for_last_n
-    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
-        assert n is not None
-        if self.hides_n or not (isinstance(self.grid, FloatGrid) and isinstance(self.statistic, OrderStatistic)):
-            return ()
-        return tuple(of_quantiles(self.grid, self.base_measure, (self.statistic.level,), n, self.epsilon))
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is not None:
+            return (FromFewLevels if self._thins(_checks.records(n)) else FromLevels)(self, n)
+        if not isinstance(self.statistic, OrderStatistic) or self.interpolate:
+            return super()._make_plan(n)
+        options = {
+            "epsilon": self._rate,
+            "cap": self.cap(1),
+            "q": _share(_level(self.statistic)) if self.hides_n else None,
+            "radius": self._radius_codes(1),
+            "last": self.grid.size - 1,
+            "deep": not self._one_sided,
+            "measure": self.base_measure,
+            "flips": self._flips,
+        }
+        return (FromPrivateLevels if self.hides_n else QuantilesOfGroups)(self, options)
 
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""
+        if not isinstance(self.statistic, OrderStatistic | InterquartileRange):
+            return False
         count = self._private_levels(n) if self.hides_n else self._levels(n)
-        squared = isinstance(self.statistic, InterquartileRange)
-        most = MOST_SQUARED_LEVELS if squared else MOST_LEVELS
+        most = MOST_LEVELS if isinstance(self.statistic, OrderStatistic) else MOST_SQUARED_LEVELS
         return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
-
-    def _draw_thinned(self, values: NDArray[Any], threads: int, source: np.random.BitGenerator) -> float:
-        grid, n, radius = self.grid, values.shape[0], self._radius_codes(1)
-        assert isinstance(grid, Grid)
-        if self.hides_n:
-            count, ranked = self._private_levels(n), Ranked.of_private_n(_level(self.statistic), n)
-        else:
-            count, ranked = self._levels(n), Ranked.of_public_n(self.statistic.ranks(n)[0])
-        levels = RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
-        return self.statistic.value(grid, n, self._draw_from_few(levels, radius, source))
-
-    def _draw_from_few(self, levels: Levels, radius: int, source: np.random.BitGenerator) -> int:
-        deep = not self._one_sided
-        return draw_thinly(source, levels, epsilon=self._rate, deep=deep, radius=radius, measure=self.base_measure)
-
-    def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
-        """Draw a release from the summary of the records; the caller charges it."""
-        if isinstance(self.statistic, InterquartileRange) and self._thins(summary.n):
-            assert isinstance(summary, Summary)
-            last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
-            levels = DifferenceLevels(summary, last=last, radius=radius)
-            return self.statistic.value(self.grid, summary.n, self._draw_from_few(levels, radius, source))
-        out = np.empty(1, np.int64)
-        lower, upper, depth = self._boxes(summary)
-        last = self.statistic.last(self.grid, summary.n)
-        if self.interpolate:
-            _levels.fill_interpolated(source, lower, upper, self._rate, last, out, depth)
-            return self.statistic.value(self.grid, summary.n, int(out[0]))
-        fill = _levels.fill_flips if self._flips else _levels.fill
-        fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
-        return self.statistic.value(self.grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
         if not self.hides_n:
-            return self.statistic.reading(self.grid, self._levels)
+            return self.statistic.reading(self.grid, self._levels_of)
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
@@ -460,43 +393,6 @@ class InverseSensitivity(StatisticMechanism):
         first, final = self._private_ranks(n)
         return codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
 
-    @property
-    def has_group_kernel(self) -> bool:
-        """Whether `group_plan` serves the mechanism."""
-        return isinstance(self.statistic, OrderStatistic) and not self.interpolate
-
-    def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
-        """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
-        assert isinstance(self.statistic, OrderStatistic)
-        powers = np.empty(2 * largest)
-        _groups.powers(self._rate, powers)
-        q = ranks = None
-        if self.hides_n:
-            q = _share(_level(self.statistic))
-        else:
-            ranks, sizes = np.zeros(largest + 1, np.int64), np.zeros(largest + 1, np.uint8)
-            _groups.sizes(offsets, sizes)
-            for n in np.flatnonzero(sizes[1:]).tolist():
-                ranks[n + 1] = self.statistic.rank(n + 1)
-        radius, cap = self._radius_codes(1), self.cap(1)
-        return {
-            "epsilon": self._rate,
-            "powers": powers,
-            "cap": cap,
-            "ranks": ranks,
-            "q": q,
-            "radius": radius,
-            "last": self.grid.size - 1,
-            "deep": not self._one_sided,
-            "measure": self.base_measure,
-            "flips": self._flips,
-        }
-
-    def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
-        """Draw the code that a call would release, for records on another grid with the same number of points."""
-        records = values if grid == self.grid else self.grid.decode(grid.encode(values))
-        return int(self.grid.encode([self(records, rng=source)])[0])
-
     def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """The intervals of the points of score at most t for all levels t, and the depth.
 
@@ -514,13 +410,17 @@ class InverseSensitivity(StatisticMechanism):
             return lower, upper, depth
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
-    @for_last_n
-    def _levels(self, n: int | None) -> int:
+    def _levels_of(self, n: int) -> int:
+        """The number of levels, from the plan."""
+        plan = self.plan(n)
+        assert isinstance(plan, FromLevels)
+        return plan.levels
+
+    def _levels(self, n: int) -> int:
         """The number of levels, public like the number of order statistics that they need.
 
         With interpolation there is one more, at which the last gaps end.
         """
-        assert n is not None
         return min(self.cap(n), self.statistic.breakdown(n)) + self.interpolate
 
     def _radius_codes(self, n: int) -> int:
@@ -529,21 +429,6 @@ class InverseSensitivity(StatisticMechanism):
             return 0
         codes = self.radius / self.grid.step * self.statistic.codes_per_step(n)
         return round(min(codes, self.statistic.last(self.grid, n)))
-
-
-class _DirectPlan(NamedTuple):
-    """The ranks of a window around those of a statistic, what NaN counts as, and the kernel; None if it has no such.
-
-    Also whether the draw reads few levels, whether the grid is one of floats, and the float that a code stands for.
-    """
-
-    first: int
-    last: int
-    missing: float
-    draw: _levels.RankDraw | None
-    thins: bool
-    floats: bool
-    value: Callable[[int], float]
 
 
 class _PrivateWindow(NamedTuple):
@@ -572,3 +457,136 @@ def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], 
 def _share(q: Fraction) -> tuple[int, int, bool]:
     """A quantile's q for the kernels: ``numerator * 2**-shift``, and whether it is at least 1/2."""
     return q.numerator, q.denominator.bit_length() - 1, q >= Fraction(1, 2)
+
+
+class Leveled(Plan):
+    """A draw from nested intervals, the levels."""
+
+    mechanism: InverseSensitivity
+
+    def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
+        mechanism, out = self.mechanism, np.empty(1, np.int64)
+        statistic, grid, rate = mechanism.statistic, mechanism.grid, mechanism._rate
+        lower, upper, depth = mechanism._boxes(summary)
+        last = statistic.last(grid, summary.n)
+        if mechanism.interpolate:
+            _levels.fill_interpolated(source, lower, upper, rate, last, out, depth)
+        else:
+            fill = _levels.fill_flips if mechanism._flips else _levels.fill
+            fill(source, lower, upper, rate, last, out, mechanism.base_measure, depth)
+        return statistic.value(grid, summary.n, int(out[0]))
+
+    def _few(self, levels: Levels, n: int, source: np.random.BitGenerator) -> float:
+        """Draw from very many levels, by a few of them."""
+        mechanism, radius = self.mechanism, self.mechanism._radius_codes(n)
+        measure, deep = mechanism.base_measure, not mechanism._one_sided
+        code = draw_thinly(source, levels, epsilon=mechanism._rate, deep=deep, radius=radius, measure=measure)
+        return mechanism.statistic.value(mechanism.grid, n, code)
+
+    def _ranked(self, values: NDArray[Any], ranked: Ranked, count: int, threads: int) -> RankLevels:
+        """The levels of an order statistic of the records of an array."""
+        grid, radius = self.mechanism.grid, self.mechanism._radius_codes(1)
+        assert isinstance(grid, Grid)
+        return RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)
+
+
+class FromLevels(Leveled):
+    """A draw for a public number of records, from an array by a kernel where the wanted ranks are next to each other.
+
+    Attributes
+    ----------
+    levels : int
+    """
+
+    def __init__(self, mechanism: InverseSensitivity, n: int) -> None:
+        super().__init__(mechanism, n)
+        self.size, self.levels = n, mechanism._levels(n)
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        mechanism, statistic = self.mechanism, self.mechanism.statistic
+        if not (isinstance(mechanism.grid, FloatGrid) and isinstance(statistic, OrderStatistic)):
+            return ()
+        levels = (statistic.level,)
+        return tuple(of_quantiles(mechanism.grid, mechanism.base_measure, levels, self.size, mechanism.epsilon))
+
+    @cached_property
+    def _direct(self) -> _Direct | None:
+        mechanism, statistic, n = self.mechanism, self.mechanism.statistic, self.size
+        if mechanism.resolves or not isinstance(statistic, OrderStatistic | TrimmedSum):
+            return None
+        ranks, reach = statistic.ranks(n), self.levels - 1
+        records = ranks[-1] - ranks[0] + 1
+        if records > 2 * self.levels:  # the windows around both ranks are not one
+            return None
+        even, _ = mechanism.grid.evenly(np.empty(0))
+        draw = _levels.RankDraw(
+            mechanism.epsilon,
+            mechanism._radius_codes(n),
+            even.lower,
+            even.upper,
+            even.step,
+            even.first,
+            statistic.last(mechanism.grid, n),
+            mechanism.base_measure,
+            levels=self.levels,
+            records=records,
+            corner=statistic.corner(n) if isinstance(statistic, TrimmedSum) else 0,
+            flips=mechanism._flips,
+            interpolates=mechanism.interpolate,
+        )
+        floats = mechanism.grid if isinstance(mechanism.grid, FloatGrid) else None
+        value = statistic.valued(mechanism.grid, n)
+        return _Direct(draw, ranks[0] - reach, ranks[-1] + reach, mechanism.grid.nan_value, floats, value)
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
+        if (direct := self._direct) is None or isinstance(values, Chunks):
+            return float(super().draw(values, source, threads))
+        kernel, first, last, missing, floats, value = direct
+        if floats is None:
+            return value(kernel.release(source, values, first, last, missing, threads))
+        _, window = floats.evenly(_select.window(values, first, last, workers=threads, **floats.kernel))
+        return value(kernel.draw(source, window))
+
+
+class _Direct(NamedTuple):
+    """The kernel that draws from an array, the ranks of its window, and what NaN and a release code stand for."""
+
+    draw: _levels.RankDraw
+    first: int
+    last: int
+    missing: float
+    floats: FloatGrid | None
+    value: Callable[[int], float]
+
+
+class FromFewLevels(FromLevels):
+    """A draw from very many levels, for a public number of records: it reads a few of them."""
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
+        statistic = self.mechanism.statistic
+        if isinstance(values, Chunks) or self.mechanism.resolves or not isinstance(statistic, OrderStatistic):
+            return float(Plan.draw(self, values, source, threads))
+        ranked = Ranked.of_public_n(statistic.rank(self.size))
+        return self._few(self._ranked(values, ranked, self.levels, threads), self.size, source)
+
+    def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
+        if isinstance(self.mechanism.statistic, OrderStatistic):
+            return super().draw_from(summary, source)
+        assert isinstance(summary, Summary)
+        last, radius = (
+            self.mechanism.statistic.last(self.mechanism.grid, self.size),
+            self.mechanism._radius_codes(self.size),
+        )
+        return self._few(DifferenceLevels(summary, last=last, radius=radius), self.size, source)
+
+
+class FromPrivateLevels(QuantilesOfGroups, Leveled):
+    """A draw for a private number of records."""
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
+        mechanism = self.mechanism
+        if isinstance(values, Chunks) or mechanism.resolves or not mechanism._thins(n := len(values)):
+            return float(super().draw(values, source, threads))
+        ranked = Ranked.of_private_n(_level(mechanism.statistic), n)
+        return self._few(self._ranked(values, ranked, mechanism._private_levels(n), threads), n, source)

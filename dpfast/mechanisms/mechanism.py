@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, SupportsIndex, overload
 
@@ -12,19 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._foreign import active, blocks
 from dpfast._tabular import Described
-from dpfast._traps import Cautious, Trap, warn
-from dpfast.grid import Points, check_missing, resolved
+from dpfast._traps import Cautious, warn
+from dpfast.grid import Points, check_missing
 from dpfast.laws import Law
+from dpfast.mechanisms.plan import Plan, resolutions
 from dpfast.mechanisms.prediction import Predicted
-from dpfast.mechanisms.recent import without_recent
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, Carrier, charged, hook, refuse, refused
+from dpfast.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
 from dpfast.streaming import Begun, Chunks, Counted, Reading, State, known_records
-
-_RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
-_COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
 
 
 class Mechanism(Predicted, Described, Cautious, Carrier):
@@ -40,23 +39,28 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     ordered : bool
         Whether the law depends on the order of the records, as it does for a grid with ``missing="half"``. Neighbours
         then differ in one entry, with all others in the same places.
+    fills_empty_groups : bool
+        Class attribute: whether an empty group of public size has a release, that of `of_no_records`.
+    parts : tuple of str
+        The public names of the numbers of a release, if they have names.
+    counts_first : str
+        Class attribute: why a release needs the number of records before it reads them, so that it has no `State`; ""
+        for most.
     releases_numbers : bool
         Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
-    counts_records : bool
-        Class attribute: whether a call counts the records of chunks before it reads them, because its steps depend on
-        their number.
     """
 
     reads_records: ClassVar[bool] = True
+    fills_empty_groups: ClassVar[bool] = False
+    counts_first: ClassVar[str] = ""
     releases_numbers: ClassVar[bool] = True
-    counts_records: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hook(cls)  # charge every release to the active ledger
 
     def __getstate__(self) -> Any:
-        return without_recent(super().__getstate__())
+        return _without_plan(super().__getstate__())
 
     @property
     @abstractmethod
@@ -72,6 +76,11 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def privacy_profile(self) -> PrivacyProfile:
         """The guarantee that a `dpfast.Ledger` composes: `privacy`, or a tighter description where one is known."""
         return PrivacyProfile(self.privacy)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What a ledger charges for a release."""
+        return Cost(repr(self), self.privacy_profile)
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
         """The guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
@@ -105,11 +114,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""
-        if not self.resolves:
-            yield values
-            return
-        for start in range(0, max(len(values), 1), _RESOLVED):
-            yield resolved(values[start : start + _RESOLVED], self.points)
+        return resolutions(values, self.points) if self.resolves else iter((values,))
 
     def reading(self) -> Reading:
         """Return an empty `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.
@@ -121,48 +126,63 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         TypeError
             If the mechanism does not read records from a stream.
         """
-        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+        raise TypeError(self.counts_first or f"a {type(self).__name__} release does not read records from a stream")
 
     @refused(LAW)
     def law_of(self, summary: Any) -> Law:
         """The exact distribution of the release, given the summary from a reading. PRIVATE, like the summary."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
-    def check_records(self, n: SupportsIndex) -> int:
-        """Return n, the number of records, or raise a ValueError if n is public and not supported.
+    def plan(self, n: SupportsIndex | None = None) -> Plan:
+        """Return what is public for a release from n records, which draws it. Computed once for the last n.
 
-        Called before any record of an array is read, and after the first pass of a stream.
+        Parameters
+        ----------
+        n : int, optional
+            The number of records. None: it is not known yet; a private number is None, too.
+
+        Raises
+        ------
+        ValueError
+            If n is public and not supported.
         """
-        n = operator.index(n)
-        return n if n > 0 or self.privacy.neighbors == "add-remove" else _checks.records(n)
+        number = None if n is None or self.hides_n else operator.index(n)
+        recent: Plan | None = self.__dict__.get(_RECENT)
+        if recent is None or recent.n != number:
+            recent = self.__dict__[_RECENT] = self._make_plan(number)
+        return recent
+
+    def _make_plan(self, n: int | None) -> Plan:
+        """Compute the plan, which `plan` keeps: a subclass of `Plan` for a mechanism with public numbers of its own."""
+        if n is not None:
+            _checks.records(n)
+        return Plan(self, n)
+
+    def values_of(self, x: Any) -> Any:
+        """Return x as records: an array of numbers, `Labelled`, or `Chunks`. Checks only its shape and dtype."""
+        return x if isinstance(x, Chunks) else self.reading().records(x)
+
+    def number_of(self, values: Any) -> int | None:
+        """The number of records from `values_of`; None if it is known only once they are read."""
+        if isinstance(values, Chunks):
+            return values.records() if self.counts_first else values.known
+        return len(values)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ()
+
+    def of_no_records(self, source: np.random.BitGenerator) -> Any:
+        """Draw the release of an empty group of public size; None if there is none."""
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact distribution of the release, for audits, tests and simulations. PRIVATE: it depends on the data."""
-        return self.law_of(self._summary(x, workers))
+        threads, values = _checks.threads(workers), self.values_of(x)
+        plan, summary = self.plan(self.number_of(values)).read(values, threads)
+        return plan.law_of(summary)
 
-    def _summary(self, x: Any, workers: int) -> Any:
-        """The summary of the records of an array or of `Chunks`."""
-        threads = _checks.threads(workers)
-        if isinstance(x, Chunks):
-            return x.summary(threads) if isinstance(x, Begun) else self._read(x, threads)
-        self.check_missing()
-        reading = self.reading()
-        values = reading.records(x)
-        self.check_records(len(values))
-        if self.resolves:
-            if len(values) > _COPIED:
-                return self._read([values], threads)
-            values = np.concatenate(list(self.resolved(values)))
-        return reading.of(values, threads)
-
-    def _read(self, chunks: Iterable[Any], threads: int) -> Any:
-        """The summary of the records of chunks, of whose number `watch` has warned."""
-        state = self.start()
-        state.watches = False
-        return state.read(chunks, workers=threads).summary()
-
-    @charged
+    @charging
     def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
         """Release the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
@@ -176,28 +196,46 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        return self.drawn(lambda: self.law(x, workers=workers), None, rng)
+        source, threads = bit_generator(rng), _checks.threads(workers)
+        if type(x) is np.ndarray and x.ndim:
+            plan: Plan | None = self.plan(x.shape[0])
+        else:
+            plan, x = self.foresee(x, threads)
+        if plan is not None and plan.traps:
+            warn(plan.traps)
+        if not blocks and active.get() is None and self._ticket is None:  # free, as `spending` finds in more steps
+            return self._drawn(x, None, source, threads, plan)
+        with spending_together((self.cost,), of=(self,)):
+            return self._drawn(x, None, source, threads, plan)
 
-    def traps_of(self, n: int) -> tuple[Trap, ...]:
-        """Warnings that a release from n records deserves, n public."""
-        return ()
+    def foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
+        """Return the plan for x before a release is charged, and what the release reads: x, or its chunks, counted.
 
-    def watch(self, x: Any, rng: RandomSource = None, workers: int = 1) -> Any:
-        n = known_records(x)
-        if n is None and isinstance(x, Chunks):
-            bit_generator(rng)  # reject it before records are read
-            if not self.counts_records:
-                return Begun(x, self.start(), workers)
-            n = x.records()
-        if n and (traps := self.traps_of(n)):
-            warn(traps)
-        return x
+        Without a plan, the number of records is private, or known only to code of others. Raises a ValueError if it is
+        public and not supported.
+        """
+        n = None if type(x) is tuple and self.dimensions != 1 else known_records(x)  # a tuple may be rows and labels
+        if n is None and isinstance(x, Chunks) and not self.hides_n:
+            if self.counts_first:
+                n = x.records()
+            else:  # their first pass is read now, at no extra cost
+                x = Begun(x, self.start(), threads)
+                n = x.known
+        return None if n is None else self.plan(n), x
 
-    def part(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
-        """Make a release that is a part of another one, which is charged for it and warns of its own traps."""
-        refuse("a part of a release is charged with the whole: call the mechanism", self)
-        whole = type(self).__call__
-        return getattr(whole, "__wrapped__", whole)(self, x, rng=rng, workers=workers)
+    def _drawn(
+        self, x: Any, shape: tuple[int, ...] | None, source: np.random.BitGenerator, threads: int, plan: Plan | None
+    ) -> Any:
+        """Read the records of a release that is charged, and draw it."""
+        values = self.values_of(x)
+        if plan is None:
+            plan = self.plan(self.number_of(values))
+            if plan.traps:
+                warn(plan.traps)
+        if shape is None:
+            return plan.draw(values, source, threads)
+        plan, summary = plan.read(values, threads)
+        return plan.draws(summary, shape, source)
 
     @overload
     def release(self, x: Any, *, size: None = None, rng: RandomSource = None, workers: int = 1) -> Any: ...
@@ -222,7 +260,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         workers: int = 1,
     ) -> Any: ...
 
-    @charged
+    @charging
     def release(
         self,
         x: Any,
@@ -236,8 +274,13 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         The other parameters are those of a call; `size` is a shape, or None for one release, like a call.
         """
         if size is None:
-            return self.part(x, rng=rng, workers=workers)
-        return self.drawn(lambda: self.law(x, workers=workers), size, rng)
+            return self(x, rng=rng, workers=workers)
+        shape, source, threads = _checks.shape(size), bit_generator(rng), _checks.threads(workers)
+        plan, x = self.foresee(x, threads)
+        if plan is not None and plan.traps:
+            warn(plan.traps)
+        with spending_together((self.cost._replace(times=math.prod(shape)),), of=(self,)):
+            return self._drawn(x, shape, source, threads, plan)
 
     def release_counts(
         self,
@@ -286,15 +329,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             )
         return self.release(Counted.of_codes(self.points[0], codes, counts), size=size, rng=rng)
 
-    def drawn(
-        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
-    ) -> Any:
-        """Make one release, or `size` of them, from a law that is computed after all other checks."""
-        shape = None if size is None else _checks.shape(size)
-        bit_generator(rng)  # reject a wrong rng before reading data
-        made = law()
-        values: Any = made.value(made.sample(shape, rng=rng))
-        return values if shape is None else np.asarray(values, dtype=np.float64)
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        """Draw as many releases of a law as the shape has entries, in one array."""
+        return np.asarray(law.value(law.sample(shape, rng=source)), dtype=np.float64)
 
     def explanation(self, n: SupportsIndex | None = None) -> str:
         """A short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
@@ -368,6 +405,17 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def hides_n(self) -> bool:
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
+
+
+_RECENT = "_recent"  # the attribute with the plan of the last n
+_LEFT = {_RECENT, "cost"}  # attributes that calls leave, and copies do not have
+
+
+def _without_plan(state: Any) -> Any:
+    """The state of a mechanism for copies, without what calls left; of a subclass with slots it is a pair."""
+    if isinstance(state, tuple):
+        return _without_plan(state[0]), *state[1:]
+    return state and {name: value for name, value in state.items() if name not in _LEFT}
 
 
 def _missing_in(grid: Points) -> str:

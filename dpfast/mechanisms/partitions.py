@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -32,8 +32,9 @@ from dpfast.laws.keyed import (
 from dpfast.laws.thresholds import thresholded
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource
 from dpfast.streaming import Counts, KeyReading, Reading
 
 _DENSE = 2**16  # keys of a domain up to which each one draws its noise
@@ -259,8 +260,8 @@ class PartitionSelection(Mechanism):
         released = noise.below(ends[-1])
         return float(total / released) if released else math.nan
 
-    def check_records(self, n: SupportsIndex) -> int:
-        return _checks.whole("n", n)
+    def _make_plan(self, n: int | None) -> Plan:
+        return Plan(self, n)  # without records there is no key, which is a release
 
     def reading(self) -> Reading:
         if not isinstance(self.domain, tuple):
@@ -293,16 +294,10 @@ class PartitionSelection(Mechanism):
         dense[keys] = counts
         return KeyedCounts(dense, noise=noise, decode=self._dense)
 
-    def drawn(
-        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
-    ) -> Any:
-        if size is None:
-            return super().drawn(law, None, rng)
-        shape = _checks.shape(size)
-        source = bit_generator(rng)
-        made, out = law(), np.empty(math.prod(shape), object)
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        out = np.empty(math.prod(shape), object)
         for i in range(out.size):
-            out[i] = made.value(made.sample(rng=source))
+            out[i] = law.value(law.sample(rng=source))
         return out.reshape(shape)
 
     def release(

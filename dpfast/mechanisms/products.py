@@ -16,6 +16,7 @@ from dpfast import _checks
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import NoisyIntegers, RoundedBall, RoundedGaussians, VectorNoise, WishartDifference
 from dpfast.mechanisms.gaussian import GaussianOrPure
+from dpfast.mechanisms.plan import Plan
 from dpfast.rounding import root_up, up
 from dpfast.streaming import ProductSums, RowProducts
 
@@ -194,11 +195,10 @@ class NoisyProducts(GaussianOrPure):
 
     # ---- the release ----
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = super().check_records(n)
-        if n * self._reach >= _MOST:
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is not None and n * self._reach >= _MOST:
             raise ValueError(f"n times the steps in the radius must be below 2**61, not {n * self._reach}")
-        return n
+        return super()._make_plan(n)
 
     def reading(self) -> RowProducts:
         return RowProducts(self.domain, self._check_columns)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
-from dpfast.mechanisms.recent import for_last_n
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -105,6 +105,8 @@ differential privacy) for one record replaced (the number of records is public)>
     True
     """
 
+    fills_empty_groups: ClassVar[bool] = False
+
     qs: Sequence[float]
     grid: Points = field(kw_only=True)
     epsilon: float = field(kw_only=True)
@@ -133,15 +135,6 @@ differential privacy) for one record replaced (the number of records is public)>
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "measure", _measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
-        object.__setattr__(self, "watched", isinstance(self.grid, FloatGrid))
-
-    @for_last_n
-    def traps_of(self, n: int | None) -> tuple[Trap, ...]:
-        assert n is not None
-        if not isinstance(self.grid, FloatGrid):
-            return ()
-        epsilon = self._plan(n).stages.epsilon  # of the first of two stages, on which the second depends
-        return tuple(of_quantiles(self.grid, self.base_measure, tuple(sorted(set(self.qs))), n, epsilon))
 
     @cached_property
     def base_measure(self) -> Measure | None:
@@ -174,27 +167,31 @@ differential privacy) for one record replaced (the number of records is public)>
         favoured = "" if measure == "auto" else f", measure {measure}"
         return f"<Quantiles release of {which} on {self.grid}{favoured}: {self.privacy}>"
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(f"q={q}" for q in self.qs)
+
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        plan = self._plan(windows.layout.n)
+        plan = self._joint(windows.layout.n)
         return JointQuantiles(windows, plan.stages, places=plan.places, grid=self.grid, measure=self.base_measure)
 
     def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
-            return self._plan(n).layout.stretches
+            return self._joint(n).layout.stretches
 
         def finish(order: Ordered) -> _Windows:
-            layout = self._plan(order.n).layout
+            layout = self._joint(order.n).layout
             return _Windows.of(layout, [order.window(first, last) for first, last in layout.stretches])
 
         return Ranks(self.grid, wanted, finish)
 
-    @for_last_n
-    def _plan(self, n: int | None) -> _Plan:
-        """What is public for n records."""
-        assert n is not None
-        ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
-        stages = _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages, self.base_measure)
-        return _Plan(_Layout.around(ranks, stages.reach, n, self.grid.size - 1), places.reshape(-1), stages)
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else Joint(self, _checks.records(n))
+
+    def _joint(self, n: int) -> Joint:
+        plan = self.plan(n)
+        assert isinstance(plan, Joint)
+        return plan
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -207,7 +204,8 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def imagined_releases(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
         """Releases from imagined samples of an assumed distribution, so many of each: no data are read."""
-        layout, places, stages = self._plan(n)
+        plan = self._joint(n)
+        layout, places, stages = plan.layout, plan.places, plan.stages
         ranks, measure = layout.ranks, self.base_measure
         imagined = ImaginedRanks(n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[:samples])
         rng, releases = np.random.Generator(np.random.PCG64(0)), []
@@ -295,12 +293,32 @@ class _Layout(NamedTuple):
         return cls(ranks, (starts - firsts)[which], n, last, list(zip(*inside, strict=True)), before, after)
 
 
-class _Plan(NamedTuple):
-    """What is public for a number of records: the layout, the index of the rank of each q, and the stages."""
+class Joint(Plan):
+    """A joint draw for n records: the layout, the index of the rank of each q, and the stages.
 
-    layout: _Layout
-    places: NDArray[np.intp]
-    stages: _Stages
+    Attributes
+    ----------
+    layout : _Layout
+    places : ndarray
+    stages : _Stages
+    """
+
+    mechanism: Quantiles
+
+    def __init__(self, mechanism: Quantiles, n: int) -> None:
+        super().__init__(mechanism, n)
+        last, measure = mechanism.grid.size - 1, mechanism.base_measure
+        ranks, places = np.unique([Quantile(q).rank(n) for q in mechanism.qs], return_inverse=True)
+        self.stages = _Stages.of(len(ranks), n, last, mechanism.epsilon, mechanism.stages, measure)
+        self.layout, self.places = _Layout.around(ranks, self.stages.reach, n, last), places.reshape(-1)
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        grid, levels = self.mechanism.grid, tuple(sorted(set(self.mechanism.qs)))
+        if not isinstance(grid, FloatGrid):
+            return ()
+        epsilon = self.stages.epsilon  # of the first of two stages, on which the second depends
+        return tuple(of_quantiles(grid, self.mechanism.base_measure, levels, self.layout.n, epsilon))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,9 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _choice
 from dpfast._traps import warn_of
 from dpfast._types import Exact
-from dpfast.laws import ScalarLaw
+from dpfast.laws import Law, ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 
@@ -241,43 +242,19 @@ for one record added or removed>
         scores = "monotone scores" if self.monotone else "scores"
         return f"<Selection by {name}, {scores} of sensitivity {self.sensitivity}: {self.privacy}>"
 
-    def __call__(self, x: ArrayLike | Sequence[float | Fraction], *, rng: RandomSource = None, workers: int = 1) -> int:
-        """Select once and return the index of a candidate; spends the budget of `privacy` once.
+    def values_of(self, x: ArrayLike | Sequence[float | Fraction]) -> Any:
+        """Return the scores of the candidates as an array, or as exact numbers."""
+        return _containers.scores(x)
 
-        Parameters
-        ----------
-        x : array_like of shape (n,)
-            The scores of the candidates, private.
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the run reproducible, hence not private. Default: the secure generator.
-        workers : int
-            Checked but not used: one thread reads the scores.
-        """
-        source, out = bit_generator(rng), np.empty(1, np.int64)
-        _checks.threads(workers)
-        _LAWS[self.method].fill(source, *self._exponents(_containers.scores(x)), out)
-        return int(out[0])
+    def _make_plan(self, n: int | None) -> Plan:
+        return _FromScores(self, n)
 
-    def release(
-        self,
-        x: ArrayLike | Sequence[float | Fraction],
-        *,
-        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-        rng: RandomSource = None,
-        workers: int = 1,
-    ) -> Any:
-        """Make `size` independent selections, an array of int64; None makes one. EACH ONE spends the budget."""
-        if size is None:
-            return self(x, rng=rng, workers=workers)
-        shape = _checks.shape(size)
-        bit_generator(rng)  # reject a wrong rng before reading data
-        return self.law(x, workers=workers).sample(shape, rng=rng)
-
-    def law(self, x: ArrayLike | Sequence[float | Fraction], *, workers: int = 1) -> SelectionLaw:
+    def law_of(self, scores: Any) -> SelectionLaw:
         """The exact law of the index, given the scores. PRIVATE."""
-        _checks.threads(workers)
-        scores = _containers.scores(x)
         return _LAWS[self.method](*self._exponents(scores.copy()))
+
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        return np.asarray(law.sample(shape, rng=source))
 
     def _exponents(
         self, scores: NDArray[Any] | list[Fraction | float]
@@ -297,6 +274,21 @@ for one record added or removed>
     @cached_property
     def _rounded_rate(self) -> float:
         return _double(self.rate)
+
+
+class _FromScores(Plan):
+    """A draw of the index of a candidate, from the scores of n candidates."""
+
+    mechanism: Selection
+
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
+        return self, values
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> int:
+        """Draw once, without a law; one thread reads the scores."""
+        mechanism, out = self.mechanism, np.empty(1, np.int64)
+        _LAWS[mechanism.method].fill(source, *mechanism._exponents(values), out)
+        return int(out[0])
 
 
 def _exponent(score: Fraction | float, top: Fraction | float, rate: Fraction) -> Fraction | float:

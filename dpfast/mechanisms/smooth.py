@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _gaps, _select
-from dpfast._types import Records
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
 from dpfast.mechanisms.expectations import expected_error
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
-from dpfast.mechanisms.recent import for_last_n
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
-from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import EXACT, refused
 from dpfast.statistics import OrderStatistic, RankStatistic, Summary
 from dpfast.statistics.rank import TrimmedSum
@@ -224,7 +221,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             object.__setattr__(self, name, value)
         self.check_missing()
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
-        self._check_scale(1, scale)
+        self.check_scale(1, scale)
 
     @classmethod
     def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
@@ -297,73 +294,28 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             f"{self.scale:.4f}: {self.privacy}>"
         )
 
-    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
-        source = bit_generator(rng)
-        if isinstance(x, Chunks) or self.resolves:
-            return float(self.draw_from(self._summary(x, workers), source))
-        threads, values, grid = _checks.threads(workers), _containers.vector("x", x), self.grid
-        plan = self._direct_plan(n := _checks.records(len(values)))
-        if plan is None:
-            return float(self.draw_from(self.reading().of(values, threads), source))
-        codes = grid.encode(_select.window(values, plan.first, plan.last, workers=threads, **plan.grid))
-        inside = codes[plan.reach : len(codes) - plan.reach]
-        center = int(inside[0])
-        if len(inside) > 1:
-            center = int(inside.sum()) + plan.corner * int(inside[0] + inside[-1])
-        bound = self._checked_bound(n).bound_up((codes[: plan.size], codes[-plan.size :]))
-        law = self._law(n, center, bound)
-        return float(law.value(law.sample(rng=source)))
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else SmoothNoise(self, _checks.records(n))
 
-    @for_last_n
-    def _direct_plan(self, n: int | None) -> _DirectPlan | None:
-        """Where a call finds the order statistics for n records; None if it takes a summary, as if ranks are apart."""
-        assert n is not None
-        if not isinstance(self.statistic, OrderStatistic | TrimmedSum):
-            return None
-        reach, ranks = self._levels(n) - 1, self.statistic.ranks(n)
-        first, last = ranks[0], ranks[-1]
-        if last - first > 2 * reach + 1:
-            return None
-        corner = self._checked_bound(n).corner
-        return _DirectPlan(first - reach, last + reach, reach, 2 * reach + 1, corner, self.grid.kernel)
+    def _smooth(self, n: int) -> SmoothNoise:
+        plan = self.plan(n)
+        assert isinstance(plan, SmoothNoise)
+        return plan
 
     def reading(self) -> Reading:
-        return self.statistic.reading(self.grid, self._levels)
-
-    def _levels(self, n: int) -> int:
-        """The public number of order statistics on each side of a rank, its own included."""
-        return len(self._checked_bound(n).discounts) + 1
-
-    @for_last_n
-    def _checked_bound(self, n: int | None) -> _SmoothBound:
-        """The plan of the smooth bound for n records; raises a ValueError if there are too many for the grid."""
-        assert n is not None
-        self.statistic.last(self.grid, n)
-        beta, scale = self.calibration(n)
-        smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, beta)
-        self._check_scale(smooth_bound.weight, scale)
-        return smooth_bound
-
-    @for_last_n
-    def _public(self, n: int | None) -> tuple[float, int, Callable[[Any], Any]]:
-        """For n records the scale of the noise over the smooth bound, the largest release code, and what codes mean."""
-        assert n is not None
-        return self.calibration(n)[1], self.statistic.last(self.grid, n), partial(self.statistic.decode, self.grid, n)
-
-    def _law(self, n: int, center: int, bound: float) -> ClampedNoise:
-        scale, last, decode = self._public(n)
-        return ClampedNoise(NOISES[self.noise](scale * bound), center=center, last=last, decode=decode)
+        return self.statistic.reading(self.grid, lambda n: self._smooth(n).levels)
 
     def law_of(self, summary: Summary) -> ClampedNoise:
-        return self._law(summary.n, *_bounded(self.statistic, summary, self._checked_bound(summary.n)))
+        plan = self._smooth(summary.n)
+        return plan._law_around(*_bounded(self.statistic, summary, plan.bound))
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
-        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._smooth(n).levels)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         population, last = target(statistic, assumed), statistic.last(grid, n)
-        smooth_bound = self._checked_bound(n)
+        smooth_bound = self._smooth(n).bound
         imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
         centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
         noise, scales = NOISES[self.noise](1.0), self.calibration(n)[1] * np.array(bounds)
@@ -377,7 +329,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             raise TypeError(f"a density does not determine the error of the {self.statistic}: give distribution=")
         return self._error_under(n, Assumed(Uniform(self.grid, self.statistic.level, density)), confidence)
 
-    def _check_scale(self, weight: int, scale: float) -> None:
+    def check_scale(self, weight: int, scale: float) -> None:
         """Check the sampler's limit against the largest bound that any data can have."""
         if scale * weight * self.grid.size > _MOST_SCALE:
             raise ValueError(
@@ -386,15 +338,44 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             )
 
 
-class _DirectPlan(NamedTuple):
-    """The ranks of a window around those of a statistic, and how far it reaches."""
+class SmoothNoise(Plan):
+    """A draw with noise of a smooth bound for n records, from an array where the wanted ranks are next to each other.
 
-    first: int
-    last: int
-    reach: int
-    size: int  # of the part around one rank
-    corner: int
-    grid: dict[str, float]
+    Attributes
+    ----------
+    bound : _SmoothBound
+    levels : int
+        The number of order statistics on each side of a rank, its own included.
+    """
+
+    def __init__(self, mechanism: SmoothSensitivity, n: int) -> None:
+        super().__init__(mechanism, n)
+        statistic, grid = mechanism.statistic, mechanism.grid
+        self._last, (beta, self._scale) = statistic.last(grid, n), mechanism.calibration(n)
+        self.bound = _smooth_bound(statistic, n, grid.size - 1, beta)
+        mechanism.check_scale(self.bound.weight, self._scale)
+        self.levels = len(self.bound.discounts) + 1
+        self._noise, self._decode = NOISES[mechanism.noise], partial(statistic.decode, grid, n)
+        ranks = statistic.ranks(n)
+        joined = ranks[-1] - ranks[0] <= 2 * self.levels - 1 and isinstance(statistic, OrderStatistic | TrimmedSum)
+        self._ranks = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
+
+    def _law_around(self, center: int, bound: float) -> ClampedNoise:
+        """The law for the exact statistic and its smooth bound, in release codes."""
+        return ClampedNoise(self._noise(self._scale * bound), center=center, last=self._last, decode=self._decode)
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
+        if self._ranks is None or self.mechanism.resolves or isinstance(values, Chunks):
+            return float(super().draw(values, source, threads))
+        (first, last), grid, reach = self._ranks, self.mechanism.points[0], self.levels - 1
+        codes = grid.encode(_select.window(values, first, last, workers=threads, **grid.kernel))
+        inside = codes[reach : len(codes) - reach]
+        center = int(inside[0])
+        if len(inside) > 1:
+            center = int(inside.sum()) + self.bound.corner * int(inside[0] + inside[-1])
+        size = 2 * reach + 1  # of the part around one rank
+        law = self._law_around(center, self.bound.bound_up((codes[:size], codes[-size:])))
+        return float(law.value(law.sample(rng=source)))
 
 
 @lru_cache(maxsize=256)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._traps import Trap, of_corner
+from dpfast.laws import anywhere
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
-from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber
+from dpfast.streaming import Chunks
 
 
 class StatisticMechanism(Mechanism):
     """A mechanism that releases a statistic of scalar records."""
 
-    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
-        source = bit_generator(rng)
-        return self.draw_from(self._summary(x, workers), source)
+    fills_empty_groups: ClassVar[bool] = True
 
-    def draw_from(self, summary: Any, source: np.random.BitGenerator) -> Any:
-        """Draw a release from the summary of the records; the caller charges it."""
-        law = self.law_of(summary)
-        return law.value(law.sample(rng=source))
+    def values_of(self, x: Any) -> Any:
+        return x if isinstance(x, Chunks) else _containers.vector("x", x)
+
+    def of_no_records(self, source: np.random.BitGenerator) -> Any:
+        """Draw any point of the grid, in proportion to its public weight."""
+        if self.fills_empty_groups:
+            return anywhere(self.points[0], source, getattr(self, "base_measure", None))
+        return None
 
     def _traps(self) -> Iterator[Trap]:
         yield from super()._traps()

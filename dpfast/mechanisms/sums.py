@@ -27,6 +27,7 @@ from dpfast.laws import (
     VectorNoise,
 )
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.rounding import root_up, up
 from dpfast.statistics import Mean, Statistic, Sum
@@ -265,17 +266,14 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         growth = 1 / math.sqrt(n) if isinstance(self.statistic, Mean) else math.sqrt(n)
         return np.hypot(noise, sampling * growth)
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = super().check_records(n)
-        if self.hides_n:
-            return n
-        if n * self.domain.reach >= _MOST:
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is not None and n * self.domain.reach >= _MOST:
             raise ValueError(
                 f"n times the steps of the domain must be below 2**61, not {n * self.domain.reach}: use a coarser step"
             )
-        if isinstance(self.statistic, Sum):
+        if n is not None and isinstance(self.statistic, Sum):
             _checks.finite_scale(n * self.domain.magnitude)
-        return n
+        return super()._make_plan(n)
 
     @property
     def points(self) -> tuple[Points, ...]:

@@ -67,7 +67,7 @@ class Levels(ABC):
         return outside
 
 
-class _Plan(NamedTuple):
+class Chosen(NamedTuple):
     """Which levels a draw reads, the common factor of their exponents, and the depth in units of it."""
 
     levels: list[int]
@@ -75,10 +75,10 @@ class _Plan(NamedTuple):
     depth: int
 
 
-def plan(count: int, depth: int, epsilon: float) -> _Plan:
+def chosen_of(count: int, depth: int, epsilon: float) -> Chosen:
     """Levels whose exponents are about 1 / epsilon apart.
 
-    The exponent of a point of score s > 0 is s + depth. The intervals of the plan are those of the points with (s +
+    The exponent of a point of score s > 0 is s + depth. The chosen intervals are those of the points with (s +
     depth) // stride <= v, v = first, first + 1, ..., after the interval 0 itself if first > 0.
     """
     stride = 1
@@ -86,7 +86,7 @@ def plan(count: int, depth: int, epsilon: float) -> _Plan:
         stride *= 2
     first, final = (1 + depth) // stride, (count + depth) // stride
     levels = [(v + 1) * stride - depth - 1 for v in range(first, final)]
-    return _Plan([0, *levels] if first else levels, stride, max(first - 1, 0))
+    return Chosen([0, *levels] if first else levels, stride, max(first - 1, 0))
 
 
 def draw(
@@ -107,7 +107,7 @@ def draw(
     average, of a score. **Reference** https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html, claim 6.
     """
     depth, last = levels.depth() if deep else 0, levels.last
-    chosen, stride, units = plan(levels.count, depth, epsilon)
+    chosen, stride, units = chosen_of(levels.count, depth, epsilon)
     boxes = np.array(levels.boxes(chosen) or [(0, last)], np.int64)
     lower, upper = np.maximum(boxes[:, 0] - radius, 0), boxes[:, 1] + np.minimum(last - boxes[:, 1], radius)
     out, rate = np.empty(1, np.int64), Fraction(epsilon) / 2

@@ -162,7 +162,7 @@ class Descent(Cautious):
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
         self._labels_mechanism()
-        self._moments_mechanism().check_records(self.n)
+        self._moments_mechanism().plan(self.n)
         # Of the gradients the one with the least share, for a clip with the most noise in its units.
         self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 

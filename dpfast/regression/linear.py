@@ -170,7 +170,7 @@ class RegressionMoments(NoisyProducts):
         d = matrix.shape[0] - 1 - self.with_sums if matrix.ndim == 2 else 0
         if d < 1 or matrix.shape != (self._side(d),) * 2:
             raise ValueError(f"moments must be a release of this mechanism, not of shape {matrix.shape}")
-        count = self.check_records(_checks.whole("n", n))
+        self.plan(count := _checks.whole("n", n))  # reject an n that is not supported
         radii = np.array([self.domain.radius] * d + [self.labels.radius] + [1.0] * self.with_sums)
         deviations = self.noise_deviation(count, dimension=d)
         matrix, deviations = (part / radii / radii[:, None] for part in (matrix, deviations))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import scipy
@@ -23,12 +23,13 @@ from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
-from dpfast.streaming import Chunks, Labelled, Reading, check_labels_given
+from dpfast.streaming import Chunks, Labelled, check_labels_given
 
 Values = NDArray[np.float64]
 Decode: TypeAlias = Callable[[ArrayLike], Values]
@@ -67,7 +68,7 @@ class TheilSen(Mechanism):
     standard_error : bool
         Whether also to release the standard error of the slope, with a quarter of its share of epsilon: the slope plus
         and minus 1.96 of them contains the population slope with a probability of 95 %, if errors are independent of
-        x. It needs n epsilon of about 600 (`check_records` raises an error for less), and the noise of the slope is
+        x. It needs n epsilon of about 600 (`plan` raises an error for less), and the noise of the slope is
         4/3 times as large.
     missing : float or "half"
         The slope of a pair of records with the same x, or with a missing or an infinite x. "half": the least or the
@@ -111,6 +112,7 @@ class TheilSen(Mechanism):
     standard_error: bool = field(kw_only=True, default=False)
     missing: float | str = field(kw_only=True, default="half")
 
+    counts_first = "pairs are made by position, which requires all records in their order: use Chunks"
     ordered: ClassVar[bool] = True  # pairs are made by position
 
     def __post_init__(self) -> None:
@@ -142,23 +144,6 @@ class TheilSen(Mechanism):
         n = _checks.whole("n", n, least=2)
         wanted = min(max(_SLOPES // n, _FEWEST), _MOST) if self.matchings == "auto" else int(self.matchings)
         return min(wanted, _turns(n))
-
-    def _plan(self, n: int) -> _Plan:
-        """The steps for n records, public. One record changes k slopes, so each has a share of 1 / k."""
-        (slope, intercept, spread), k = self._shares, self.matching_count(n)
-        for_slope = _by_range(Median(), self.slope_grid, _part(slope, k))
-        for_intercept = _by_range(Median(), self.intercept_grid, intercept)
-        if not self.standard_error:
-            return _Plan(for_slope, for_intercept)
-        slopes, part = k * (n // 2), _part(spread, k)
-        sampling = math.sqrt(slopes * (1 + 2 * (k - 1) / 9)) / 2
-        radius = max(_LEAST_RADIUS / part, _DEVIATIONS * sampling)
-        if radius > slopes / 4:
-            raise ValueError(f"{n} records are too few for a standard error at epsilon={self.epsilon!r}")
-        for_spread = _by_range(Quantile(2 * radius / slopes), _magnitudes(self.slope_grid), part)
-        return _Plan(
-            for_slope, for_intercept, for_spread, _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
-        )
 
     def error(self, n: SupportsIndex, *, deviation: float, spread: float, center: float = 0.0) -> Values:
         """The root of the expected squared error of the slope and of the intercept, sampling error included.
@@ -216,60 +201,47 @@ class TheilSen(Mechanism):
             f"{self.intercept_grid}: {self.privacy}>"
         )
 
-    @property
-    def watched(self) -> bool:  # type: ignore[override]
-        """Whether a release has no bounds."""
-        return isinstance(self.slope_grid, FloatGrid) or isinstance(self.intercept_grid, FloatGrid)
-
-    def watch(self, x: Any, rng: RandomSource = None, workers: int = 1) -> Any:
+    def foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
         if isinstance(x, Chunks) and x.known is None:  # all records are needed at once
-            bit_generator(rng)
             x = _columns(x)
-        super().watch(x[0] if isinstance(x, tuple) and len(x) == 2 else x)
-        return x
+        plan, _ = super().foresee(x[0] if isinstance(x, tuple) and len(x) == 2 else x, threads)
+        return plan, x
 
-    def traps_of(self, n: int) -> tuple[Trap, ...]:
-        """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""
-        slope, intercept, _ = self._shares
-        medians = ((self.slope_grid, slope / 2), (self.intercept_grid, intercept))
-        return tuple(
-            trap
-            for grid, share in medians
-            if isinstance(grid, FloatGrid)
-            for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), n, share)
-        )[:1]
+    def values_of(self, x: Any) -> Labelled:
+        """Return the vectors of x and y as doubles; of `Chunks` together, because pairs are made by position."""
+        rows, labels = _columns(x)
+        return Labelled(rows[:, np.newaxis], labels)
 
-    def check_records(self, n: SupportsIndex) -> int:
-        n = _checks.whole("n", n)
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> Steps: ...
+
+    def _make_plan(self, n: int | None) -> Plan:
+        if n is None:
+            return super()._make_plan(n)
         if n < 2:
             raise ValueError(f"a line needs at least two records, not {n}")
-        self._plan(n)
-        return n
+        return self._steps(n)
 
-    def reading(self) -> Reading:
-        raise TypeError("pairs are made by position, which requires all records in their order: use Chunks")
+    def _steps(self, n: int) -> Steps:
+        """The steps for n records. One record changes k slopes, so each has a share of 1 / k."""
+        (slope, intercept, spread), k = self._shares, self.matching_count(n)
+        for_slope = _by_range(Median(), self.slope_grid, _part(slope, k))
+        for_intercept = _by_range(Median(), self.intercept_grid, intercept)
+        if not self.standard_error:
+            return Steps(self, n, for_slope, for_intercept)
+        slopes, part = k * (n // 2), _part(spread, k)
+        sampling = math.sqrt(slopes * (1 + 2 * (k - 1) / 9)) / 2
+        radius = max(_LEAST_RADIUS / part, _DEVIATIONS * sampling)
+        if radius > slopes / 4:
+            raise ValueError(f"{n} records are too few for a standard error at epsilon={self.epsilon!r}")
+        for_spread = _by_range(Quantile(2 * radius / slopes), _magnitudes(self.slope_grid), part)
+        scale = _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
+        return Steps(self, n, for_slope, for_intercept, for_spread, scale)
 
-    def _read(self, x: Any, workers: int) -> tuple[_Plan, _Lines]:
-        """The plan for the records and the slopes of their pairs."""
-        threads, (rows, labels) = _checks.threads(workers), _columns(x)
-        n = self.check_records(len(labels))
-        ends = (-math.inf, math.inf) if self.missing == "half" else (float(self.missing),) * 2
-        return self._plan(n), _Lines(
-            rows, labels, slopes_of_pairs(rows, labels, self.matching_count(n), ends, threads), threads
-        )
-
-    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Values:
-        source, (plan, lines) = bit_generator(rng), self._read(x, workers)
-        slope = plan.slope.part(lines.slopes, rng=source, workers=lines.threads)
-        rest = [
-            scale * step.part(records, rng=source, workers=lines.threads)
-            for step, records, scale in plan.given(lines, slope)
-        ]
-        return np.array([slope, *rest])
-
-    def law(self, x: Any, *, workers: int = 1) -> TheilSenLaw:
-        """The exact law of the release. PRIVATE."""
-        plan, lines = self._read(x, workers)
+    def law_of(self, lines: _Lines) -> TheilSenLaw:
+        """The exact law of the release, given the slopes of the pairs. PRIVATE."""
+        plan = self.plan(len(lines.y))
         law = plan.slope.law(lines.slopes, workers=lines.threads)
 
         def given(slope: float) -> list[Law]:
@@ -299,13 +271,57 @@ class _Lines(NamedTuple):
             return np.abs(self.slopes - slope)
 
 
-class _Plan(NamedTuple):
-    """The mechanisms of the slope, of the intercept and of the spread of the slopes, and the factor of its error."""
+class Steps(Plan):
+    """A draw of a line through n records, in steps that each have a mechanism.
 
-    slope: InverseSensitivity
-    intercept: InverseSensitivity
-    spread: InverseSensitivity | None = None
-    scale: float = 1.0
+    Attributes
+    ----------
+    slope, intercept, spread : InverseSensitivity
+        The mechanisms of the slope, of the intercept and of the spread of the slopes, None without a standard error.
+    scale : float
+        The factor of the standard error.
+    """
+
+    mechanism: TheilSen
+
+    def __init__(
+        self,
+        mechanism: TheilSen,
+        n: int,
+        slope: InverseSensitivity,
+        intercept: InverseSensitivity,
+        spread: InverseSensitivity | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__(mechanism, n)
+        self.slope, self.intercept, self.spread, self.scale = slope, intercept, spread, scale
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""
+        mechanism, (slope, intercept, _) = self.mechanism, self.mechanism._shares
+        medians = ((mechanism.slope_grid, slope / 2), (mechanism.intercept_grid, intercept))
+        return tuple(
+            trap
+            for grid, share in medians
+            if isinstance(grid, FloatGrid)
+            for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), self.n or 0, share)
+        )[:1]
+
+    def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _Lines]:
+        """Return the plan and the slopes of the pairs. PRIVATE."""
+        missing, rows, labels = self.mechanism.missing, values.rows[:, 0], values.labels
+        ends = (-math.inf, math.inf) if missing == "half" else (float(missing),) * 2
+        slopes = slopes_of_pairs(rows, labels, self.mechanism.matching_count(len(labels)), ends, threads)
+        return self, _Lines(rows, labels, slopes, threads)
+
+    def draw_from(self, summary: _Lines, source: np.random.BitGenerator) -> Values:
+        def drawn(step: InverseSensitivity, records: Values) -> float:
+            return float(step.plan(len(records)).draw(records, source, summary.threads))
+
+        slope = drawn(self.slope, summary.slopes)
+        rest = [scale * drawn(step, records) for step, records, scale in self.given(summary, slope)]
+        return np.array([slope, *rest])
 
     def given(self, lines: _Lines, slope: float) -> list[tuple[InverseSensitivity, Values, float]]:
         """The steps after the slope: a mechanism, the values for it, and the factor of its release."""

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._kernels import _boxes, _select
 from dpfast._kernels._threads import each
-from dpfast._types import Records
 from dpfast.grid import Grid
 from dpfast.laws import Boxes, score_cap
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
@@ -100,32 +99,8 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
         return score_cap(self.epsilon, volume)
 
-    def __call__(self, X: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
-        source = bit_generator(rng)
-        if isinstance(X, Chunks) or self.resolves:
-            pieces = X if isinstance(X, Chunks) else [self._matrix(X)]
-            return np.asarray(self.start().read(pieces, workers=workers).release(rng=source))
-        threads, records = _checks.threads(workers), self._matrix(X)
-        n, d = records.shape
-        levels = self._levels(self.check_records(n), d)
-        records = self._transformed(records, threads)
-        kept = _Kept.around(2 * (d + 1) / self.epsilon, levels, n, d)
-
-        def read(part: range) -> _boxes.Volumes:
-            volumes = _boxes.Volumes(levels + 1)
-            for j, values in columns_between(records, part.start, part.stop):
-                _multiply(self._column(j, n), values, levels, volumes, kept, j)
-            return volumes
-
-        volumes, *others = each(read, shares(d, threads), threads)
-        for other in others:
-            volumes.merge(other)
-        level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
-        with source.lock:  # until the end: a release takes its words in one piece
-            volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
-            lower, upper = self._box(records, levels, int(level[0]), kept)
-            _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
-        return self._decode(n, codes[0])
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else _FromBoxes(self, _checks.records(n))
 
     def law_of(self, summaries: list[Summary]) -> Boxes:
         """The exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
@@ -206,6 +181,35 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
                 low, high = self._column(j, n).ranges(values, levels)
                 lower[0, j], upper[0, j] = low[level], high[level]
         return lower, upper
+
+
+class _FromBoxes(Plan):
+    """A draw from the nested boxes of the rows of an array: of their volumes first, then of one box."""
+
+    mechanism: NestedBoxes
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> NDArray[np.float64]:
+        if isinstance(values, Chunks) or self.mechanism.resolves:
+            return np.asarray(super().draw(values, source, threads))
+        mechanism, (n, d) = self.mechanism, values.shape
+        levels, records = mechanism._levels(n, d), mechanism._transformed(values, threads)
+        kept = _Kept.around(2 * (d + 1) / mechanism.epsilon, levels, n, d)
+
+        def read(part: range) -> _boxes.Volumes:
+            volumes = _boxes.Volumes(levels + 1)
+            for j, column in columns_between(records, part.start, part.stop):
+                _multiply(mechanism._column(j, n), column, levels, volumes, kept, j)
+            return volumes
+
+        volumes, *others = each(read, shares(d, threads), threads)
+        for other in others:
+            volumes.merge(other)
+        level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
+        with source.lock:  # until the end: a release takes its words in one piece
+            volumes.fill_levels(source, mechanism.epsilon, lambda: mechanism._widths(records, levels), level)
+            lower, upper = mechanism._box(records, levels, int(level[0]), kept)
+            _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
+        return mechanism._decode(n, codes[0])
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._divergences import bounded_range_epsilon_down
-from dpfast._types import Records
 from dpfast.laws import IndependentLaws
 from dpfast.mechanisms import InverseSensitivity
+from dpfast.mechanisms.plan import Plan
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.grids import OnGrids
 from dpfast.statistics import Summary
-from dpfast.streaming import Chunks
 from dpfast.theory.robust import gaussian_mean_error
 
 
@@ -114,11 +112,8 @@ class IndependentColumns(OnGrids):
             column.statistic, grid=column.grid, epsilon=self.share, radius=radius, selection="exponential"
         )
 
-    def __call__(self, X: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
-        source = bit_generator(rng)
-        summaries = self._summary(X, workers)
-        values = [self._mechanism(j).draw_from(summary, source) for j, summary in enumerate(summaries)]
-        return self._restored(np.array(values))
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n) if n is None else _EachColumn(self, _checks.records(n))
 
     def law_of(self, summaries: list[Summary]) -> IndependentLaws:
         """The exact law of the release. PRIVATE."""
@@ -163,3 +158,14 @@ class IndependentColumns(OnGrids):
 
     def _levels(self, n: int, d: int, j: int) -> int:
         return min(self.cap(n, j), self.statistic.breakdown(n))
+
+
+class _EachColumn(Plan):
+    """A draw of the location of each column, one after another."""
+
+    mechanism: IndependentColumns
+
+    def draw_from(self, summary: list[Summary], source: np.random.BitGenerator) -> NDArray[np.float64]:
+        plans = (self.mechanism._mechanism(j).plan(self.n) for j in range(len(summary)))
+        values = [plan.draw_from(column, source) for plan, column in zip(plans, summary, strict=True)]
+        return self.mechanism._restored(np.array(values))

@@ -115,20 +115,20 @@ class RangeFreeBoxes(CoordinateWise):
             f"{self.width!r}: {self.privacy}>"
         )
 
-    def plan(self, d: int) -> Plan:
+    def test(self, d: int) -> SpreadTest:
         """The public numbers of the test in d dimensions."""
         radii = self._radii(d)
         widths = [math.floor(self.width * self._scale(j) / self.step) for j in range(d)]
         base = math.prod(2 * radius + 1 for radius in radii)
         allowed = math.prod(width + 1 + 2 * radius for width, radius in zip(widths, radii, strict=True))
-        return _plan(self.epsilon, self.delta, base, allowed)
+        return _test(self.epsilon, self.delta, base, allowed)
 
     def _radii(self, d: int) -> list[int]:
         return [round(self.radius * self._scale(j) / self.step) for j in range(d)]
 
     def least_records(self, d: int) -> int:
         """The least n for which the test can pass with probability at least 1/2; raises a ValueError if none exists."""
-        needed = self.plan(d).needed
+        needed = self.test(d).needed
         return least(
             lambda n: self._room(n) >= needed,
             most=2**62,
@@ -149,31 +149,31 @@ class RangeFreeBoxes(CoordinateWise):
 
     def _boxes(self, n: int, d: int) -> int:
         """The public number of boxes; raises a ValueError for too few records."""
-        plan = self.plan(d)
+        test = self.test(d)
         room = self._room(n)
-        if room < plan.needed:
+        if room < test.needed:
             raise ValueError(
                 f"X must have at least {self.least_records(d)} records, not {n}: with these parameters the test can "
                 f"never pass"
             )
-        return min(room, plan.cap + 2 + plan.reach)
+        return min(room, test.cap + 2 + test.reach)
 
     def law_of(self, summaries: list[Summary]) -> BehindTest:
         """The exact law of the release, failure included. PRIVATE."""
         d, first = len(summaries), int(self.grid.first)
-        plan, ranges = self.plan(d), [self.statistic.attack_range(summary) for summary in summaries]
+        test, ranges = self.test(d), [self.statistic.attack_range(summary) for summary in summaries]
         lower, upper = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
         radii = np.array(self._radii(d))
         lower, upper = lower + (first - radii), upper + (first + radii)
-        law = Boxes(lower[: plan.cap + 1], upper[: plan.cap + 1], epsilon=plan.epsilon, decode=self._decode)
-        return BehindTest(law, margin=plan.threshold - plan.slack(lower, upper), epsilon=plan.test_epsilon)
+        law = Boxes(lower[: test.cap + 1], upper[: test.cap + 1], epsilon=test.epsilon, decode=self._decode)
+        return BehindTest(law, margin=test.threshold - test.slack(lower, upper), epsilon=test.test_epsilon)
 
     def _decode(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._restored(np.asarray(codes * self.step, dtype=np.float64))
 
 
 @dataclass(frozen=True)
-class Plan:
+class SpreadTest:
     """The public numbers of a test (https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html).
 
     Attributes
@@ -215,7 +215,7 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
+def _test(epsilon: float, delta: float, base: int, allowed: int) -> SpreadTest:
     """The split of epsilon, of 63, that needs the fewest records, if `base` points have score 0 and B is `allowed`."""
     from dpfast._kernels._balls import tested_bound, tested_threshold
 
@@ -237,4 +237,4 @@ def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
     levels = cap(release)
     threshold = tested_threshold(test, delta)
     bound = tested_bound(release, delta, levels + 1, base)
-    return Plan(release, test, levels, threshold, bound, threshold + math.ceil(TAIL / test))
+    return SpreadTest(release, test, levels, threshold, bound, threshold + math.ceil(TAIL / test))

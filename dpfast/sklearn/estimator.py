@@ -23,6 +23,7 @@ from dpfast.grid import Grid, Points
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.privacy import Privacy
+from dpfast.random import bit_generator
 from dpfast.spending import Carrier, claim, spending
 
 
@@ -132,10 +133,12 @@ class PrivateEstimator(Carrier, BaseEstimator):
         """Release the quantiles of each column, (len(qs), d)."""
         d, rng = values.shape[1], self._rng()
         mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._points(d)]
-        if traps := mechanisms[0].traps_of(len(values)):
+        if traps := mechanisms[0].plan(len(values)).traps:
             warn(traps)
         with self._paid(mechanisms):
-            return np.column_stack([mechanism.part(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
+            source = bit_generator(rng)
+            plans = [mechanism.plan(len(values)) for mechanism in mechanisms]
+            return np.column_stack([plan.draw(values[:, j], source) for j, plan in enumerate(plans)])
 
     def _released(self, mechanism: Mechanism, records: Any) -> NDArray[np.float64]:
         """Charge and make one release of the mechanism."""

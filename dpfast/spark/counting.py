@@ -17,6 +17,7 @@ from dpfast.grid import Grid
 from dpfast.mechanisms import Mechanism
 from dpfast.spark.frames import Chosen, code, present
 from dpfast.streaming import CodeSums, Counted, Integers, Ranks, Sums
+from dpfast.streaming.state import Planned
 
 _SAMPLE = 2**16  # records at the beginning of a frame that show where the wanted ranks may be
 _MARGIN = 4.0  # standard deviations of a rank in a random sample
@@ -29,6 +30,7 @@ _PART = (1 << _LIMB) - 1
 _CHANGED = "the frame had different records in two passes: persist it, or make it deterministic"
 
 Interval = tuple[int, int]
+Read = tuple[Planned, Any]  # a plan and a summary
 
 
 def counted(mechanism: Mechanism, chosen: Chosen) -> bool:
@@ -49,26 +51,26 @@ def _by_histogram(mechanism: Mechanism, groups: int = 1) -> bool:
     return groups * grid.size <= _SMALL
 
 
-def summary(mechanism: Mechanism, chosen: Chosen) -> Any:
-    """The summary of the records for the law, of a mechanism that is `counted`. PRIVATE."""
+def summary(mechanism: Mechanism, chosen: Chosen) -> Read:
+    """The plan for the records, and their summary, of a mechanism that is `counted`. PRIVATE."""
     [grid] = mechanism.points
     assert isinstance(grid, Grid)
     counting, reading = Counting(chosen, grid), mechanism.reading()
     if isinstance(reading, Sums):
         sums = code_sums(counting.sums(reading.squares))
-        mechanism.check_records(sums.n)
-        return sums
+        return mechanism.plan(sums.n), sums
     if isinstance(reading, Ranks):
         records = ordered(counting, mechanism, reading)
     else:
         records = Counted.of_codes(grid, *Cells.of(counting.histogram()))
-    return mechanism.start().read(records).summary()
+    state = mechanism.start().read(records)
+    return state.plan(), state.summary()
 
 
-def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dict[int, Any] | None:
-    """The summary of each group with records, by its number in the column `by`; None if Spark does not count here.
+def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dict[int, Read] | None:
+    """The plan for each group with records, and its summary, by its number in the column `by`.
 
-    PRIVATE.
+    None if Spark does not count. PRIVATE.
     """
     if not counted(mechanism, chosen):
         return None
@@ -77,7 +79,8 @@ def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dic
     counting, reading = Counting(chosen, grid, (by,)), mechanism.reading()
     if isinstance(reading, Sums):
         table = counting.sums(reading.squares)
-        return {group: code_sums(table, row) for row, group in enumerate(table.column(by).to_pylist())}
+        sums = {group: code_sums(table, row) for row, group in enumerate(table.column(by).to_pylist())}
+        return {group: (mechanism.plan(each.n), each) for group, each in sums.items()}
     if not _by_histogram(mechanism, groups):
         return None
     table = counting.histogram()
@@ -85,7 +88,8 @@ def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dic
     made = {}
     for number in np.unique(group).tolist():
         inside = group == number
-        made[number] = mechanism.start().read(Counted.of_codes(grid, codes[inside], counts[inside])).summary()
+        state = mechanism.start().read(Counted.of_codes(grid, codes[inside], counts[inside]))
+        made[number] = state.plan(), state.summary()
     return made
 
 
@@ -210,12 +214,12 @@ def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tu
     """
     sample = counting.head(_SAMPLE)
     if len(sample) < _SAMPLE:
-        mechanism.check_records(len(sample))
+        mechanism.plan(len(sample))  # reject an n that is not supported
         return Cells(*np.unique(sample, return_counts=True)), []
     intervals = _around(sample, reading.wanted(len(sample)), counting.grid.size)
     parts = _and_between(intervals, counting.grid.size)
     counts = counting.counts(parts)
-    n = mechanism.check_records(sum(counts))
+    mechanism.plan(n := sum(counts))
     coarse = Cells(np.array([first for first, _ in parts]), np.array(counts))
     inside = coarse.within(intervals)
     ends = np.cumsum(counts)
@@ -263,7 +267,7 @@ def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[
     """The same for any frame: the first query counts cells of codes; each further one refines those of wanted ranks."""
     shift = max((counting.grid.size - 1).bit_length() - _DIGIT, 0)
     cells = Cells.of(counting.histogram(f"shiftright(code, {shift})"), shift)
-    n = mechanism.check_records(cells.n)
+    mechanism.plan(n := cells.n)
     intervals: list[Interval] = []
     while shift and n:
         intervals = cells.holding(reading.wanted(n), 1 << shift)

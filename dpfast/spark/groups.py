@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys
 from dpfast.groups.releases import selects
-from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
+from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
 from dpfast.spark.frames import Chosen, quoted
 from dpfast.spark.keys import check_width, key_types, names_of, select
 from dpfast.spark.releases import check
 from dpfast.spending import Cost, spending_together
+from dpfast.streaming.state import Planned
 
 _BLOCK = 2**10  # groups that draw from one stream, as in dpfast.by_group
 _GROUP = "group_number"
@@ -105,7 +105,7 @@ def by_group(
     if selects(keys, partitions, mechanism.hides_n):
         assert partitions is not None
         check_width(partitions, len(names))
-        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+        costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
         named = None
     else:
         named = GroupKeys.of(made, keys)
@@ -114,7 +114,7 @@ def by_group(
             assert partitions is not None
             named = GroupKeys.of(made, select(partitions, frame, names, rng).keys)
         array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
-    parts = [f"q={q}" for q in mechanism.qs] if isinstance(mechanism, Quantiles) else _parts(chosen, array)
+    parts = list(mechanism.parts) or _parts(chosen, array)
     records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)
     return result(named, [Column(None, array, parts)], records)
 
@@ -160,15 +160,16 @@ def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -
     """A release for each group, in float64."""
     summaries = counting.summaries(mechanism, chosen, _GROUP, count)
     if summaries is None:
-        summaries = {group: state.summary() for group, state in states.groups(mechanism, chosen, _GROUP).items()}
+        read = states.groups(mechanism, chosen, _GROUP)
+        summaries = {group: (state.plan(), state.summary()) for group, state in read.items()}
     released: dict[int, Any] = {}
     parts = streams(rng, -(-count // _BLOCK))
     for block in range(len(parts)):
         source = parts[block]
         for group in range(block * _BLOCK, min((block + 1) * _BLOCK, count)):
             if group in summaries or mechanism.hides_n:
-                summary = summaries[group] if group in summaries else _of_none(mechanism, chosen)
-                made = mechanism.drawn(partial(mechanism.law_of, summary), None, source)
+                plan, summary = summaries[group] if group in summaries else _of_none(mechanism, chosen)
+                made = plan.draw_from(summary, source)
                 if made is not None:
                     released[group] = np.asarray(made, dtype=np.float64)
     out = np.full((count, *_shape(mechanism, chosen, released)), np.nan)
@@ -177,14 +178,15 @@ def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -
     return out
 
 
-def _of_none(mechanism: Mechanism, chosen: Chosen) -> Any:
-    return states.blank(mechanism, chosen).read([]).summary()
+def _of_none(mechanism: Mechanism, chosen: Chosen) -> tuple[Planned, Any]:
+    state = states.blank(mechanism, chosen).read([])
+    return state.plan(), state.summary()
 
 
 def _shape(mechanism: Mechanism, chosen: Chosen, released: dict[int, Any]) -> tuple[int, ...]:
     """The shape of one release; of one without data, of which only the shape is used, if no group has any."""
-    if isinstance(mechanism, Quantiles):
-        return (len(mechanism.qs),)
+    if mechanism.parts:
+        return (len(mechanism.parts),)
     for value in released.values():
         return value.shape  # type: ignore[no-any-return]
     return (len(chosen.columns),) if chosen.several else ()

@@ -13,7 +13,7 @@ from dpfast.keys import KeyCounts, column_of, lookup
 from dpfast.mechanisms import Partitions, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spark.frames import check_name, quoted, types_of
-from dpfast.spending import spending
+from dpfast.spending import spending_together
 
 TYPES = {"string": str, "binary": bytes} | dict.fromkeys(("boolean", "tinyint", "smallint", "int", "bigint"), int)
 
@@ -82,7 +82,7 @@ def partitions(
     names = names_of(columns, "columns")
     key_types(frame, names)
     check_width(selection, len(names))
-    with spending(selection.privacy_profile, label=repr(selection), of=selection):
+    with spending_together((selection.cost,), of=(selection,)):
         return select(selection, frame, names, rng)
 
 
@@ -115,11 +115,7 @@ def check_width(selection: PartitionSelection, columns: int) -> None:
 
 def select(selection: PartitionSelection, frame: Any, names: Sequence[str], rng: RandomSource) -> Partitions:
     """Release the keys, on the driver, from the exact counts of Spark."""
-
-    def law() -> Any:
-        return selection.law_of(_summary(selection, frame, names))
-
-    released: Partitions = selection.drawn(law, None, rng)
+    released: Partitions = selection.plan().draw_from(_summary(selection, frame, names), bit_generator(rng))
     return released
 
 

@@ -8,12 +8,12 @@ from typing import Any, SupportsIndex
 
 from dpfast import _checks
 from dpfast.aggregate import SampleAndAggregate
-from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spark import counting, states
 from dpfast.spark.frames import Chosen
-from dpfast.spending import spending
+from dpfast.spending import spending_together
+from dpfast.streaming.state import Planned
 
 
 def release(
@@ -79,12 +79,13 @@ def release(
     # Invalid parameters are rejected before anything is charged.
     shape = None if size is None else _checks.shape(size)
     times = math.prod(shape or ())
-    bit_generator(rng)
+    source = bit_generator(rng)
     tasks = _checks.whole("mergers", mergers, least=1)
     chosen = Chosen.of(frame, columns, y)
     check(mechanism, chosen)
-    with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
-        return mechanism.drawn(lambda: _law(mechanism, chosen, tasks), shape, rng)
+    with spending_together((mechanism.cost._replace(times=times),), of=(mechanism,)):
+        plan, summary = _read(mechanism, chosen, tasks)
+        return plan.draw_from(summary, source) if shape is None else plan.draws(summary, shape, source)
 
 
 def check(mechanism: Mechanism, chosen: Chosen) -> None:
@@ -104,7 +105,9 @@ def check(mechanism: Mechanism, chosen: Chosen) -> None:
     states.blank(mechanism, chosen)
 
 
-def _law(mechanism: Mechanism, chosen: Chosen, mergers: int) -> Law:
+def _read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> tuple[Planned, Any]:
+    """The plan for the records of a frame, and their summary. PRIVATE."""
     if counting.counted(mechanism, chosen):
-        return mechanism.law_of(counting.summary(mechanism, chosen))
-    return mechanism.law_of(states.read(mechanism, chosen, mergers).summary())
+        return counting.summary(mechanism, chosen)
+    state = states.read(mechanism, chosen, mergers)
+    return state.plan(), state.summary()

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,9 @@ class OrderStatistic(RankStatistic):
     def value(self, grid: Points, n: int, code: int) -> float:
         return grid.value(code)
 
+    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
+        return grid.value
+
     def decode(self, grid: Points, n: int, codes: ArrayLike | int) -> Any:
         if isinstance(codes, int):
             return self.value(grid, n, codes)
@@ -241,7 +245,10 @@ class TrimmedSum(RankStatistic):
         return _checks.code_range(self.codes_per_step(n) * (grid.size - 1))
 
     def value(self, grid: Points, n: int, code: int) -> float:
-        return _mean(grid, code, self.codes_per_step(n))
+        return _mean(grid, self.codes_per_step(n), code)
+
+    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
+        return partial(_mean, grid, self.codes_per_step(n))
 
     def breakdown(self, n: int) -> int:
         return n - self.cut(n)
@@ -266,7 +273,7 @@ def _running(start: int, steps: Integers) -> Integers:
     return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
 
 
-def _mean(grid: Points, code: int, records: int) -> float:
+def _mean(grid: Points, records: int, code: int) -> float:
     """``lower + code * step / records``, correctly rounded."""
     return scaled(grid.first * records + code, records, grid.step)
 

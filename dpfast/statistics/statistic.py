@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +60,10 @@ class Statistic(ABC):
     @abstractmethod
     def value(self, grid: Any, n: int, code: int) -> float:
         """The float that is released for a code, correctly rounded."""
+
+    def valued(self, grid: Any, n: int) -> Callable[[int], float]:
+        """`value` for n records, as a function of the code."""
+        return partial(self.value, grid, n)
 
     def decode(self, grid: Any, n: int, codes: ArrayLike | int) -> Any:
         """`value` for each code: a float for an integer, an array for an array."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from dpfast import _checks
 from dpfast._traps import Trap, warn
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, LAW, Bearer, Ticket, refused, spending
+from dpfast.spending import EXACT, LAW, Bearer, Cost, Ticket, refused, spending_together
 
 if TYPE_CHECKING:
+    from numpy.random import BitGenerator
+
     from dpfast.laws import Law
-    from dpfast.privacy import PrivacyProfile
 from dpfast.grid import Points
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.counted import Counted
@@ -23,32 +24,37 @@ from dpfast.streaming.wire import DAMAGED, check_same, fingerprint, opened, read
 # ---- states ----
 
 
+class Planned(Protocol):
+    """The part of a plan that a state uses."""
+
+    @property
+    def traps(self) -> tuple[Trap, ...]: ...
+
+    def law_of(self, summary: Any, /) -> Law: ...
+
+    def draw_from(self, summary: Any, source: BitGenerator, /) -> Any: ...
+
+    def draws(self, summary: Any, shape: tuple[int, ...], source: BitGenerator, /) -> Any: ...
+
+
 class Streamed(Protocol):
     """The part of `dpfast.Mechanism` that a state uses."""
 
     _ticket: Ticket | None
 
     @property
-    def privacy_profile(self) -> PrivacyProfile: ...
+    def cost(self) -> Cost: ...
 
     @property
     def points(self) -> tuple[Points, ...]: ...
 
+    def plan(self, n: int | None = None, /) -> Planned: ...
+
     def reading(self) -> Reading: ...
-
-    def law_of(self, summary: Any) -> Law: ...
-
-    def check_records(self, n: int) -> int: ...
 
     def check_missing(self) -> None: ...
 
     def resolved(self, values: Array) -> Iterator[Array]: ...
-
-    def traps_of(self, n: int) -> tuple[Trap, ...]: ...
-
-    def drawn(
-        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
-    ) -> Any: ...
 
 
 class State(Bearer):
@@ -175,8 +181,8 @@ class State(Bearer):
         """
         if self.number == self.passes:
             raise ValueError(f"pass {self.number} is the last: release")
-        self._records = self._all_records()
-        self.watch()
+        self._watch(self.plan())
+        self._records = self.n if self._records is None else self._records
         self._reading.advance(self._records)
         self.number, self.n = self.number + 1, 0
 
@@ -187,20 +193,18 @@ class State(Bearer):
     @refused(LAW)
     def law(self) -> Law:
         """The exact law of the release, after the last pass. PRIVATE."""
-        return self._made()
+        return self.plan().law_of(self.summary())
 
     @refused(EXACT)
     def summary(self) -> Any:
         """The summary for the law, after the last pass. PRIVATE."""
         self._check_last()
-        return self._reading.summary(self._all_records())
+        self.plan()
+        return self._reading.summary(self.n)
 
     def _check_last(self) -> None:
         if self.number != self.passes:
             raise ValueError(f"pass {self.number} of {self.passes}: call next_pass, and read the records again")
-
-    def _made(self) -> Law:
-        return self.mechanism.law_of(self.summary())
 
     def release(
         self, *, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None
@@ -212,29 +216,27 @@ class State(Bearer):
         size, rng
             See `Mechanism.release`, which gives the same releases for the same generator.
         """
-        shape = _checks.shape(size)
-        bit_generator(rng)
+        shape, source = _checks.shape(size), bit_generator(rng)
         self._check_last()  # an error that does not depend on the data costs no privacy
-        profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
         if self.passes == 1:
-            self.watch()
-        with spending(profile, times=math.prod(shape), label=label, of=self):
-            return self.mechanism.drawn(self._made, None if size is None else shape, rng)
+            self._watch(self.plan())
+        with spending_together((self.mechanism.cost._replace(times=math.prod(shape)),), of=(self,)):
+            plan, summary = self.plan(), self.summary()
+            return plan.draw_from(summary, source) if size is None else plan.draws(summary, shape, source)
 
-    def watch(self) -> None:
-        """Warn, after the first pass, of what a public number of records says about the use of a release."""
-        if self.watches and self.number == 1 and self.n and (traps := self.mechanism.traps_of(self.n)):
-            warn(traps)
-
-    def _all_records(self) -> int:
-        if self._records is None:
-            return self.mechanism.check_records(self.n)
-        if self.n != self._records:
+    def plan(self) -> Planned:
+        """The mechanism's plan for the number of records, after a whole pass; raises a ValueError for a wrong one."""
+        if self._records not in (None, self.n):
             raise ValueError(
                 f"pass {self.number} read {self.n} records, the first pass {self._records}: chunks must be "
                 f"the same in all passes"
             )
-        return self._records
+        return self.mechanism.plan(self.n)
+
+    def _watch(self, plan: Planned) -> None:
+        """Warn, after the first pass, of what a public number of records says about the use of a release."""
+        if self.watches and self.number == 1 and plan.traps:
+            warn(plan.traps)
 
     # docs/guides/streaming.md describes the layout of the bytes.
 
@@ -275,7 +277,7 @@ class State(Bearer):
         first = state.n
         if records is not None:
             first = state._records = read_whole(records, _MOST_RECORDS)
-            mechanism.check_records(first)
+            mechanism.plan(first)
         state._reading.unpack(held, first, state.number)
         return state
 
@@ -284,26 +286,20 @@ class State(Bearer):
 
 
 class Begun(Chunks):
-    """Chunks of unknown length whose first pass a state has read, before a release is charged. PRIVATE.
+    """Chunks of unknown length whose first pass a state has read, before a release is charged. PRIVATE."""
 
-    Their number is known then: the state warns of what it says about the use of a release.
-    """
-
-    def __init__(self, chunks: Chunks, state: State, workers: int) -> None:
+    def __init__(self, chunks: Chunks, state: State, threads: int) -> None:
         super().__init__(lambda: iter(chunks))
         for chunk in chunks:
-            state.update(chunk, workers=workers)
+            state.update(chunk, workers=threads)
         self._n, self._state = state.n, state
-        if state.passes == 1:
-            state.watch()
-        else:
+        state.watches = False  # the caller warns
+        if state.passes > 1:
             state.next_pass()
 
-    def summary(self, workers: int) -> Any:
-        """The summary of the records, after the other passes."""
-        if self._state.passes > 1:
-            self._state.read(self, workers=workers)
-        return self._state.summary()
+    def whole(self, threads: int) -> State:
+        """Return the state after all passes."""
+        return self._state if self._state.passes == 1 else self._state.read(self, workers=threads)
 
 
 def _restored(data: bytes, mechanism: Streamed) -> State:

@@ -105,7 +105,7 @@ def test_an_array_is_read_like_a_stream(mechanism, n):
     reading = mechanism.reading()
     values = reading.records(x)
     try:
-        mechanism.check_records(len(values))
+        plan = mechanism.plan(len(values))
         fast, slow = mechanism.reading().of(values, 2), Reading.of(reading, values)
     except ValueError:  # too few records, by their public number
         assert isinstance(outcome(mechanism, x), str)
@@ -113,8 +113,8 @@ def test_an_array_is_read_like_a_stream(mechanism, n):
     laws = [mechanism.law_of(summary) for summary in (fast, slow)]
     draws = [law.sample(5, PCG64(1)) for law in laws]
     np.testing.assert_array_equal(*draws)
-    release = mechanism.drawn(lambda: laws[1], None, PCG64(2))
-    assert same(mechanism(x, rng=PCG64(2)), release)
+    assert same(mechanism(x, rng=PCG64(2)), plan.draw_from(slow, PCG64(2)))
+    assert same(mechanism(x, rng=PCG64(2)), plan.draw(values, PCG64(2), 2))
 
 
 @pytest.mark.parametrize("mechanism", EVERY + ALSO, ids=name)

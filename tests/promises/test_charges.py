@@ -17,6 +17,7 @@ from dpfast import BudgetError, Ledger, Mechanism, Privacy, PrivacyProfile, loca
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
+from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.smooth import smooth_sensitivity
 from dpfast.spending import refused
 from tests.central import shaped
@@ -60,8 +61,9 @@ ON_THE_WAY = {
     "densities.counted",
     "densities.encoded",
     "keys.read",
-    "robust.Plan.slack",
+    "robust.SpreadTest.slack",
     "spark._summary",
+    "spark._read",
     "spark.groups",
     "spark.partitions",
     "spark.read",
@@ -138,6 +140,10 @@ class TestEverythingIsCharged:
         if not inspect.isabstract(cls):
             assert all(getattr(cls, name).refused for name in ("law", "law_of") if hasattr(cls, name))
 
+    @pytest.mark.parametrize("cls", [Plan, *all_subclasses(Plan)])
+    def test_every_step_of_a_plan_is_guarded(self, cls):
+        assert all(getattr(cls, name).refused for name in ("draw", "draw_from", "draws", "groups", "law_of", "read"))
+
     def test_every_mechanism_is_in_the_list(self):
         concrete = {cls for cls in all_subclasses(Mechanism) if not inspect.isabstract(cls)}
         hidden = {cls for cls in concrete if cls.__name__.startswith("_")}
@@ -179,6 +185,9 @@ class TestEverythingIsCharged:
             "mechanisms.smooth_sensitivity",
             "robust.score",
             "streaming.State.summary",
+            "mechanisms.Plan.read",
+            "regression.Steps.read",
+            "aggregate.Blocks.read",
             "theory.gross_error_sensitivity",
             "theory.influence_function",
         }

@@ -1,6 +1,7 @@
 """T32, T33, T44: What code of containers and users releases while a charge is open is charged by itself, or refused."""
 
 import inspect
+import pickle
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -269,16 +270,35 @@ class TestLaws:
     def test_draws_are_refused(self, mechanism):
         law = mechanism.law(shaped(mechanism, X))
         with Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors) as ledger:
-            for draw in (law.sample, lambda: law.sample(3), lambda: mechanism.drawn(lambda: law, None, None)):
+            for draw in (law.sample, partial(law.sample, 3)):
                 with pytest.raises(BudgetError, match="a draw from a law is a release"):
                     draw()
         law.sample()
         assert ledger.charges == ()
 
-    def test_draws_from_summaries(self):
-        summary = MEDIAN.start().read([X]).summary()
-        with Ledger(1.0), pytest.raises(BudgetError, match="law"):
-            MEDIAN.draw_from(summary, np.random.PCG64(1))
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_steps_of_releases_are_refused(self, mechanism):
+        """What a plan draws is charged by its caller: in a ledger's block nobody else may draw by it."""
+        values = mechanism.values_of(shaped(mechanism, X))
+        plan = mechanism.plan(mechanism.number_of(values))
+        _, summary = plan.read(values)
+        source = np.random.PCG64(1)
+        steps = (
+            lambda: plan.read(values),
+            lambda: plan.draw(values, source),
+            lambda: plan.draw_from(summary, source),
+            lambda: plan.draws(summary, (3,), source),
+            lambda: plan.law_of(summary),
+            lambda: mechanism.plan().groups(values, None),
+        )
+        with Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors) as ledger:
+            for step in steps:
+                with pytest.raises(BudgetError, match="law"):
+                    step()
+            copied = pickle.loads(pickle.dumps(mechanism))
+        with pytest.raises(BudgetError):  # the copy carries the ledger
+            copied.plan(plan.n).draw(values, source)
+        assert ledger.charges == ()
 
     def test_every_law_is_guarded(self):
         assert type(LAW).sample.refused

@@ -220,9 +220,9 @@ class TestSensitivity:
         mechanism = second_moments(1.0)
         for n in (1, 1000, 2**30, 2**37):
             assert n * mechanism.domain.most >> mechanism.shift(n) <= 2**60
-        mechanism.check_records(2**37)
+        mechanism.plan(2**37)
         with pytest.raises(ValueError, match=r"2\*\*61"):
-            mechanism.check_records(2**39)
+            mechanism.plan(2**39)
 
 
 class TestNoise:

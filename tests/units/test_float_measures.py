@@ -231,7 +231,7 @@ class TestDraws:
                 ends = law.lower, law.upper, epsilon, law.support[1]
                 _levels.fill(PCG64(4), *ends, out, law.measure, law.depth, exact=exact)
             np.testing.assert_array_equal(fast, slow)
-            released = [mechanism.part(x, rng=PCG64(seed)) for seed in range(5)]
+            released = [mechanism.plan(len(x)).draw(x, PCG64(seed)) for seed in range(5)]
             assert released == [law.value(law.sample(rng=PCG64(seed))) for seed in range(5)]
 
     def test_groups_draw_alike(self):
@@ -240,7 +240,8 @@ class TestDraws:
             mechanism = InverseSensitivity(Median(), grid=FloatGrid(), epsilon=0.7, neighbors=neighbors)
             released = dpf.by_group(mechanism, self.X, labels=labels, num_groups=400, rng=PCG64(9))
             [source] = streams(PCG64(9), 1)
-            assert released.tolist() == [mechanism.part(self.X[labels == g], rng=source) for g in range(400)]
+            groups = [self.X[labels == g] for g in range(400)]
+            assert released.tolist() == [mechanism.plan(len(x)).draw(x, source) for x in groups]
 
     @pytest.mark.parametrize("n", [7, 100, 3000])
     def test_joint_quantiles_in_doubles_and_in_exact_arithmetic(self, n):
@@ -261,7 +262,7 @@ class TestGain:
     def test_the_uniform_measure_fails_there(self):
         ratings = np.repeat([1.0, 2, 3, 4, 5], 200)
         mechanism = Quantiles([0.1, 0.5, 0.9], grid=FloatGrid(), epsilon=1.0, measure="uniform")
-        released = np.array([mechanism.part(ratings, rng=PCG64(seed)) for seed in range(50)])
+        released = np.array([mechanism.plan(1000).draw(ratings, PCG64(seed)) for seed in range(50)])
         assert np.mean(np.abs(released).max(axis=1) > 1e9) > 0.5
 
     def test_continuous_records_lose_little(self):

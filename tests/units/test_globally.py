@@ -219,8 +219,8 @@ class TestMechanism:
         for made in (copy.copy(mechanism), copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
             assert made == mechanism
             assert made.beside == 3
-            assert "_recent_plan" in vars(mechanism)
-            assert "_recent_plan" not in vars(made)
+            assert "_recent" in vars(mechanism)
+            assert "_recent" not in vars(made)
 
     def test_copies_of_a_subclass_with_slots_carry_their_ledger(self):
         mechanism, ledger = Slotted(Mean(), grid=Grid(0, 1), epsilon=1), dpf.Ledger(2.0)
@@ -345,7 +345,7 @@ class TestMechanism:
         for n in (2**43, 2**60):
             if mechanism.scale(n) < least:
                 with pytest.raises(ValueError, match="at most 2\\*\\*42 records"):
-                    mechanism.check_records(n)
+                    mechanism.plan(n)
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
     @pytest.mark.parametrize("steps", [1, 2, 3, 10, 31])

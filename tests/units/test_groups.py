@@ -140,7 +140,7 @@ class TestQuantiles:
             mechanism = median(neighbors=neighbors, selection=selection)
             offsets, values = np.zeros(41, np.int64), np.empty(300)
             _groups.by_label(labels, x, GRID.missing, offsets, values)
-            plan = mechanism.group_plan(offsets, _groups.LARGEST_GROUP)
+            plan = mechanism.plan().kernel(offsets)
             grid = {"lower": GRID.lower, "upper": GRID.upper, "step": GRID.step, "first": GRID.first}
             outs, used = [], []
             for exact in (False, True):
@@ -159,7 +159,7 @@ class TestQuantiles:
         word = int(sum(weights[: level + 1]) / sum(weights) * 2**64) + change
         x, grid = np.array([1.0, 2.0, 3.0]), Grid(0, 4, step=1)
         bounds = {"lower": 0.0, "upper": 4.0, "step": 1.0, "first": 0.0}
-        plan = median(grid=grid, selection="exponential").group_plan(np.array([0, 3]), _groups.LARGEST_GROUP)
+        plan = median(grid=grid, selection="exponential").plan().kernel(np.array([0, 3]))
         out, words = np.empty(1, np.int64), ScriptedBits([word], PCG64(1))
         _groups.draw_quantiles(words, x, np.array([0, 3]), 0, out, **plan, **bounds)
         single = ScriptedBits([word], PCG64(1))

@@ -47,8 +47,8 @@ def test_the_methods_are_found():
     found = {label for mechanism in MECHANISMS for label, _ in methods(mechanism)}
     assert {
         "cap",
-        "check_records",
         "explanation",
+        "plan",
         "privacy_map",
         "reach",
         "scale",

@@ -150,8 +150,8 @@ class TestWithoutBounds:
         n = m.least_records(1)
         grids = [Grid(0, high, step=1)]
         assert divergence(m, n, grids).holds
-        wrong = dataclasses.replace(m.plan(1), **change)
-        monkeypatch.setattr(RangeFreeBoxes, "plan", lambda self, d: wrong)
+        wrong = dataclasses.replace(m.test(1), **change)
+        monkeypatch.setattr(RangeFreeBoxes, "test", lambda self, d: wrong)
         certificate = divergence(m, n, grids)
         assert certificate.delta > 2 * m.delta
         assert not certificate.holds
@@ -159,7 +159,7 @@ class TestWithoutBounds:
     @pytest.mark.parametrize("radius", [0, 2])
     def test_law_is_that_of_plain_loops(self, radius):
         m = RangeFreeBoxes(step=1, width=3, epsilon=4.0, delta=0.05, radius=radius)
-        plan, n = m.plan(2), m.least_records(2) + 4
+        plan, n = m.test(2), m.least_records(2) + 4
         for seed, spread in ((1, 1), (2, 2), (3, 4), (4, 9)):
             rows = default_rng(seed).integers(-spread, spread + 1, (n, 2)) - 1000
             law = m.law(rows)
@@ -199,7 +199,7 @@ class TestWithoutBounds:
 
     def test_least_records(self):
         m = RangeFreeBoxes(step=1, width=99, epsilon=1.0, delta=1e-6)
-        plan = m.plan(1)
+        plan = m.test(1)
         assert (plan.cap, plan.threshold, m.least_records(1)) == (62, 36, 199)
         for x in (np.zeros((198, 1)), np.full((198, 1), np.nan)):
             with pytest.raises(ValueError, match="X must have at least 199 records, not 198: with these parameters"):
@@ -217,7 +217,7 @@ class TestWithoutBounds:
 
         for d, radius in ((1, 0), (3, 4), (200, 0)):
             m = RangeFreeBoxes(step=1, width=50, epsilon=epsilon, delta=delta, radius=radius)
-            plan = m.plan(d)
+            plan = m.test(d)
             assert Fraction(plan.epsilon) + Fraction(plan.test_epsilon) <= Fraction(epsilon)
             with mp.workdps(60 + 4 * d):
                 e, f = mpf(plan.epsilon), mpf(plan.test_epsilon)

@@ -313,7 +313,7 @@ class TestRefusals:
 
     def test_too_many_records(self):
         with pytest.raises(ValueError, match=r"below 2\*\*61"):
-            mechanism("gamma").check_records(2**40)
+            mechanism("gamma").plan(2**40)
 
 
 def chosen(family, n, **options):

@@ -133,9 +133,10 @@ class TestLaw:
 class Undivided(dpf.TheilSen):
     """The control: the whole share of epsilon for each slope, as if a record changed one slope."""
 
-    def _plan(self, n):
-        plan = super()._plan(n)
-        return plan._replace(slope=replace(plan.slope, epsilon=self._shares[0]))
+    def _make_plan(self, n):
+        plan = super()._make_plan(n)
+        plan.slope = replace(plan.slope, epsilon=self._shares[0])
+        return plan
 
 
 class TestPrivacy:
@@ -171,7 +172,7 @@ class TestPrivacy:
 
     def test_every_step_has_a_bounded_range(self):
         """Permute-and-flip, which a step would take by default on a coarse grid, has not."""
-        plan = dpf.TheilSen(**COARSE, epsilon=600.0, standard_error=True)._plan(200)
+        plan = dpf.TheilSen(**COARSE, epsilon=600.0, standard_error=True).plan(200)
         for step in (plan.slope, plan.intercept, plan.spread):
             assert step.selection == "exponential"
             assert step.privacy_profile.parts == (("bounded-range", step.epsilon, 1),)
@@ -202,8 +203,8 @@ class TestStandardError:
     def test_too_few_records(self):
         mechanism = dpf.TheilSen(epsilon=1.0, standard_error=True)
         with pytest.raises(ValueError, match="100 records are too few for a standard error"):
-            mechanism.check_records(100)
-        assert mechanism.check_records(600) == 600
+            mechanism.plan(100)
+        assert mechanism.plan(600).n == 600
 
 
 class TestCalls:

@@ -44,7 +44,7 @@ def levels_of(mechanism, x):
     law = mechanism.law(x)
     count = len(law.lower)
     if isinstance(mechanism.statistic, InterquartileRange):
-        found = thinning.DifferenceLevels(mechanism._summary(x, 1), last=grid.size - 1)
+        found = thinning.DifferenceLevels(mechanism.reading().of(x), last=grid.size - 1)
     elif mechanism.hides_n:
         ranked = thinning.Ranked.of_private_n(Fraction(mechanism.statistic.level), n)
         found = thinning.RankLevels(x, ranked, count=count, grid=grid)
@@ -88,7 +88,7 @@ def test_proposals_times_coins_are_the_law(codes, epsilon, radius, deep):
     widened = np.maximum(lower - radius, 0), np.minimum(upper + radius, 15)
     law = NestedIntervals(*widened, epsilon=epsilon, last=15, grid=GRID, depth=depth)
 
-    chosen, stride, units = thinning.plan(levels.count, depth, epsilon)
+    chosen, stride, units = thinning.chosen_of(levels.count, depth, epsilon)
     boxes = np.array(levels.boxes(chosen) or [(0, 15)])
     proposals = NestedIntervals(
         np.maximum(boxes[:, 0] - radius, 0),
