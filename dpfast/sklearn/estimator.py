@@ -90,7 +90,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
     def _grids(self, d: int, step: float | None = None) -> list[Grid]:
         """A grid for each of d columns, with a step where bounds are given."""
         each = self._each_bounds("column", self._names(d))
-        return [bounds if isinstance(bounds, Grid) else Grid(*bounds, step=step) for bounds in each]
+        return [bounds if isinstance(bounds, Grid) else Grid(bounds[0], bounds[1], step=step) for bounds in each]
 
     def _names(self, d: int) -> tuple[str, ...]:
         """The names of d columns: those of the frame, or else x0, x1, ... as in scikit-learn."""
