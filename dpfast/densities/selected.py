@@ -48,7 +48,9 @@ _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
 _NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
 _FEWEST, _MOST = 8, 64  # bins by default
-_LEAST_TAIL = 50.0  # records beyond an outermost quantile among floats, times epsilon
+# Records beyond an outermost quantile among floats, times epsilon, and more for each quantile: as many replacements as
+# move the outermost one away let all others leave ties, between which there are up to e**5 times as many floats.
+_LEAST_TAIL, _TAIL, _TAIL_OF_EACH = 50.0, 20.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -223,10 +225,12 @@ def _levels(column: Bins, n: int, epsilon: float) -> tuple[float, ...]:
     """The levels of the quantiles that are the edges of bins: as many as n epsilon allows among floats. Public."""
     assert isinstance(column.bins, int)
     assert column.grid is not None
-    for b in range(column.bins, 1, -1):
+    for b in range(column.bins, int(column.bins == 1), -1):
         outer = 1 / (4 * b)
         if isinstance(column.grid, FloatGrid):
-            outer = max(outer, _LEAST_TAIL / (n * epsilon))
+            outer = max(outer, max(_LEAST_TAIL, _TAIL + _TAIL_OF_EACH * (b + 1)) / (n * epsilon))
+            if b > 2 and outer > 1 / b:
+                continue
         inner = (i / b for i in range(1, b))
         levels = (outer, *(level for level in inner if outer < level < 1 - outer), 1 - outer)
         if outer < 0.5 and not _traps_of(levels, column.grid, n, epsilon):

@@ -69,7 +69,8 @@ class InverseSensitivity(StatisticMechanism):
     neighbors : {"replace-one", "add-remove"}
         "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
-        0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on.
+        0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on. On a
+        `FloatGrid`, too few records give no warning, as n is private: `explanation` says how many it takes.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         The public base measure: the weight of each point is multiplied by its weight in the measure. More weight on
         round numbers reduces the error for records with ties, such as ages given as floats, and increases it for other
@@ -320,12 +321,15 @@ class InverseSensitivity(StatisticMechanism):
         statistic, grid = self.statistic, self.grid
         if not isinstance(statistic, OrderStatistic) or self._one_sided:
             return super()._explained_error(n)
-        ranks = 2 / self.epsilon * (max(statistic.level, 1 - statistic.level) if self.hides_n else 1)
+        per_record = max(statistic.level, 1 - statistic.level) if self.hides_n else 1.0
+        ranks = 2 / self.epsilon * per_record
         text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
         if not isinstance(grid, FloatGrid):
             return text
-        least = least_product(grid, self.base_measure, (statistic.level,))
+        least = least_product(grid, self.base_measure, (statistic.level,), per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
+        if self.hides_n:
+            reached = ", of which no warning can tell, as n is private: release dpfast.count before"
         return f"{text}. A release on floats requires that n epsilon is at least {least:.3g}{reached}"
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:

@@ -30,25 +30,30 @@ _NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release 
 
 
 @lru_cache(maxsize=256)
-def least_product(grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...]) -> float:
+def least_product(
+    grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], per_record: float = 1.0
+) -> float:
     """The least n epsilon for which quantiles of these levels are absurd with a probability of at most 1 %.
 
-    Infinite if one of the levels is 0 or 1. For several quantiles, j of them on one side may be absurd together, which
-    takes n times the j-th level replaced records.
+    per_record: by how many records one that is changed moves the number below a point; where it is added or removed, q
+    or 1 - q. Infinite if one of the levels is 0 or 1. For several quantiles, j of them on one side may be absurd
+    together, which takes n times the j-th level replaced records.
     """
     least = min(min(level, 1 - level) for level in levels)
     if least <= 0:
         return math.inf if math.isfinite(_odds(grid, measure)[1]) else 0.0
     low, high = 0.0, 1.0
-    while not suffices(grid, measure, levels, high):
+    while not suffices(grid, measure, levels, high, per_record):
         low, high = high, 2 * high
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if suffices(grid, measure, levels, middle) else (middle, high)
+        low, high = (low, middle) if suffices(grid, measure, levels, middle, per_record) else (middle, high)
     return high
 
 
-def suffices(grid: FloatGrid, measure: Measure | None, levels: Sequence[float], product: float) -> bool:
+def suffices(
+    grid: FloatGrid, measure: Measure | None, levels: Sequence[float], product: float, per_record: float = 1.0
+) -> bool:
     """Whether quantiles of these levels are absurd with a probability of at most 1 % for this n epsilon."""
     ties, spread = _odds(grid, measure)
     if not math.isfinite(spread):  # no number of the class is inside the bounds of the grid
@@ -59,9 +64,8 @@ def suffices(grid: FloatGrid, measure: Measure | None, levels: Sequence[float], 
     needed = [j * odds - math.lgamma(j + 1) + target for j in range(1, len(levels) + 1)]
     if measure is not None:
         needed[0] = min(needed[0], _ENOUGH / 2)
-    return all(
-        product * tail / 2 >= need for side in sides for tail, need in zip(side, needed, strict=True) if tail <= 0.5
-    )
+    half = product / per_record / 2
+    return all(half * tail >= need for side in sides for tail, need in zip(side, needed, strict=True) if tail <= 0.5)
 
 
 @lru_cache(maxsize=64)

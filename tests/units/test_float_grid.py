@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import re
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -402,6 +404,27 @@ class TestWithoutBounds:
         assert np.isfinite(released).all()
         assert np.mean(np.abs(np.array(released) - 100) > 20) > 0.8
         assert dpf.iqr([-math.inf, math.inf] * 500, epsilon=10.0, rng=PCG64(0)) == pytest.approx(1.7976931348623157e308)
+
+    @pytest.mark.parametrize("q", [0.5, 0.1, 0.9])
+    def test_a_private_number_of_records(self, q):
+        """No warning, whatever the records; the explanation says what it takes, and a release is then near."""
+        options = {"epsilon": 1.0, "neighbors": "add-remove"}
+        mechanism = dpf.InverseSensitivity(Quantile(q), grid=FloatGrid(), **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            mechanism(np.zeros(3))
+        public = dpf.InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=1.0)
+        least, most = (
+            float(re.search(r"n epsilon is at least ([0-9]+(\.[0-9]+)?)", made.explanation())[1])
+            for made in (mechanism, public)
+        )
+        assert least < max(q, 1 - q) * 1.01 * most
+        assert "no warning can tell, as n is private" in mechanism.explanation(1000)
+        x = np.full(math.ceil(least), 123.0)
+        chance = 1 - math.exp(mechanism.law(x).logpmf(mechanism.grid.encode([123.0]))[0])
+        assert chance < 0.01
+        fewer = 1 - math.exp(mechanism.law(x[: len(x) // 5]).logpmf(mechanism.grid.encode([123.0]))[0])
+        assert fewer > 0.05
 
     def test_smooth_sensitivity_and_arithmetic_need_bounds(self):
         for call in (

@@ -15,7 +15,7 @@ from dpfast._kernels import _marginals
 from dpfast.densities.columns import Table, column_of, columns_of
 from dpfast.densities.consistency import nearest_consistent, with_equal_margins
 from dpfast.densities.marginals import counted, encoded
-from dpfast.densities.selected import Budget
+from dpfast.densities.selected import Budget, _levels
 from dpfast.densities.trees import forest
 from tests.reference import marginals as slow
 from tests.statistical import ALPHA, chi_square_rejects
@@ -554,3 +554,23 @@ class TestSynthesis:
         model = mbi.estimation.MirrorDescent().estimate(domain, measurements, iters=1000)
         for names, table in released.consistent().items():
             np.testing.assert_allclose(np.asarray(model.project(names).values), table, atol=20)
+
+
+def test_edges_of_tied_records_are_near_them():
+    """The control: as many edges with 50 records over epsilon beyond the outermost ones leave the ties together."""
+    years, n, epsilon = np.repeat(np.arange(1952.0, 2012.0, 5.0), 142), 12 * 142, 0.4
+    levels = _levels(Bins(30, grid=dpf.FloatGrid()), n, epsilon)
+    assert levels[0] * n * epsilon >= 20 + 10 * len(levels)
+    tail = 50 / (n * epsilon)
+    former = (tail, *(level for level in np.arange(1, 15) / 15 if tail < level < 1 - tail), 1 - tail)
+    far = {}
+    for qs in (levels, former):
+        released = dpf.Quantiles(qs, grid=dpf.FloatGrid(), epsilon=epsilon).release(years, size=60, rng=PCG64(1))
+        far[qs] = np.mean(np.any(np.abs(released - 1980) > 200, axis=1))
+    assert far[levels] == 0
+    assert far[former] > 0.5
+
+
+@pytest.mark.parametrize(("n", "edges"), [(1000, 1), (1001, 2), (10_000, 9), (100_000, 31)])
+def test_the_number_of_edges_is_public(n, edges):
+    assert len(_levels(Bins(64, grid=dpf.FloatGrid()), n, 0.1)) == edges
