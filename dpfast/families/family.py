@@ -43,6 +43,18 @@ _MOST_SIZES = 2**12  # block sizes for which values are cached
 _BATCH = 2**12  # blocks whose sums and estimates are computed at once: in the cache, and below what malloc maps anew
 
 
+def _refuse_releases(rehearse: Callable[[], object]) -> None:
+    """Raise the BudgetError of a call with made-up records; none of its other exceptions, and no warnings."""
+    with warnings.catch_warnings(), swallowed(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            rehearse()
+        except BudgetError:
+            raise
+        except Exception:  # it may need other records than these
+            return
+
+
 @dataclass(frozen=True)
 class Box:
     """The public ranges of the parameters to be released, in order.
@@ -119,6 +131,11 @@ class Family(ABC):
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
         """Convert the caller's data to arrays of equal length; only shape and dtype are checked."""
         return (_containers.vector("x", x),)
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether estimates run code that the library does not own."""
+        return type(self).__module__.partition(".")[0] != "dpfast"
 
     @abstractmethod
     def estimates(
@@ -340,14 +357,31 @@ class AdditiveFamily(Family):
         few = count < self.least
         counted = np.maximum(count, self.least) if few.any() else count
         out = np.empty((len(count), len(box.names)))
+        if known and self._is_foreign:
+            one = np.full(1, float(self.least))
+            _refuse_releases(lambda: list(self.estimate(one, tuple(one for _ in sums), box, corrected=corrected)))
         with np.errstate(all="ignore"):
-            estimates = self.estimate(counted, tuple(sums), box, corrected=corrected)
+            estimates = self._estimated(counted, tuple(sums), box, corrected=corrected)
             for i, (name, estimate) in enumerate(zip(box.names, estimates, strict=True)):
                 if np.shape(estimate) != count.shape:  # or a single number would be broadcast
                     raise ValueError(f"{type(self).__name__}.estimate must give one number for each block")
                 out[:, i] = self.averaged(name, estimate, counted, box, corrected=corrected)
         out[few] = np.nan
         return out
+
+    def _estimated(
+        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
+    ) -> list[NDArray[np.float64]]:
+        """The estimates of each parameter; after an exception those of one block after the other, which may be NaN."""
+        try:
+            with swallowed():
+                return list(self.estimate(count, sums, box, corrected=corrected))
+        except Exception:  # in one block; it must not affect the others
+            if len(count) == 1:
+                return [np.full(1, np.nan) for _ in box.names]
+        blocks = [slice(j, j + 1) for j in range(len(count))]
+        parts = [self._estimated(count[j], tuple(s[j] for s in sums), box, corrected=corrected) for j in blocks]
+        return [np.concatenate(estimates) for estimates in zip(*parts, strict=True)]
 
 
 class BlockFamily(Family):
@@ -416,11 +450,6 @@ class BlockFamily(Family):
         """
         self.fit(*data, offsets=np.array([0, data[0].shape[0]]), box=box, corrected=corrected)
 
-    @property
-    def _is_foreign(self) -> bool:
-        """Whether a fit runs code that the library does not own."""
-        return type(self).__module__.partition(".")[0] != "dpfast"
-
     def _check_free(self, data: tuple[NDArray[Any], ...], size: int, box: Box, *, corrected: bool) -> None:
         """Raise a BudgetError if a fit releases whatever its records are: `size` of them, spread over the bounds."""
         with np.errstate(all="ignore"):
@@ -428,14 +457,7 @@ class BlockFamily(Family):
             spread = np.linspace(low, high, size)
         shapes = [(size, *part.shape[1:]) for part in data]
         made = [np.broadcast_to(spread.reshape(-1, *[1] * (len(shape) - 1)), shape).copy() for shape in shapes]
-        with warnings.catch_warnings(), swallowed(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                self.rehearse(*made, box=box, corrected=corrected)
-            except BudgetError:
-                raise
-            except Exception:  # it may need other records than these
-                return
+        _refuse_releases(lambda: self.rehearse(*made, box=box, corrected=corrected))
 
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int

@@ -290,6 +290,38 @@ def test_releases_are_charged_once_before_anything_is_read(classic):
     assert ledger.spent.epsilon == 2.0
 
 
+INNER = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=2.0**-10)
+
+
+def shifted(frame):
+    """A lazy frame, whose tasks release before the records are read."""
+    inner = INNER
+
+    def run(batches):
+        for batch in batches:
+            yield batch[["a"]] - inner(batch["a"].to_numpy())
+
+    return frame.mapInPandas(run, "a double")
+
+
+def test_tasks_that_release_are_charged_to_the_ledger_that_they_carry(frame, tmp_path):
+    """Workers have no ledger; what is sent to them from a block has a ticket."""
+    median = dpf.InverseSensitivity(Median(), grid=COARSE, epsilon=0.25)
+    with dpf.Ledger(1.0, path=tmp_path / "ledger"):
+        dpfast.spark.release(median, shifted(frame), "a")
+    epsilons = [charge.profile.privacy.epsilon for charge in dpf.Ledger.open(tmp_path / "ledger").charges]
+    assert epsilons.count(0.25) == 1
+    assert epsilons.count(2.0**-10) >= len(RECORDS) // 64
+    assert set(epsilons) == {0.25, 2.0**-10}
+
+
+def test_tasks_that_release_are_refused_without_a_file_of_the_ledger(frame):
+    median = dpf.InverseSensitivity(Median(), grid=COARSE, epsilon=0.25)
+    with dpf.Ledger(1.0) as ledger, pytest.raises(Exception, match="cannot be charged from here"):
+        dpfast.spark.release(median, shifted(frame), "a")
+    assert [charge.profile.privacy.epsilon for charge in ledger.charges] == [0.25]
+
+
 def test_wrong_arguments_cost_nothing(classic):
     table = {
         "a": RECORDS,

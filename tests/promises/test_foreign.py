@@ -183,6 +183,23 @@ class Fitted(dpf.families.BlockFamily):
         return np.array([[x.mean()]])
 
 
+@dataclass(frozen=True)
+class Averaged(dpf.families.AdditiveFamily):
+    """A family of a user whose estimates are functions of sums."""
+
+    run: object
+
+    names = ("location",)
+
+    def columns(self, box):
+        return (dpf.families.Column("value", 0.0, 2.0**-20),)
+
+    def estimate(self, count, sums, box, *, corrected):
+        for mean in sums[0] / count:
+            self.run(np.array([mean]))
+        return [sums[0] / count]
+
+
 def above(run):
     """Run code for blocks of large records only, none of which the library makes up."""
     return lambda x: (run() if x.min() >= 75 and np.ptp(x) < 30 else None, float(x.mean()))[1]
@@ -197,6 +214,7 @@ LOST = {
     "a row": lambda run, rng: dpf.mean([*np.stack([X, X], axis=1).tolist(), Row(run)], rng=rng, **B),
     "a key": lambda run, rng: dpf.partitions(["a", "b", Key(run)] * 20, epsilon=0.25, delta=1e-3, rng=rng).keys,
     "an estimator": lambda run, rng: dpf.mle(X, above(run), rng=rng, **_MLE),
+    "the estimate of a family": lambda run, rng: dpf.mle(X, Averaged(above(run)), rng=rng, **_MLE),
     "the fit of a family": lambda run, rng: dpf.mle(X, Fitted(above(run)), rng=rng, **_MLE),
 }
 WAYS = {
@@ -243,7 +261,7 @@ class TestLostExceptions:
         assert made
 
     @pytest.mark.parametrize("left", [1e6, 0.3])
-    @pytest.mark.parametrize("family", [lambda run: run, Fitted], ids=["an estimator", "a family"])
+    @pytest.mark.parametrize("family", [lambda run: run, Fitted, Averaged], ids=["estimator", "fit", "estimate"])
     def test_an_estimator_that_releases_is_refused_by_made_up_records(self, family, left):
         mechanism = dpf.SampleAndAggregate(
             family(lambda x: dpf.median(x, **B)), bounds=(0, 100), epsilon=0.25, blocks=4
