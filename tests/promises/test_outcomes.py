@@ -16,7 +16,7 @@ from tests.outcomes import EVERY, Job, differing, jobs, missing
 pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")]
 
 SEED = 9
-FEW = 6
+FEW = 4
 MANY = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
 each = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
 

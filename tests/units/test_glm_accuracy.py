@@ -164,7 +164,7 @@ def rows_of(kind, n, rng):
     return 2.0 * (rng.random((n, 5)) < 0.4), 4.5
 
 
-def coverage(kind, delta, *, size=0.8, n=20_000, runs=50):
+def coverage(kind, delta, *, size=0.8, n=20_000, runs=30):
     """The share of slopes within their intervals of 95 %, and the mean of the slopes relative to the truth."""
     covered, ratios = [], []
     for seed in range(runs):
@@ -192,7 +192,7 @@ def coverage(kind, delta, *, size=0.8, n=20_000, runs=50):
 )
 def test_intervals_of_logistic_slopes(kind, delta):
     covered, ratio = coverage(kind, delta)
-    assert 0.91 < covered < 0.99  # 250 slopes of 50 fits
+    assert 0.91 < covered < 0.99  # 150 slopes of 30 fits
     assert abs(ratio - 1) < 0.05
 
 
