@@ -15,6 +15,7 @@ from dpfast._kernels import _randomize
 from dpfast.coin import Coin, coin
 from dpfast.local.responses import PRIME
 from dpfast.random import BLOCK
+from tests.cases import every
 from tests.reference import local as reference
 from tests.scripted import ScriptedBits, words
 from tests.statistical import ALPHA, chi_square_rejects, exceeds
@@ -30,9 +31,9 @@ EPSILONS = (0.1, 0.5, 1.0, 3.0)
 # ---- exact laws ----
 
 
-@pytest.mark.parametrize("method", FINITE)
-@pytest.mark.parametrize("k", [2, 3, 4, 6])
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@every("method", FINITE)
+@every("k", [2, 3, 4, 6])
+@every("epsilon", EPSILONS)
 def test_laws_are_private_and_unbiased_exactly(method, k, epsilon):
     survey = local.Categorical(k, epsilon, method)
     laws = [survey.law(x) for x in range(k)]

@@ -16,6 +16,7 @@ from dpfast._kernels import _randomize, _samplers
 from dpfast.coin import Coin, coin
 from dpfast.local.interval import _AVERAGE_SHAPES, _SHAPES, Codebook, codebook
 from dpfast.random import BLOCK
+from tests.cases import every
 from tests.reference import laws as central
 from tests.reference import local as reference
 from tests.scripted import ScriptedBits, words
@@ -60,8 +61,8 @@ def test_laws_are_private_and_unbiased(method, epsilon):
         assert survey.variance(x) <= survey.variance() * (1 + 1e-13)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("shape", _SHAPES + _AVERAGE_SHAPES)
+@every("epsilon", EPSILONS)
+@every("shape", _SHAPES + _AVERAGE_SHAPES)
 def test_codebooks_in_rationals(shape, epsilon):
     """Windows of every shape: exactly unbiased, with the ratio of the coin."""
     book = Codebook(*shape, epsilon)

@@ -10,6 +10,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import local
 from dpfast.local.responses import PRIME
+from tests.cases import every
 
 GRID = dpf.Grid(0.0, 1.0)
 SUBSET = local.Categorical(100, 1.0, "subset")
@@ -80,8 +81,8 @@ def mixed(survey, x, wrong, n):
     return honest, np.insert(honest, places, hostile, axis=0), places + np.arange(len(hostile))
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("n", [1, 5, 70_000])
+@every("name", EVERY)
+@every("n", [1, 5, 70_000])
 def test_what_is_never_sent_is_refused_and_counted(name, n):
     survey, x, wrong = EVERY[name]
     honest, received, _ = mixed(survey, x, wrong, n)
@@ -163,9 +164,9 @@ def test_every_subset_of_the_right_size_is_valid(k, width):
     assert not survey.valid(reports).any()
 
 
-@pytest.mark.parametrize("method", ["halfspace", "privunit"])
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 31, 33, 1000, 100_000])
-@pytest.mark.parametrize("radius", [2.0**-1022, 1e-160, 1.0, 1e100])
+@every("method", ["halfspace", "privunit"])
+@every("d", [1, 2, 3, 8, 31, 33, 1000, 100_000])
+@every("radius", [2.0**-1022, 1e-160, 1.0, 1e100])
 def test_no_honest_vector_is_refused(method, d, radius):
     survey = local.L2Ball(d, 2.0, radius=radius, method=method)
     n = max(2, 20_000 // d)

@@ -8,6 +8,7 @@ from numpy.random import PCG64, Generator
 
 from dpfast import local
 from dpfast.local.randomizer import Aggregate
+from tests.cases import every
 from tests.reference.local import bayesian_update, shrinkage, simplex
 
 
@@ -123,10 +124,10 @@ def test_iterative_bayesian_updates_stay_at_the_likeliest(method, k, epsilon):
             np.testing.assert_allclose(result, 1 / k, rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("k", [2, 4, 50])
-@pytest.mark.parametrize("epsilon", [2.0**-20, 0.5, 5.0])
-@pytest.mark.parametrize("n", [1, 1000])
+@every("method", METHODS)
+@every("k", [2, 4, 50])
+@every("epsilon", [2.0**-20, 0.5, 5.0])
+@every("n", [1, 1000])
 def test_every_rule_gives_a_point_of_the_simplex(method, k, epsilon, n):
     survey, generator = local.Categorical(k, epsilon, method), Generator(PCG64(n))
     for counts in counted(k, n, generator):

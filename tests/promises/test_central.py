@@ -20,6 +20,7 @@ from dpfast.mechanisms import NoisyProducts
 from dpfast.robust import RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import InterquartileRange, Mean, Median, TrimmedMean
 from dpfast.streaming import Reading, State
+from tests.cases import every
 from tests.central import (
     KINDS,
     OPTIONS,
@@ -58,7 +59,7 @@ def stateful(mechanism):
 
 
 STATES = [mechanism for mechanism in EVERY + ALSO if stateful(mechanism)]
-each = pytest.mark.parametrize("mechanism", EVERY, ids=name)
+each = every("mechanism", EVERY, ids=name)
 
 
 def strange(n):
@@ -94,7 +95,7 @@ def test_nothing_is_missing():
 # ---- streams ----
 
 
-@pytest.mark.parametrize("mechanism", STATES, ids=name)
+@every("mechanism", STATES, ids=name)
 @pytest.mark.parametrize("n", [1, 29, 5000])
 def test_an_array_is_read_like_a_stream(mechanism, n):
     """The fast form of each reading has the summary of its passes; a fused call draws from the law of that summary."""
@@ -117,7 +118,7 @@ def test_an_array_is_read_like_a_stream(mechanism, n):
     assert same(mechanism(x, rng=PCG64(2)), plan.draw(values, PCG64(2), 2))
 
 
-@pytest.mark.parametrize("mechanism", EVERY + ALSO, ids=name)
+@every("mechanism", EVERY + ALSO, ids=name)
 def test_chunks_of_every_size(mechanism):
     n = 29 if isinstance(mechanism, RangeFreeBoxes) else 10
     x = np.random.default_rng(1).normal(30, 8, n).round(1)
@@ -190,7 +191,7 @@ def test_columns_of_other_libraries(mechanism, tmp_path):
 
 
 @each
-@pytest.mark.parametrize("dtype", [np.float64, np.int16])
+@every("dtype", [np.float64, np.int16])
 def test_masked_entries_are_missing_on_every_road(mechanism, dtype):
     n = 29 if isinstance(mechanism, RangeFreeBoxes) else 12
     x = np.random.default_rng(8).normal(30, 8, n).astype(dtype)
@@ -207,7 +208,7 @@ def test_masked_entries_are_missing_on_every_road(mechanism, dtype):
         np.testing.assert_array_equal(grouped, wanted)
 
 
-@pytest.mark.parametrize("mechanism", STATES, ids=name)
+@every("mechanism", STATES, ids=name)
 def test_any_tree_of_merges_through_bytes(mechanism):
     n = 29 if isinstance(mechanism, RangeFreeBoxes) else 17
     if isinstance(outcome(mechanism, shaped(mechanism, np.zeros(n))), str):
@@ -237,7 +238,7 @@ def test_any_tree_of_merges_through_bytes(mechanism):
         assert same(outcome(state.release, rng=PCG64(5)), expected)
 
 
-@pytest.mark.parametrize("mechanism", [*EVERY, dpf.Selection(epsilon=3.0)], ids=name)
+@every("mechanism", [*EVERY, dpf.Selection(epsilon=3.0)], ids=name)
 def test_release_types_match_the_class(mechanism):
     release = outcome(mechanism, shaped(mechanism, np.arange(40.0)), rng=PCG64(1))
     if not isinstance(release, str):

@@ -20,6 +20,7 @@ from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.smooth import smooth_sensitivity
 from dpfast.spending import refused
+from tests.cases import every
 from tests.central import shaped
 from tests.releases import (
     GRID,
@@ -150,7 +151,7 @@ class TestEverythingIsCharged:
         known = {type(mechanism) for mechanism in MECHANISMS}
         assert concrete - hidden == known, "OPTIONS in tests/central.py needs an entry for each class of mechanisms"
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_mechanisms(self, mechanism):
         neighbors = mechanism.privacy.neighbors
         x, ledger = shaped(mechanism, X), Ledger(10_000.0, 0.9, neighbors=neighbors)
@@ -310,7 +311,7 @@ class TestEverythingIsCharged:
                 Both()(Untouchable())
         assert [charge.profile.privacy for charge in ledger.charges] == [Privacy(0.5)]
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_charges_do_not_depend_on_the_data(self, mechanism):
         """T15: the records of two neighbours agree, and add up to the declared cost."""
         charges = []

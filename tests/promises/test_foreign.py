@@ -12,6 +12,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise, robust
+from tests.cases import every
 from tests.central import shaped
 from tests.lazy import CONTAINERS, EPSILON, LAW, Inside, swapped
 from tests.releases import GRID, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, B, X
@@ -60,7 +61,7 @@ class TestContainers:
             made += inside.made
         assert made or name in NO_RECORDS
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_mechanisms(self, mechanism):
         neighbors, made = mechanism.privacy.neighbors, 0
         for container in CONTAINERS.values():
@@ -284,7 +285,7 @@ class TestLostExceptions:
 class TestLaws:
     """Laws that were made before the block."""
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_draws_are_refused(self, mechanism):
         law = mechanism.law(shaped(mechanism, X))
         with Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors) as ledger:

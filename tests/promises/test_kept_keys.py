@@ -11,6 +11,7 @@ import pytest
 from numpy.random import PCG64
 
 import dpfast as dpf
+from tests.cases import every
 
 N, DIFFERENT = 120, 4
 
@@ -105,8 +106,8 @@ def released_or_refused(call, host):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("host", HOSTS)
+@every("kind", KEYS)
+@every("host", HOSTS)
 def test_bounding_keeps_records_of_all_units(kind, host):
     units, order = column(kind, host), np.arange(N)
     stream = dpf.BoundedContributions(per_unit=2, rng=PCG64(1))
@@ -123,8 +124,8 @@ def test_bounding_keeps_records_of_all_units(kind, host):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("host", HOSTS)
+@every("kind", KEYS)
+@every("host", HOSTS)
 def test_partitions_and_groups_have_all_keys(kind, host):
     labels, options = column(kind, host), {"epsilon": 40.0, "delta": 1e-6}
     released = released_or_refused(lambda: dpf.partitions(labels, **options), host)

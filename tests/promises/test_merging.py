@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.local.randomizer import BlockRandomizer, LocalMechanism
 from dpfast.streaming.wire import fingerprint
+from tests.cases import every
 from tests.central import central, defined, name
 
 GRID, OTHER_GRID = dpf.Grid(0, 8, step=1), dpf.Grid(0, 16, step=2)
@@ -151,7 +152,7 @@ STATES = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", STATES, ids=name)
+@every("mechanism", STATES, ids=name)
 def test_states_of_another_epsilon_do_not_merge(mechanism):
     other = dataclasses.replace(mechanism, epsilon=mechanism.epsilon * 2)
     with pytest.raises(ValueError, match="different mechanisms"):

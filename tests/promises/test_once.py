@@ -10,6 +10,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import Ledger
+from tests.cases import every
 from tests.central import shaped
 from tests.changing import Index, changing, reads
 from tests.promises.test_foreign import changed_functions
@@ -69,7 +70,7 @@ def _with(function, args, options, key, value):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.filterwarnings("ignore")
 class TestMechanisms:
-    @pytest.mark.parametrize("shape", [lambda n: n, lambda n: (n, 1), lambda n: (1, n)])
+    @every("shape", [lambda n: n, lambda n: (n, 1), lambda n: (1, n)])
     def test_sizes(self, mechanism, shape):
         x, releases = shaped(mechanism, X), [lambda size, **rest: mechanism.release(x, size=size, **rest)]
         with suppress(*REFUSED):

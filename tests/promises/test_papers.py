@@ -7,6 +7,7 @@ import pytest
 
 from bench.papers import Item, Result, resolve
 from bench.papers.registry import PAPERS
+from tests.cases import every
 
 ROOT = Path(__file__).parents[2]
 ITEMS = [pytest.param(paper, item, id=f"{paper.key}/{item.key}") for paper in PAPERS for item in paper.items]
@@ -34,7 +35,7 @@ def test_every_numbered_item_is_registered(key):
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize(("paper", "item"), ITEMS)
+@every(("paper", "item"), ITEMS)
 def test_functions_of_an_item_exist(paper, item):
     assert item.functions
     assert all(callable(resolve(name)) for name in item.functions)

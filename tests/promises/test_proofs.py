@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import every
+
 ROOT = Path(__file__).parents[2]
 PROOFS = sorted(note for note in (ROOT / "docs" / "proofs").glob("*.md") if note.stem != "README")
 
@@ -38,7 +40,7 @@ def missing_tests(found):
 class TestT18:
     """T18: each sampler carries a proof note, and each note names the test that ties it to the code."""
 
-    @pytest.mark.parametrize("note", PROOFS or [None], ids=lambda note: note.stem if note else "none")
+    @every("note", PROOFS or [None], ids=lambda note: note.stem if note else "none")
     def test_notes_name_their_tests(self, note):
         if note is None:
             pytest.skip("no proof notes")

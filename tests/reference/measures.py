@@ -44,8 +44,8 @@ def of_floats(grid):
         decades = range(-8, 40) if digits < 4 else range(6)
         norm = sum((4 + abs(d - 1)) ** -3.0 for d in decades)
         for d in decades:
-            for i in range(10 ** (digits - 1), 10**digits):
-                x = float(Fraction(i) * Fraction(10) ** (d - digits + 1))
-                for code in grid.encode([x, -x]):
-                    shares[code] += (4 + abs(d - 1)) ** -3.0 / norm / (9 * 10 ** (digits - 1)) / 32
+            unit = Fraction(10) ** (d - digits + 1)
+            numbers = [float(i * unit) for i in range(10 ** (digits - 1), 10**digits)]
+            for code in grid.encode([sign * x for x in numbers for sign in (1, -1)]):
+                shares[code] += (4 + abs(d - 1)) ** -3.0 / norm / (9 * 10 ** (digits - 1)) / 32
     return shares

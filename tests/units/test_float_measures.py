@@ -201,17 +201,21 @@ class TestPrivacy:
     @pytest.mark.parametrize("grid", TINY, ids=repr)
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_certified(self, grid, neighbors):
+        n = 4 if neighbors == "replace-one" else 3  # an added record makes four
         for q in (0.0, 0.5, 0.9):
             mechanism = InverseSensitivity(Quantile(q), grid=grid, epsilon=1.0, neighbors=neighbors)
             assert mechanism.base_measure is not None
-            assert dpf.audit.verify(mechanism, n=4, values=4).holds
+            assert dpf.audit.verify(mechanism, n=n, values=4).holds
 
     @pytest.mark.parametrize("control", [OwnPoints, OwnRange])
     def test_controls_are_rejected(self, control):
         assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4).holds
 
-    @pytest.mark.parametrize("grid", TINY, ids=repr)
-    @pytest.mark.parametrize("stages", [1, 2])
+    @pytest.mark.parametrize(
+        ("grid", "stages"),
+        [(TINY[0], 1), (TINY[0], 2), (TINY[1], 1), pytest.param(TINY[1], 2, marks=pytest.mark.slow)],
+        ids=repr,
+    )
     def test_joint_quantiles_are_certified(self, grid, stages):
         mechanism = Quantiles([0.25, 0.5, 0.75], grid=grid, epsilon=1.0, stages=stages)
         assert dpf.audit.verify(mechanism, n=3, values=3).holds

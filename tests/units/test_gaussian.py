@@ -240,7 +240,7 @@ def test_log_probabilities_to_40_sigma(sigma):
     z = np.unique(np.concatenate([steps, np.arange(1 + int(min(40 * float(sigma), 30)))])).astype(float)
     pmf, tail = RoundedGaussian(sigma).logpmf(-z), RoundedGaussian(sigma).log_tail(np.maximum(z, 1))
     np.testing.assert_array_equal(pmf, RoundedGaussian(sigma).logpmf(z))
-    with mp.workdps(420):
+    with mp.workdps(60):
         s = mpf(Fraction(sigma).numerator) / Fraction(sigma).denominator
 
         def above(t):

@@ -11,6 +11,7 @@ from scipy.special import expit
 import dpfast as dpf
 from dpfast.domains import Ball
 from dpfast.regression import Descent, Fit, GradientSums, LogisticFit, PoissonFit, Schedule, schedule
+from tests.cases import every
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -202,9 +203,9 @@ AWKWARD = {
 
 
 class TestAwkwardData:
-    @pytest.mark.parametrize("name", AWKWARD)
+    @every("name", AWKWARD)
     @pytest.mark.parametrize("model", MODELS)
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-6), (1.0, 1e-6), (1.0, 0.0), (1e4, 0.0)])
+    @every(("epsilon", "delta"), [(1e-3, 1e-6), (1.0, 1e-6), (1.0, 0.0), (1e4, 0.0)])
     def test_fits_are_finite(self, name, model, epsilon, delta):
         X, y = AWKWARD[name]
         fit = dpf.glm(X, y, radius=3.0, epsilon=epsilon, delta=delta, rng=PCG64(1), **MODELS[model][1])

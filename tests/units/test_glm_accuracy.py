@@ -1,5 +1,6 @@
 """The accuracy of generalised linear models, and their answers for records of all kinds. Seeds are fixed."""
 
+import itertools
 import math
 
 import numpy as np
@@ -97,14 +98,13 @@ MODELS = {"logistic": {}, "poisson": {"label_bound": 10.0}, "huber": {"label_bou
 
 @pytest.mark.parametrize("case", hard_cases())
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("delta", GUARANTEES)
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e4])
-def test_all_records_have_an_answer(case, model, delta, epsilon):
+def test_all_records_have_an_answer(case, model):
     X, y = hard_cases()[case]
-    rng = np.random.default_rng(3)
-    fit = dpf.glm(X, y, model=model, radius=2.0, epsilon=epsilon, delta=delta, rng=rng, **MODELS[model])
-    for part in (fit.coefficients, fit.intercept, fit.standard_errors, fit.intercept_error, fit.covariance):
-        assert np.isfinite(part).all()
+    for delta, epsilon in itertools.product(GUARANTEES, (0.01, 1.0, 1e4)):
+        rng = np.random.default_rng(3)
+        fit = dpf.glm(X, y, model=model, radius=2.0, epsilon=epsilon, delta=delta, rng=rng, **MODELS[model])
+        for part in (fit.coefficients, fit.intercept, fit.standard_errors, fit.intercept_error, fit.covariance):
+            assert np.isfinite(part).all(), (delta, epsilon)
 
 
 @pytest.mark.parametrize("delta", GUARANTEES)
@@ -164,7 +164,7 @@ def rows_of(kind, n, rng):
     return 2.0 * (rng.random((n, 5)) < 0.4), 4.5
 
 
-def coverage(kind, delta, *, size=0.8, n=20_000, runs=50):
+def coverage(kind, delta, *, size=0.8, n=20_000, runs=30):
     """The share of slopes within their intervals of 95 %, and the mean of the slopes relative to the truth."""
     covered, ratios = [], []
     for seed in range(runs):
@@ -179,11 +179,20 @@ def coverage(kind, delta, *, size=0.8, n=20_000, runs=50):
     return np.mean(covered), np.mean(ratios)
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform", "binary"])
-@pytest.mark.parametrize("delta", GUARANTEES)
+@pytest.mark.parametrize(
+    ("kind", "delta"),
+    [
+        ("normal", 1e-6),
+        ("normal", 0.0),
+        ("uniform", 1e-6),
+        ("binary", 0.0),
+        pytest.param("uniform", 0.0, marks=pytest.mark.slow),
+        pytest.param("binary", 1e-6, marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_of_logistic_slopes(kind, delta):
     covered, ratio = coverage(kind, delta)
-    assert 0.91 < covered < 0.99  # 250 slopes of 50 fits
+    assert 0.91 < covered < 0.99  # 150 slopes of 30 fits
     assert abs(ratio - 1) < 0.05
 
 

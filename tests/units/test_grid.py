@@ -49,7 +49,6 @@ def near(grid):
     return st.builds(lambda x, way: way(x), points, st.sampled_from(ways))
 
 
-@settings(max_examples=300)
 @given(st.data(), grids())
 def test_float64_is_exact(data, grid):
     x = data.draw(st.lists(near(grid) | st.sampled_from(SPECIAL) | st.floats(), max_size=12))
@@ -64,7 +63,6 @@ def test_short_floats_are_exact(data, grid, dtype):
     assert grid.encode(x).tolist() == reference.encode([float(v) for v in x], grid)
 
 
-@settings(max_examples=300)
 @given(st.data(), st.sampled_from(INTEGERS), grids())
 def test_integers_are_exact(data, dtype, grid):
     info = np.iinfo(dtype)
@@ -308,7 +306,6 @@ class TestTables:
         assert grid.encode(column([*rows, 5])).tolist()[:2] == grid.encode(column([*rows, None])).tolist()[:2]
 
 
-@settings(max_examples=200)
 @given(st.data(), grids())
 def test_decode_is_exact_and_inverts(data, grid):
     codes = [*data.draw(st.lists(st.integers(0, grid.size - 1), max_size=8)), 0, grid.size - 1]
@@ -320,7 +317,6 @@ def test_decode_is_exact_and_inverts(data, grid):
     assert values[-1] == grid.upper
 
 
-@settings(max_examples=200)
 @given(st.data(), grids())
 def test_grid_and_window_kernels_agree(data, grid):
     """Encoding the window is the window of the encoded records, NaN, 64-bit integers and all."""

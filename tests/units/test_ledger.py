@@ -16,6 +16,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile, robust
 from dpfast.spending import spending
+from tests.cases import every
 from tests.releases import GRID, LOCAL, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, SMOOTH, B, E, X
 from tests.untouchable import Untouchable
 
@@ -91,8 +92,8 @@ class TestWhatIsSpent:
         ledger.reserve(one)
         assert Ledger.from_json(ledger.to_json()).charges == ledger.charges
 
-    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
-    @pytest.mark.parametrize("name", RELEASES)
+    @every("spelled", [str, Decimal, Fraction])
+    @every("name", RELEASES)
     def test_functions_take_exact_numbers(self, name, spelled, monkeypatch):
         """Rounded down to the same double."""
         monkeypatch.setitem(E, "epsilon", spelled("0.3"))
@@ -102,8 +103,8 @@ class TestWhatIsSpent:
         costs = {charge.profile.privacy.epsilon for charge in ledger.charges}
         assert costs == ({0.25} if name in ("dpf.mle", "dpf.by_group") else {Privacy(0.3).epsilon})
 
-    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
-    @pytest.mark.parametrize("mechanism", [*MECHANISMS, *LOCAL], ids=repr)
+    @every("spelled", [str, Decimal, Fraction])
+    @every("mechanism", [*MECHANISMS, *LOCAL], ids=repr)
     def test_mechanisms_take_exact_numbers(self, mechanism, spelled):
         tenth, least = math.nextafter(0.1, 0), math.nextafter(1e-3, 0)
         assert Fraction(least) < Fraction("0.001")

@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast import BudgetError, Grid, Ledger, Privacy, PrivacyProfile
 from dpfast._divergences import bounded_range_delta_up
 from dpfast.densities import PerturbedHistogram
+from tests.cases import every
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
@@ -36,7 +37,7 @@ def hockey_stick(logp, logq, epsilon):
 
 
 class TestProfiles:
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_are_those_of_the_mechanism(self, mechanism):
         profile = mechanism.privacy_profile
         assert profile.privacy == mechanism.privacy

@@ -20,6 +20,7 @@ from dpfast.densities import PerturbedHistogram
 from dpfast.laws import Staircase
 from dpfast.ledger import Charge
 from dpfast.theory import gaussian_mu
+from tests.cases import every
 from tests.reference.divergences import gaussian_delta, zero_sum_masses
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
@@ -34,7 +35,7 @@ COSTS = {"rho": Privacy(rho=0.0625), "mu": Privacy(mu=math.sqrt(0.125))}
 
 
 class TestRho:
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS, ids=repr)
     def test_every_mechanism_is_charged_the_rho_of_its_profile(self, mechanism):
         ledger = Ledger(rho=1e6, delta=0.5, neighbors=mechanism.privacy.neighbors)
         for times in (1, 2):

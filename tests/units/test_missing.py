@@ -18,6 +18,7 @@ from dpfast.mechanisms import mechanism as base
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, Variance
 from dpfast.streaming import Codes
+from tests.cases import every
 from tests.central import central, name, outcome, same, shaped
 from tests.reference.statistics import FUNCTIONS, one_of_each
 from tests.untouchable import Untouchable
@@ -65,7 +66,7 @@ def on(mechanism, missing):
 CENTRAL = [*central(GRID), *central(dpf.FloatGrid(), kinds={dpf.InverseSensitivity, dpf.Quantiles})]
 HALVES = [(made, m) for m in CENTRAL if (made := on(m, "half")) is not None]
 DROPS = [(made, m) for m in CENTRAL if (made := on(m, "drop")) is not None]
-pairs = pytest.mark.parametrize(("mechanism", "usual"), HALVES + DROPS, ids=lambda m: f"{name(m)}-{policies(m)}")
+pairs = every(("mechanism", "usual"), HALVES + DROPS, ids=lambda m: f"{name(m)}-{policies(m)}")
 
 
 def policies(mechanism):

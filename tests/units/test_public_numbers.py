@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from tests.cases import every
 from tests.central import central, name
 
 BIG = 10**6
@@ -34,7 +35,7 @@ def answer(mechanism, label, numbers):
         return str(error)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=name)
+@every("mechanism", MECHANISMS, ids=name)
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint8])
 def test_numpy_integers(mechanism, kind):
     for label, given in methods(mechanism):

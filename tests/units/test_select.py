@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast import Grid
 from dpfast._kernels import _scores, _select, _windows
 from dpfast._kernels._sources import secret_word
+from tests.cases import every
 from tests.reference import select as reference
 from tests.statistical import chi_square_rejects
 
@@ -218,7 +219,7 @@ class TestLarge:
                 assert_array_equal(_select.window(x, first, last, **GRID), sorted_window(x, first, last))
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+    @every("dtype", [*FLOATS, *INTEGERS])
     def test_dtypes_and_layouts(self, dtype, layout):
         n = 20_000
         rng = np.random.default_rng(5)
@@ -236,8 +237,8 @@ class TestLarge:
         assert_window(x, 9_900, 10_100, **grid)
         assert_window(x[::2], 1, 50, **grid)
 
-    @pytest.mark.parametrize("share", [1e-4, 0.1, 0.9, 1.0])
-    @pytest.mark.parametrize("missing", [-np.inf, 0.0, 1e3, 2.2e4, 1e9, np.inf])
+    @every("share", [1e-4, 0.1, 0.9, 1.0])
+    @every("missing", [-np.inf, 0.0, 1e3, 2.2e4, 1e9, np.inf])
     @pytest.mark.parametrize("order", ["random", "few values", "adversarial"])
     def test_missing(self, order, missing, share):
         x = ORDERS[order].copy()

@@ -16,6 +16,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import Privacy, Selection, _containers, audit
 from dpfast._kernels import _choice
+from tests.cases import every
 from tests.reference import selection as reference
 from tests.reference.divergences import exact
 from tests.scripted import ScriptedBits
@@ -59,9 +60,9 @@ def choices(method, scores, draws, source, *, exact=False, **options):
     return out
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 2.0, 1e3])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SCORES)
+@every("epsilon", [1e-6, 0.3, 2.0, 1e3])
+@every("method", METHODS)
+@every("name", SCORES)
 def test_law(name, method, epsilon):
     scores = SCORES[name]
     law = Selection(epsilon=epsilon, sensitivity=Fraction(3, 2), method=method).law(scores)
@@ -94,9 +95,9 @@ def test_methods_differ(method):
     assert chi_square_rejects(counts, LAWS[other]([0, 1, 1], Fraction(1)))
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e3])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SCORES)
+@every("epsilon", [1e-6, 1.0, 1e3])
+@every("method", METHODS)
+@every("name", SCORES)
 def test_fast_path_is_the_slow_path(name, method, epsilon):
     fast, slow = (choices(method, SCORES[name], 40, PCG64(3), exact=e, epsilon=epsilon) for e in (False, True))
     np.testing.assert_array_equal(fast, slow)

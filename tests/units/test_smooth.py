@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast import audit, smooth
 from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedGaussian, RoundedLaplace, RoundedStudent3
 from dpfast.statistics import Gaps, Huber, Median, Quantile, RankStatistic, Sum, TrimmedMean, WinsorizedMean
+from tests.cases import every
 from tests.reference import gaps, laws
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import chi_square_rejects
@@ -100,7 +101,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.6, 2.5])
-@pytest.mark.parametrize(("statistic", "n", "last"), SMALL)
+@every(("statistic", "n", "last"), SMALL)
 def test_the_bound_is_the_smooth_sensitivity_of_all_datasets(statistic, n, last, beta):
     """T19: equal to the definition (or the least step); for the winsorized sum between it and three times it."""
     exact = gaps.smooth_sensitivity(statistic.exact, n, last, beta)
@@ -111,7 +112,7 @@ def test_the_bound_is_the_smooth_sensitivity_of_all_datasets(statistic, n, last,
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.6, 2.5])
-@pytest.mark.parametrize(("statistic", "n", "last"), SMALL)
+@every(("statistic", "n", "last"), SMALL)
 def test_the_bound_is_smooth(statistic, n, last, beta):
     """One record changes the bound by a factor of at most e**(beta + 4u), the beta of the calibration."""
     found = bounds(statistic, n, last, beta)
@@ -135,9 +136,9 @@ def padded_bound(data, k, beta):
     return max(1.0, *(math.exp(-beta * (u + v - 1)) * (x[k + u] - x[k - v]) for u, v in every if u + v))
 
 
-@pytest.mark.parametrize("beta", [2.0**-30, 0.003, 0.2, 5.0])
-@pytest.mark.parametrize("n", [1, 2, 1000])
-@pytest.mark.parametrize("statistic", [Median(), Quantile(0.0), Quantile(0.9), Quantile(1.0)])
+@every("beta", [2.0**-30, 0.003, 0.2, 5.0])
+@every("n", [1, 2, 1000])
+@every("statistic", [Median(), Quantile(0.0), Quantile(0.9), Quantile(1.0)])
 def test_wide_windows_and_degenerate_data(statistic, n, beta):
     grid = dpf.Grid(0, 2**20, step=1)
     rng = np.random.default_rng(n)
@@ -285,9 +286,9 @@ def student_tail(t, s):
     return 1 - 2 / mp.pi * (mp.atan(c) + c / (1 + c * c))
 
 
-@pytest.mark.parametrize("kind", [RoundedLaplace, RoundedStudent3, RoundedGaussian])
-@pytest.mark.parametrize(("center", "last"), [(0, 20), (20, 20), (7, 20), (0, 1), (1, 1)])
-@pytest.mark.parametrize("scale", [0.2, 3.0, 400.0])
+@every("kind", [RoundedLaplace, RoundedStudent3, RoundedGaussian])
+@every(("center", "last"), [(0, 20), (20, 20), (7, 20), (0, 1), (1, 1)])
+@every("scale", [0.2, 3.0, 400.0])
 def test_clamped_law(kind, center, last, scale):
     grid = dpf.Grid(0, last, step=1)
     law = ClampedNoise(kind(scale), center=center, last=last, decode=grid.decode)
@@ -332,8 +333,8 @@ def test_the_audit_certifies(q, delta, noise, epsilon):
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-@pytest.mark.parametrize(("delta", "noise"), NOISES)
-@pytest.mark.parametrize("statistic", [s for s in one_of_each(RANK_CASES) if has_gaps(s)], ids=str)
+@every(("delta", "noise"), NOISES)
+@every("statistic", [s for s in one_of_each(RANK_CASES) if has_gaps(s)], ids=str)
 def test_the_audit_certifies_every_statistic(statistic, delta, noise, n):
     mechanism = dpf.SmoothSensitivity(statistic, grid=dpf.Grid(0, 6, step=1), epsilon=1.0, delta=delta, noise=noise)
     assert audit.verify(mechanism, n=n, values=4).holds
@@ -423,10 +424,10 @@ def test_the_audit_rejects_nine_tenths_of_the_scale(delta, noise, epsilon):
         assert audit.verify(mechanism, n=1, values=2).holds == holds
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("data", [[3.0], [3.0, 9.0], [5.0] * 9, [0.0] * 4, [100.0] * 4, [np.nan, np.inf, -np.inf]])
-@pytest.mark.parametrize("grid", [dpf.Grid(0, 100), dpf.Grid(0, 100, step=1), dpf.Grid(0, 1, step=1)])
+@every("epsilon", [1e-6, 1.0, 50.0])
+@every("delta", [0.0, 1e-6])
+@every("data", [[3.0], [3.0, 9.0], [5.0] * 9, [0.0] * 4, [100.0] * 4, [np.nan, np.inf, -np.inf]])
+@every("grid", [dpf.Grid(0, 100), dpf.Grid(0, 100, step=1), dpf.Grid(0, 1, step=1)])
 def test_degenerate_data_and_budgets(data, delta, epsilon, grid):
     mechanism = dpf.SmoothSensitivity(Median(), grid=grid, epsilon=epsilon, delta=delta)
     values = mechanism.release(data, size=50, rng=PCG64(1))

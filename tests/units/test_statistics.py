@@ -25,6 +25,7 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
+from tests.cases import every
 from tests.reference import laws
 from tests.reference import statistics as reference
 from tests.reference.statistics import FUNCTIONS, has_gaps
@@ -34,6 +35,7 @@ from tests.scripted import ScriptedBits
 pytestmark = pytest.mark.kernel
 
 EVERY = pytest.mark.parametrize("name", CASES)
+EACH = every("name", CASES)
 
 
 def codes(last):
@@ -47,7 +49,7 @@ def ranges(statistic, x, last, levels=None):
 
 
 class TestAttackRange:
-    @EVERY
+    @EACH
     @pytest.mark.parametrize(("n", "last"), [(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (6, 1)])
     def test_equals_brute_force_on_all_datasets(self, name, n, last):
         statistic, twin, *_ = CASES[name]
@@ -56,7 +58,7 @@ class TestAttackRange:
             assert ranges(statistic, x, last) == expected, x
             assert expected[0] == (twin(x), twin(x)), x
 
-    @EVERY
+    @EACH
     def test_public_outputs_do_not_depend_on_data(self, name):
         statistic = CASES[name].statistic
         mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=0.5)
@@ -74,7 +76,7 @@ class TestAttackRange:
             seen.add((law.lower.shape, law.upper.shape, law.lower.dtype, law.upper.dtype, law.support, source.used))
         assert len(seen) == 1
 
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
     def test_the_breakdown_suffices(self, name, n):
         statistic, twin, *_ = CASES[name]
@@ -97,7 +99,7 @@ class TestAttackRange:
         for inner, outer in pairwise(mine):
             assert outer[0] <= inner[0] <= inner[1] <= outer[1]
 
-    @EVERY
+    @EACH
     def test_fewer_levels_are_a_prefix(self, name):
         statistic = CASES[name].statistic
         x = np.random.default_rng(1).integers(0, 100, 200)
@@ -105,7 +107,7 @@ class TestAttackRange:
         for levels in (1, 2, 7, 60, 100):
             assert ranges(statistic, x, 100, levels) == full[:levels]
 
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("kind", ["float64", "float32", "int16", "strided", "shuffled", "missing"])
     def test_large_data(self, name, kind):
         """Many levels and records: the kernels' windows and sums, against the same of all records sorted."""
@@ -151,7 +153,7 @@ class TestAttackRange:
 
 
 class TestLaw:
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
     def test_equals_definition(self, name, epsilon):
         statistic, twin, *_ = CASES[name]
@@ -172,7 +174,7 @@ class TestLaw:
             assert_allclose(law.pmf(np.array(every)), np.array(expected, float), rtol=1e-12)
             assert_allclose(law.cdf(np.array(every)), np.cumsum(np.array(expected, float)), rtol=1e-12)
 
-    @EVERY
+    @EACH
     def test_a_call_and_a_sample_are_draws_of_the_law(self, name):
         statistic = CASES[name].statistic
         x = np.random.default_rng(6).integers(0, 40, 1000)
@@ -207,14 +209,14 @@ class TestLaw:
 
 
 class TestAudit:
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
     def test_certified(self, name, epsilon):
         mechanism = InverseSensitivity(CASES[name].statistic, grid=codes(12), epsilon=epsilon)
         for n in (1, 2, 3):
             assert dpf.audit.verify(mechanism, n=n, values=4).holds
 
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("grid", [Grid(0, 1, step=1), Grid(-0.5, 0.75, step=0.25)])
     def test_certified_on_tiny_grids(self, name, grid):
         for radius in (0, 0.25):
@@ -248,7 +250,7 @@ class TestAudit:
 
 
 class TestDegenerate:
-    @EVERY
+    @EACH
     @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
     def test_few_equal_or_extreme_records(self, name, epsilon):
         statistic = CASES[name].statistic
@@ -308,7 +310,7 @@ class TestRelease:
         x = np.random.default_rng(8).normal(0, 2, 500)
         assert mechanism(x, rng=PCG64(3)) == mechanism(np.clip(x, -1, 1), rng=PCG64(3))
 
-    @EVERY
+    @EACH
     def test_order_and_workers_do_not_matter(self, name):
         statistic = CASES[name].statistic
         mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=1.0)
@@ -325,7 +327,7 @@ class TestRelease:
         with pytest.raises(TypeError, match="no gap form"):
             Huber(1).gaps(9)
 
-    @EVERY
+    @EACH
     def test_gaps_bound_the_local_sensitivity(self, name):
         """The change by one record is the greatest gap of the ranks, exactly where the corner is 0."""
         statistic, twin, *_ = CASES[name]

@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast.densities import SmoothedHistogram
 from dpfast.statistics import InterquartileRange, Median, Quantile, Sum, TrimmedMean
 from dpfast.streaming import State, ranks
+from tests.cases import every
 from tests.central import KINDS, outcome, same
 from tests.streams import ALL, BY_POSITION, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states
 
@@ -37,9 +38,9 @@ def test_the_number_of_passes_is_that_of_the_grid(passes):
     assert dpf.GlobalSensitivity(Sum(), grid=GRIDS[passes], epsilon=1.0).start().passes == 1
 
 
-@pytest.mark.parametrize("passes", GRIDS)
-@pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("chunks", [[], [[]], [[], []], [[3.0]], [[], [3.0], []], [[np.nan]]], ids=str)
+@every("passes", GRIDS)
+@every("q", [0.0, 0.3, 1.0])
+@every("chunks", [[], [[]], [[], []], [[3.0]], [[], [3.0], []], [[np.nan]]], ids=str)
 def test_a_private_number_of_records_may_be_zero(passes, q, chunks):
     mechanism = dpf.InverseSensitivity(Quantile(q), grid=GRIDS[passes], epsilon=1.0, neighbors="add-remove")
     whole = np.concatenate([np.empty(0), *chunks])
@@ -58,7 +59,7 @@ def test_passes_at_the_limits(points, passes):
 
 
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
+@every("mechanism", ALL, ids=name)
 def test_a_release_of_chunks_equals_that_of_one_array(mechanism, kind):
     for n, size in [(1, 1), (23, 1), (23, 7), (23, 23), (700, 300)]:
         x = records(mechanism, n, kind=kind)
@@ -68,7 +69,7 @@ def test_a_release_of_chunks_equals_that_of_one_array(mechanism, kind):
         assert same(outcome(mechanism.release, dpf.Chunks(lambda p=pieces: iter(p)), rng=PCG(1), workers=2), release)
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
+@every("mechanism", ALL, ids=name)
 def test_several_releases_and_the_law_match_one_array(mechanism):
     x = records(mechanism, 60)
     chunks = dpf.Chunks(np.array_split(x, 7))
@@ -81,7 +82,7 @@ def test_several_releases_and_the_law_match_one_array(mechanism):
     assert type(mechanism.law(chunks)) is type(mechanism.law(x))
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
+@every("mechanism", ALL, ids=name)
 def test_states_merge_in_any_tree_and_survive_bytes_at_every_point(mechanism):
     n = 150
     x = records(mechanism, n, kind="ties" if n % 2 else "smooth")
@@ -110,7 +111,7 @@ def test_states_merge_in_any_tree_and_survive_bytes_at_every_point(mechanism):
     assert same(state.release(rng=PCG(3)), mechanism(x, rng=PCG(3)))
 
 
-@pytest.mark.parametrize("mechanism", [m for m in ALL if not isinstance(m, SmoothedHistogram)], ids=name)
+@every("mechanism", [m for m in ALL if not isinstance(m, SmoothedHistogram)], ids=name)
 def test_the_order_of_chunks_does_not_matter(mechanism):
     chunks = np.array_split(records(mechanism, 90), 6)
     shuffled = [chunks[i][::-1] for i in (3, 0, 5, 1, 4, 2)]

@@ -10,6 +10,7 @@ import pytest
 import dpfast as dpf
 from dpfast import theory
 from dpfast.statistics import Huber, Mean, Median, Quantile, RankStatistic, Statistic, Sum, Variance
+from tests.cases import every
 from tests.reference.statistics import CASES, RANK_CASES
 
 ETA = 0.05
@@ -103,8 +104,8 @@ def slow_value(statistic, points):
 DATASETS = [(1.0,), (0.0, 0.0), (0.0, 1.5), (1.0, 4.0), (0.0, 1.0, 1.5), (0.0, 4.0, 4.0)]
 
 
-@pytest.mark.parametrize("rho", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
-@pytest.mark.parametrize("name", STATISTICS)
+@every("rho", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
+@every("name", STATISTICS)
 def test_influence_of_every_statistic_is_exact(name, rho):
     statistic = STATISTICS[name]
     for data in DATASETS:
@@ -116,8 +117,8 @@ def test_influence_of_every_statistic_is_exact(name, rho):
             assert theory.influence_function(statistic, np.array(data), at, rho) == expected
 
 
-@pytest.mark.parametrize("rho", [0.1, Fraction(1, 3), 0.6, 1.0])
-@pytest.mark.parametrize("name", STATISTICS)
+@every("rho", [0.1, Fraction(1, 3), 0.6, 1.0])
+@every("name", STATISTICS)
 def test_gross_error_sensitivity_of_every_statistic_is_the_supremum(name, rho):
     """The supremum over a mesh and the data points is attained; the ends alone do not attain it."""
     statistic = STATISTICS[name]
