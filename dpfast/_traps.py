@@ -16,6 +16,7 @@ from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpfast._words import advise
 from dpfast.errors import PrivacyWarning, UtilityWarning
 
 MOST_EPSILON = 20.0
@@ -109,11 +110,25 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of the constructor, which that of `__call__` would hide."""
+        constructor: Any = getattr(cls, "__init__")  # noqa: B009
+        if constructor is object.__init__:  # of an abstract class
+            return inspect.Signature()
+        own = inspect.signature(constructor)
+        return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=inspect.Signature.empty)
+
     if not TYPE_CHECKING:  # type checkers read the signature of the class
 
         def __call__(cls, *args: Any, **options: Any) -> Any:
             """Construct an object."""
-            made = super().__call__(*args, **options)
+            try:
+                made = super().__call__(*args, **options)
+            except TypeError as error:
+                if error.__traceback__ and error.__traceback__.tb_next is None:  # raised before a line of Python ran
+                    advise(cls, error)
+                raise
             if made.traps and _constructed_by_user():
                 warn(made.traps)
             return made

@@ -592,9 +592,9 @@ def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple
     """The grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
     found = _checks.bounds_of(bounds, partial(_containers.column_names, x))
     if isinstance(found[0], tuple):
-        return tuple(Grid(lower, upper, step=step) for lower, upper in found)
+        return tuple(Grid(lower, upper, step) for lower, upper in found)
     lower, upper = found
-    return Grid(lower, upper, step=step)
+    return Grid(lower, upper, step)
 
 
 def natural_step(x: Any) -> float | None:

@@ -70,9 +70,10 @@ class TheilSen(Mechanism):
         and minus 1.96 of them contains the population slope with a probability of 95 %, if errors are independent of
         x. It needs n epsilon of about 600 (`plan` raises an error for less), and the noise of the slope is
         4/3 times as large.
-    missing : float or "half"
+    missing : float or "half", optional
         The slope of a pair of records with the same x, or with a missing or an infinite x. "half": the least or the
         greatest point of the grid, by a public sequence that has both equally often, which does not move the median.
+        Default: "half".
 
     Raises
     ------
@@ -110,7 +111,7 @@ class TheilSen(Mechanism):
     epsilon: float = field(kw_only=True)
     matchings: int | str = field(kw_only=True, default="auto")
     standard_error: bool = field(kw_only=True, default=False)
-    missing: float | str = field(kw_only=True, default="half")
+    missing: float | str | None = field(kw_only=True, default=None)
 
     counts_first = "pairs are made by position, which requires all records in their order: use Chunks"
     ordered: ClassVar[bool] = True  # pairs are made by position
@@ -124,7 +125,9 @@ class TheilSen(Mechanism):
                 raise ValueError(f"matchings must be an integer or 'auto', not {self.matchings!r}")
             object.__setattr__(self, "matchings", _checks.whole("matchings", self.matchings, least=1))
         object.__setattr__(self, "standard_error", _checks.flag("standard_error", self.standard_error))
-        if self.missing != "half":
+        if self.missing is None:
+            object.__setattr__(self, "missing", "half")
+        elif self.missing != "half":
             if isinstance(self.missing, str):
                 raise ValueError(f"missing must be a number or 'half', not {self.missing!r}")
             object.__setattr__(self, "missing", _checks.real("missing", self.missing))
@@ -311,7 +314,7 @@ class Steps(Plan):
     def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _Lines]:
         """Return the plan and the slopes of the pairs. PRIVATE."""
         missing, rows, labels = self.mechanism.missing, values.rows[:, 0], values.labels
-        ends = (-math.inf, math.inf) if missing == "half" else (float(missing),) * 2
+        ends = (missing, missing) if isinstance(missing, float) else (-math.inf, math.inf)
         slopes = slopes_of_pairs(rows, labels, self.mechanism.matching_count(len(labels)), ends, threads)
         return self, _Lines(rows, labels, slopes, threads)
 
@@ -472,7 +475,7 @@ def theil_sen(
     intercept_bounds: tuple[float, float] | None = None,
     matchings: int | str = "auto",
     standard_error: bool = False,
-    missing: float | str = "half",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Fit:
