@@ -102,7 +102,7 @@ cdef class Magnitudes:
 
     @staticmethod
     def _kinds(const int64_t[::1] slopes, const int64_t[::1] more, const int64_t[::1] held, const int64_t[::1] spare):
-        """The kinds of weights of each piece, ascending, how many magnitudes have each, where those of each piece begin,
+        """The kinds of weights of each piece, ascending, how many magnitudes have each, where those of a piece begin,
         and the kind of each point among those of its piece."""
         cdef Py_ssize_t p, j, at, low, high, first, found, end = 0
         cdef int64_t added
@@ -141,7 +141,7 @@ cdef class Magnitudes:
     def _tails(tops, sums, Py_ssize_t block):
         """The greatest of the tops from each place to the end of its block, and the sums of powers over it."""
         count = np.arange(1, DPFAST_FEW_POWERS + 1)
-        left = np.minimum(-np.arange(1, len(tops) + 1) % block, np.arange(len(tops))[::-1])     # further ones in the block
+        left = np.minimum(-np.arange(1, len(tops) + 1) % block, np.arange(len(tops))[::-1])     # further in the block
         after, added = tops.copy(), np.zeros_like(sums)
         for further in range(1, left.max() + 1):
             here = np.flatnonzero(left >= further)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from numpy.random import PCG64
 
 import dpfast as dpf
@@ -77,6 +78,28 @@ class TestWeights:
                 weights = of_each(measure, first, last)
                 assert weights.sum() == weight
                 assert kinds == sorted((int(each), int(np.sum(weights == each))) for each in np.unique(weights))
+
+    @pytest.mark.parametrize(("grid", "factor"), [(FloatGrid(), 1), (FloatGrid(28), 1), (FloatGrid(40), 1.5)], ids=repr)
+    def test_the_error_of_power_sums(self, grid, factor, monkeypatch):
+        """At most (factor k + 128) 2**-52 in ball arithmetic, unless powers underflow; up to 16 of them add tails."""
+        measure, zero, last = on_floats(grid, "auto"), -grid.first, grid.size - 1
+        worst = 0.0
+        monkeypatch.setattr(ctx, "prec", 160)
+        for first, final in [(0, last), (zero + 5, last), (zero + (last - zero) // 3, last), (zero // 2, zero + 10**6)]:
+            weight = float(measure.weights(np.array([first]), np.array([final]))[0])
+            kinds = measure.kinds(first, final)
+            shares = [arb(each) / arb(int(weight)) for each, _ in kinds]
+            for count in (16, 128):
+                powers, terms = measure.power_sums(first, final, weight, count), [arb(codes) for _, codes in kinds]
+                for k in range(1, count + 1):
+                    terms = [term * share for term, share in zip(terms, shares, strict=True)]
+                    exact = sum(terms, arb(0))
+                    if exact < 2.0**-1000:
+                        break
+                    error = abs(arb(float(powers[k - 1])) / exact - 1)
+                    assert error < (factor * k + 128) * 2.0**-52
+                    worst = max(worst, float(error))
+        assert worst > 2.0**-52
 
     @pytest.mark.parametrize("grid", WIDE, ids=repr)
     def test_weights_are_even(self, grid):
