@@ -453,7 +453,8 @@ class BlockFamily(Family):
     def _check_free(self, data: tuple[NDArray[Any], ...], size: int, box: Box, *, corrected: bool) -> None:
         """Raise a BudgetError if a fit releases whatever its records are: `size` of them, spread over the bounds."""
         with np.errstate(all="ignore"):
-            spread = np.linspace(*np.clip(box.range(box.names[0]), *self.support), size)
+            low, high = np.clip(box.range(box.names[0]), *self.support).tolist()
+            spread = np.linspace(low, high, size)
         shapes = [(size, *part.shape[1:]) for part in data]
         made = [np.broadcast_to(spread.reshape(-1, *[1] * (len(shape) - 1)), shape).copy() for shape in shapes]
         _refuse_releases(lambda: self.rehearse(*made, box=box, corrected=corrected))
