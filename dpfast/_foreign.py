@@ -23,8 +23,6 @@ from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakSet
 
-from dpfast.errors import BudgetError
-
 _OURS = frozenset({"dpfast", "contextlib", "functools"})  # modules whose frames may lie between steps
 _THREADS = "dpfast._kernels._threads"  # starts threads of the library, which run steps
 
@@ -138,13 +136,9 @@ def swallowed() -> Iterator[None]:
         _swallowed.reset(token)
 
 
-def check_heard() -> None:
-    """Raise a BudgetError where exceptions are lost. Every charge calls this first."""
-    if _swallowed.get():
-        raise BudgetError(
-            "a release in a cell, or in the estimator of a block, is refused whatever is left: an exception there "
-            "counts as a missing value; release before, and use the result"
-        )
+def is_heard() -> bool:
+    """Whether an exception here is not lost."""
+    return not _swallowed.get()
 
 
 @contextmanager

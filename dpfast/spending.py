@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from dpfast import _checks
-from dpfast._foreign import Paid, active, blocks, foreign, owned
+from dpfast._foreign import Paid, active, blocks, foreign, is_heard, owned
 from dpfast.errors import BudgetError
 from dpfast.privacy import PrivacyProfile
 from dpfast.random import bit_generator
@@ -68,6 +68,15 @@ _LEFT_BEHIND = (
     "and enter it here by `with ledger:`"
 )
 _APART = "these were copied or sent under different ledgers: a call is charged to one, enter it here by `with ledger:`"
+
+
+def check_heard() -> None:
+    """Raise a BudgetError where exceptions are lost. Every charge calls this first."""
+    if not is_heard():
+        raise BudgetError(
+            "a release in a cell, or in the estimator of a block, is refused whatever is left: an exception there "
+            "counts as a missing value; release before, and use the result"
+        )
 
 
 class Ticket:

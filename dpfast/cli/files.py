@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpfast.cli.output import UnwrittenError
+from dpfast.ledger.journal import FORMAT
 from dpfast.tables import TableError
 
 
@@ -30,7 +31,7 @@ class Output:
     Raises
     ------
     TableError
-        Before the release, if the file is an input, exists without `force`, or cannot be written.
+        Before the release, if the file is an input or a ledger, exists without `force`, or cannot be written.
     """
 
     def __init__(self, path: str, inputs: Sequence[str | None], *, force: bool) -> None:
@@ -41,6 +42,8 @@ class Output:
             if found and any(_is_input(found, name) for name in inputs if name is not None):
                 raise TableError(f"cannot write {path}: the command reads it")
             self._plain = found is None or stat.S_ISREG(found.st_mode)
+            if found and self._plain and _is_ledger(self._place):
+                raise TableError(f"cannot write {path}: it is a ledger, and its budget would be forgotten")
             if found and self._plain and not force:
                 raise TableError(f"cannot write {path}: it exists; give --force to replace it")
             if self._plain:
@@ -86,6 +89,13 @@ def _status(path: str) -> os.stat_result | None:
         return os.stat(path)
     except FileNotFoundError:
         return None
+
+
+def _is_ledger(path: Path) -> bool:
+    """Whether a file begins like a `dpfast.Ledger`, also a damaged one."""
+    with suppress(OSError), path.open("rb") as file:
+        return FORMAT.encode() in file.read(64)
+    return False
 
 
 def _is_input(found: os.stat_result, name: str) -> bool:

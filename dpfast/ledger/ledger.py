@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
 from dpfast import _checks
-from dpfast._foreign import active, blocks, check_heard
+from dpfast._foreign import active, blocks
 from dpfast._tabular import Tabular
 from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast._types import Exact, Records
@@ -46,7 +46,7 @@ from dpfast.ledger.journal import (
 )
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import Cost, Ticket, known, spending
+from dpfast.spending import Cost, Ticket, check_heard, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())

@@ -105,6 +105,19 @@ def test_a_ledger_is_no_input(file, capsys):
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
+def test_an_output_is_no_ledger_of_another_budget(file, tmp_path, capsys, force):
+    """Its charges would be forgotten."""
+    path = tmp_path / "ledger.csv"
+    with dpf.Ledger(1.0, path=path):
+        dpf.median(np.arange(9.0), bounds=(0, 9), epsilon=0.5)
+    before = path.read_bytes()
+    code, out, err = run(capsys, ["synthesize", file, *PUBLIC, *TWINS, path, *force])
+    assert (code, out) == (2, "")
+    assert "it is a ledger, and its budget would be forgotten" in err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
 def test_an_output_is_not_redirected_standard_input(file, force):
     before = file.read_bytes()
     command = [sys.executable, "-m", "dpfast", "synthesize", "-", *PUBLIC, *TWINS, str(file), *force]
