@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 # Keyword arguments in a mapping, whose types checkers do not tell apart.
 OPTIONS = re.compile(r"^(options|public|private) = \{", re.M)
 # Examples reuse names, and their functions have no annotations.
-HEADER = "# mypy: allow-redefinition-new, allow-untyped-defs, allow-incomplete-defs\nfrom typing import Any\n\n"
+ALLOWED = "allow-redefinition-new, allow-untyped-calls, allow-untyped-defs, allow-incomplete-defs"
+HEADER = f"# mypy: {ALLOWED}\nfrom typing import Any\n\n"
 OTHERS = re.compile(r"\b(duckdb|opendp|pandas|polars|pyspark|sklearn|from scipy import)\b")
 FENCED = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
