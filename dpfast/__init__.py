@@ -57,8 +57,7 @@ def __getattr__(name: str) -> object:
         value = version("dpfast")
     else:
         value = _module(name)
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, value)  # one object for all threads
 
 
 def _module(name: str) -> object:

@@ -296,8 +296,8 @@ class FloatGrid(Points):
     codes hold unchanged (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html). Cost: O(1); `encode` is O(n),
     and selection needs it for a few order statistics only.
     Without bounds, almost all points are far beyond all data: a release from too few records may be far from all of
-    them, although modest and round numbers weigh more. A `UtilityWarning` says so before, from public numbers,
-    unless the number of records is private (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
+    them, although modest and round numbers weigh more. A `UtilityWarning` says so before, from public numbers
+    (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
 
     Examples
     --------
@@ -591,10 +591,8 @@ _FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple[Grid, ...]:
     """The grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
     found = _checks.bounds_of(bounds, partial(_containers.column_names, x))
-    if isinstance(found[0], tuple):
-        return tuple(Grid(lower, upper, step) for lower, upper in found)
-    lower, upper = found
-    return Grid(lower, upper, step)
+    grids = tuple(Grid(lower, upper, step) for lower, upper in (found if isinstance(found[0], tuple) else [found]))
+    return grids if isinstance(found[0], tuple) else grids[0]
 
 
 def natural_step(x: Any) -> float | None:

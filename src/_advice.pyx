@@ -19,8 +19,8 @@ cdef class PublicFunction:
     """A function in all respects, whose call passes its arguments on as they are.
 
     **Assumes** `advise` is a function of the function and of a TypeError, whose message it may change.
-    **Cost** 20 ns. Only of a call that fails before the first line of the function, because of its arguments, `advise`
-    is told.
+    **Cost** 100 instructions, where a median of few records takes 37,000. `advise` is told only of a call that fails
+    before the first line of the function, because of its arguments.
     """
 
     cdef Call _call
