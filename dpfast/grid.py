@@ -591,7 +591,8 @@ _FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple[Grid, ...]:
     """The grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
     found = _checks.bounds_of(bounds, partial(_containers.column_names, x))
-    return tuple(Grid(*pair, step=step) for pair in found) if isinstance(found[0], tuple) else Grid(*found, step=step)
+    grids = tuple(Grid(lower, upper, step) for lower, upper in (found if isinstance(found[0], tuple) else [found]))
+    return grids if isinstance(found[0], tuple) else grids[0]
 
 
 def natural_step(x: Any) -> float | None:

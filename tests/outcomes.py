@@ -188,7 +188,7 @@ FUNCTIONS = {
     ),
     "select": lambda x, source, epsilon: dpf.select(x, epsilon=epsilon, rng=source),
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
-        x, epsilon=epsilon, method="permute-and-flip", rng=source
+        x, epsilon=epsilon, selection="permute-and-flip", rng=source
     ),
     "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
     "interval, no bounds": estimated(dpf.statistics.Quantile(0.9)),

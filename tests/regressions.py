@@ -80,6 +80,6 @@ REGRESSIONS = {
         dpf.glm(*pairs(x), model="multinomial", classes=2, radius=1e-9, epsilon=epsilon, intercept=False, rng=source)
     ),
     "glm, Huber": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, bound=2.0, epsilon=epsilon, rng=source)
+        dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, k=2.0, epsilon=epsilon, rng=source)
     ),
 }

@@ -137,7 +137,7 @@ SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25,
 MECHANISMS = [
     *central(GRID, 0.25, statistics=(dpf.statistics.Median(), dpf.statistics.Mean(), dpf.statistics.Count())),
     dpf.Selection(epsilon=0.25),
-    dpf.Selection(epsilon=0.25, method="permute-and-flip"),
+    dpf.Selection(epsilon=0.25, selection="permute-and-flip"),
 ]
 LOCAL = [
     local.Binary(0.25),

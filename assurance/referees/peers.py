@@ -180,7 +180,7 @@ def _staircase(made: Any) -> Match:
 
 
 def _choice(library: str, name: str, theirs: Draws, method: str) -> Match:
-    mechanism = dpf.Selection(epsilon=1.0, method=method)
+    mechanism = dpf.Selection(epsilon=1.0, selection=method)
     law = {"exponential": published.exponential, "permute-and-flip": published.permute_and_flip}[method]
 
     def ours(size: int, rng: Any) -> np.ndarray:

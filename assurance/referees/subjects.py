@@ -316,7 +316,7 @@ def selections() -> Iterator[Subject]:
         ("minus infinity", [0.0, -np.inf, 1.0], [1.0, -np.inf, 0.0]),
     )
     for method in ("exponential", "permute-and-flip"):
-        yield Subject("mechanism", f"Selection {method}", dpf.Selection(epsilon=1.0, method=method), made)
+        yield Subject("mechanism", f"Selection {method}", dpf.Selection(epsilon=1.0, selection=method), made)
 
 
 SUBJECTS = (mechanisms, selections, noises, randomisers, functions)

@@ -20,7 +20,7 @@ class Select:
         if line == "numpy":
             self.run = lambda: (scores + rng.gumbel(size=n)).argmax()
         else:
-            self.run = partial(dpf.select, scores, epsilon=data.EPSILON, method=line)
+            self.run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=line)
 
     def time_select(self, line, dtype, n):
         self.run()
@@ -39,7 +39,7 @@ class SelectOften:
             weights = np.exp(data.EPSILON / 2 * (scores - scores.max()))
             self.run = lambda: rng.choice(n, size, p=weights / weights.sum())
         else:
-            self.run = partial(dpf.select, scores, epsilon=data.EPSILON, method=line, size=size)
+            self.run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=line, size=size)
 
     def time_select(self, line, n):
         self.run()

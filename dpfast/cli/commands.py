@@ -191,7 +191,7 @@ def _add_regression(parser: Parser) -> None:
     )
     parser.add_argument("--center", type=number, nargs="+", default=[0.0], metavar="X", help="public; default 0")
     parser.add_argument("--label-center", type=number, default=0.0, help="public, for --model linear; default 0")
-    parser.add_argument("--bound", type=number, help="Huber's constant, for --model huber")
+    parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
     add_delta(parser, "for Gaussian noise")
     add_common(parser)

@@ -47,7 +47,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         if linear:
             fit = linear_regression(rows, label_center=arguments.label_center, **options)
         else:
-            fit = glm(rows, model=arguments.model, bound=arguments.bound, progress=True, **options)
+            fit = glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
     n = rows.records() if fit.n is None else fit.n
     _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
     privacy = fit.privacy
@@ -87,7 +87,7 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
     Ball(arguments.radius, center=arguments.center[0] if len(arguments.center) == 1 else arguments.center)
     _checks.positive_down("epsilon", arguments.epsilon)
     _checks.delta_down(arguments.delta)
-    for option, models in (("label_bound", ("linear", "poisson", "huber")), ("bound", ("huber",))):
+    for option, models in (("label_bound", ("linear", "poisson", "huber")), ("k", ("huber",))):
         if (getattr(arguments, option) is None) == (arguments.model in models):
             verb = "needs" if arguments.model in models else "does not take"
             raise ValueError(f"--model {arguments.model} {verb} --{option.replace('_', '-')}")
@@ -96,7 +96,7 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
         return
     if arguments.label_center:
         raise ValueError("--label-center is for --model linear")
-    model_of(arguments.model, arguments.label_bound, arguments.bound)
+    model_of(arguments.model, arguments.label_bound, arguments.k)
 
 
 def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chunks:

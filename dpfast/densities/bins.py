@@ -87,7 +87,7 @@ def automatic_bins(
     rough = r * ASSUMED_ROUGHNESS * ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
 
     def rule(n: int) -> int:
-        return perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r, **options)
+        return perturbed_bins(n, epsilon=epsilon, roughness=rough, dimension=r, **options)
 
     return bins_by(rule, bins, values, grids)
 

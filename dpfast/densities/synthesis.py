@@ -81,7 +81,7 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
                     n=n,
                     epsilon=request.epsilon,
                     k=request.k,
-                    dimensions=len(request.grids),
+                    dimension=len(request.grids),
                 ).bins
             ),
             bins,

@@ -33,7 +33,7 @@ def select(
     epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
-    method: str = "exponential",
+    selection: str = "exponential",
     size: None = None,
     rng: RandomSource = None,
 ) -> int: ...
@@ -46,7 +46,7 @@ def select(
     epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
-    method: str = "exponential",
+    selection: str = "exponential",
     size: SupportsIndex | tuple[SupportsIndex, ...],
     rng: RandomSource = None,
 ) -> NDArray[np.int64]: ...
@@ -58,7 +58,7 @@ def select(
     epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
-    method: str = "exponential",
+    selection: str = "exponential",
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
 ) -> Any:
@@ -81,7 +81,7 @@ def select(
     monotone : bool
         True if a change of one record never raises one score and lowers another, for example for counts when a record
         is added or removed (NOT when one is replaced). The exponent is then not halved.
-    method : {"exponential", "permute-and-flip"}
+    selection : {"exponential", "permute-and-flip"}
         Permute-and-flip never has a lower expected score, but costs up to four times as much under zero-concentrated
         privacy (`Selection.rho`) and has no shortcut for many candidates.
     size : int or tuple of ints, optional
@@ -123,22 +123,22 @@ def select(
     >>> votes = [812, 997, 301]
     >>> dpf.select(votes, epsilon=1.0)
     1
-    >>> dpf.select(votes, epsilon=1.0, method="permute-and-flip", size=(2, 3)).shape
+    >>> dpf.select(votes, epsilon=1.0, selection="permute-and-flip", size=(2, 3)).shape
     (2, 3)
     """
     try:
-        mechanism = _mechanism(epsilon, sensitivity, monotone, method)
+        mechanism = _mechanism(epsilon, sensitivity, monotone, selection)
     except TypeError:  # not hashable: the constructor names the wrong parameter
         epsilon = _checks.positive_down("epsilon", epsilon)
-        mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
+        mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, selection=selection)
     warn_of(mechanism)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
 
 @lru_cache(maxsize=256, typed=True)
-def _mechanism(epsilon: Exact, sensitivity: float | Fraction, monotone: bool, method: str) -> Selection:
+def _mechanism(epsilon: Exact, sensitivity: float | Fraction, monotone: bool, selection: str) -> Selection:
     exact = _checks.positive_down("epsilon", epsilon)
-    return Selection(epsilon=exact, sensitivity=sensitivity, monotone=monotone, method=method)
+    return Selection(epsilon=exact, sensitivity=sensitivity, monotone=monotone, selection=selection)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -150,7 +150,7 @@ class Selection(Mechanism):
 
     Parameters
     ----------
-    epsilon, sensitivity, monotone, method
+    epsilon, sensitivity, monotone, selection
         See `select`.
     neighbors : {"replace-one", "add-remove"}
         The neighbours for which the sensitivity and the guarantee hold.
@@ -173,12 +173,12 @@ for one record added or removed>
     epsilon: float
     sensitivity: float | Fraction = 1
     monotone: bool = False
-    method: str = "exponential"
+    selection: str = "exponential"
     neighbors: str = "replace-one"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, str) or self.method not in _LAWS:
-            raise ValueError(f"method must be {' or '.join(map(repr, _LAWS))}, not {self.method!r}")
+        if not isinstance(self.selection, str) or self.selection not in _LAWS:
+            raise ValueError(f"selection must be {' or '.join(map(repr, _LAWS))}, not {self.selection!r}")
         if not isinstance(self.neighbors, str) or self.neighbors not in ("replace-one", "add-remove"):
             raise ValueError(f"neighbors must be 'replace-one' or 'add-remove' here, not {self.neighbors!r}")
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
@@ -234,10 +234,10 @@ for one record added or removed>
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, ((_LAWS[self.method].family, self.epsilon, 1),))
+        return PrivacyProfile(self.privacy, ((_LAWS[self.selection].family, self.epsilon, 1),))
 
     def __repr__(self) -> str:
-        name = "the exponential mechanism" if self.method == "exponential" else self.method
+        name = "the exponential mechanism" if self.selection == "exponential" else self.selection
         scores = "monotone scores" if self.monotone else "scores"
         return f"<Selection by {name}, {scores} of sensitivity {self.sensitivity}: {self.privacy}>"
 
@@ -255,7 +255,7 @@ for one record added or removed>
         """
         source, out = bit_generator(rng), np.empty(1, np.int64)
         _checks.threads(workers)
-        _LAWS[self.method].fill(source, *self._exponents(_containers.scores(x)), out)
+        _LAWS[self.selection].fill(source, *self._exponents(_containers.scores(x)), out)
         return int(out[0])
 
     def release(
@@ -277,7 +277,7 @@ for one record added or removed>
         """The exact law of the index, given the scores. PRIVATE."""
         _checks.threads(workers)
         scores = _containers.scores(x)
-        return _LAWS[self.method](*self._exponents(scores.copy()))
+        return _LAWS[self.selection](*self._exponents(scores.copy()))
 
     def _exponents(
         self, scores: NDArray[Any] | list[Fraction | float]

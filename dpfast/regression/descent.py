@@ -57,7 +57,7 @@ class Descent(Cautious):
     privacy : Privacy
         The guarantee in mu, in epsilon and a positive delta, or in epsilon alone.
     intercept : bool
-    label_bound, bound, classes : float, float, int, optional
+    label_bound, k, classes : float, float, int, optional
         See `glm`.
     steps : Schedule, int or "auto"
         The schedule, the number of gradients of the default one, or the default one, from public numbers.
@@ -113,7 +113,7 @@ class Descent(Cautious):
         privacy: Privacy,
         intercept: bool = True,
         label_bound: float | None = None,
-        bound: float | None = None,
+        k: float | None = None,
         classes: SupportsIndex | None = None,
         steps: Schedule | int | str = "auto",
         start: Fit | None = None,
@@ -124,7 +124,7 @@ class Descent(Cautious):
         if not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(privacy).__name__}")
         domain.check_columns(self.d)
-        self.model = model_of(model, label_bound, bound, classes)
+        self.model = model_of(model, label_bound, k, classes)
         self.domain, self.privacy = domain, privacy
         _check_sizes(self.model, domain)
         self.intercept = _checks.flag("intercept", intercept)
@@ -499,4 +499,4 @@ def _check_sizes(model: Model, domain: Ball) -> None:
     sizes = [domain.radius, model.half_range, *([] if model.bound == math.inf else [model.bound])]
     center = max(map(abs, np.atleast_1d(domain.center).tolist()))
     if not (all(1 / _MOST_UNIT <= size <= _MOST_UNIT for size in sizes) and center <= _MOST_UNIT):
-        raise ValueError("radius, center, label_bound and bound must be within 2**-200 and 2**200: use other units")
+        raise ValueError("radius, center, label_bound and k must be within 2**-200 and 2**200: use other units")

@@ -32,7 +32,7 @@ def glm(
     delta: Exact = 0.0,
     intercept: bool = True,
     label_bound: float | None = None,
-    bound: float | None = None,
+    k: float | None = None,
     classes: SupportsIndex | None = None,
     center: float | Sequence[float] = 0.0,
     steps: Schedule | int | str = "auto",
@@ -53,7 +53,7 @@ def glm(
         Private labels, numbers or booleans. Logistic: a label above 0 is positive; for two words pass ``y == "yes"``.
         Poisson: a label below 0 is 0. Multinomial: labels are 0, 1, ..., K - 1; another one counts as missing.
     model : {"logistic", "poisson", "huber", "multinomial"}
-        "huber": a linear regression with Huber's loss, that is with residuals moved into +-bound in the gradients.
+        "huber": a linear regression with Huber's loss, that is with residuals moved into +-k in the gradients.
         "multinomial": logistic regression for several classes.
     radius : float
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
@@ -71,8 +71,8 @@ def glm(
     label_bound : float
         Public, for the models "poisson" and "huber": labels are clamped to [0, label_bound] or +-label_bound for their
         mean, from which the descent starts.
-    bound : float
-        Public, for the model "huber": Huber's constant, in units of the label.
+    k : float
+        Public, for the model "huber": Huber's corner, in units of the label, as in `dpfast.huber`.
     classes : int
         Public, for the model "multinomial": the number of classes K, at least 2.
     center : float or d floats
@@ -94,7 +94,7 @@ def glm(
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic or multinomial
         model also ``probability``. Always finite; but with several classes and (K - 1) (d + 1) above 1000, standard
         errors are NaN. Multinomial: coefficients of shape (K, d), whose sum over the classes is 0. Standard errors are
-        approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
+        approximate: they take the rows as normal and, for the model "huber", k as about 4/3 of the standard
         deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
         if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 95 to 98 % of the
         intervals of 95 % hold the coefficient with a delta. Without a delta, 94 to 100 % do where columns are normal,
@@ -162,7 +162,7 @@ def glm(
         privacy=privacy,
         intercept=intercept,
         label_bound=label_bound,
-        bound=bound,
+        k=k,
         classes=classes,
         steps=steps,
         start=start,

@@ -261,13 +261,13 @@ class Multinomial(Model):
         return np.asarray(np.minimum(1.6 / mean, 12.0))
 
 
-_BOUNDS = {"label_bound": ("poisson", "huber"), "bound": ("huber",), "classes": ("multinomial",)}
+_BOUNDS = {"label_bound": ("poisson", "huber"), "k": ("huber",), "classes": ("multinomial",)}
 
 
-def model_of(name: str, label_bound: float | None, bound: float | None, classes: SupportsIndex | None = None) -> Model:
+def model_of(name: str, label_bound: float | None, k: float | None, classes: SupportsIndex | None = None) -> Model:
     """The model of this name; checks that exactly the public numbers that it needs are given."""
     _checks.choice("model", name, ("logistic", "poisson", "huber", "multinomial"))
-    for (given, models), value in zip(_BOUNDS.items(), (label_bound, bound, classes), strict=True):
+    for (given, models), value in zip(_BOUNDS.items(), (label_bound, k, classes), strict=True):
         if (value is None) == (name in models):
             raise TypeError(f"model={name!r} {'needs' if name in models else 'does not take'} {given}")
     if classes is not None:
@@ -275,4 +275,4 @@ def model_of(name: str, label_bound: float | None, bound: float | None, classes:
     if name == "logistic":
         return Logistic()
     most = _checks.positive("label_bound", label_bound)
-    return Poisson(most) if name == "poisson" else Huber(most, _checks.positive("bound", bound))
+    return Poisson(most) if name == "poisson" else Huber(most, _checks.positive("k", k))

@@ -69,9 +69,10 @@ class TheilSen(Mechanism):
         and minus 1.96 of them contains the population slope with a probability of 95 %, if errors are independent of
         x. It needs n epsilon of about 600 (`check_records` raises an error for less), and the noise of the slope is
         4/3 times as large.
-    missing : float or "half"
+    missing : float or "half", optional
         The slope of a pair of records with the same x, or with a missing or an infinite x. "half": the least or the
         greatest point of the grid, by a public sequence that has both equally often, which does not move the median.
+        Default: "half".
 
     Raises
     ------
@@ -109,7 +110,7 @@ class TheilSen(Mechanism):
     epsilon: float = field(kw_only=True)
     matchings: int | str = field(kw_only=True, default="auto")
     standard_error: bool = field(kw_only=True, default=False)
-    missing: float | str = field(kw_only=True, default="half")
+    missing: float | str | None = field(kw_only=True, default=None)
 
     ordered: ClassVar[bool] = True  # pairs are made by position
 
@@ -122,7 +123,9 @@ class TheilSen(Mechanism):
                 raise ValueError(f"matchings must be an integer or 'auto', not {self.matchings!r}")
             object.__setattr__(self, "matchings", _checks.whole("matchings", self.matchings, least=1))
         object.__setattr__(self, "standard_error", _checks.flag("standard_error", self.standard_error))
-        if self.missing != "half":
+        if self.missing is None:
+            object.__setattr__(self, "missing", "half")
+        elif self.missing != "half":
             if isinstance(self.missing, str):
                 raise ValueError(f"missing must be a number or 'half', not {self.missing!r}")
             object.__setattr__(self, "missing", _checks.real("missing", self.missing))
@@ -249,7 +252,8 @@ class TheilSen(Mechanism):
         """The plan for the records and the slopes of their pairs."""
         threads, (rows, labels) = _checks.threads(workers), _columns(x)
         n = self.check_records(len(labels))
-        ends = (-math.inf, math.inf) if self.missing == "half" else (float(self.missing),) * 2
+        at = self.missing
+        ends = (at, at) if isinstance(at, float) else (-math.inf, math.inf)
         return self._plan(n), _Lines(
             rows, labels, slopes_of_pairs(rows, labels, self.matching_count(n), ends, threads), threads
         )
@@ -452,7 +456,7 @@ def theil_sen(
     intercept_bounds: tuple[float, float] | None = None,
     matchings: int | str = "auto",
     standard_error: bool = False,
-    missing: float | str = "half",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Fit:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @refused(EXACT)
 def score(
-    estimator: RankStatistic,
+    statistic: RankStatistic,
     x: ArrayLike,
     theta: float,
     radius: float = 0.0,
@@ -32,11 +32,11 @@ def score(
     grid: Grid,
     workers: int = 1,
 ) -> int:
-    """The least number of records of x to replace to bring the estimator within `radius` of theta. PRIVATE.
+    """The least number of records of x to replace to bring the statistic within `radius` of theta. PRIVATE.
 
     Parameters
     ----------
-    estimator : RankStatistic
+    statistic : RankStatistic
         ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)`` or another one of `dpfast.statistics`.
     x : array_like of shape (n,)
     theta, radius : float
@@ -69,8 +69,8 @@ def score(
     >>> dpf.robust.score(dpf.statistics.Median(), [1, 2, 3, 4, 5], 4.5, 0.5, grid=dpf.Grid(0, 10, step=1))
     1
     """
-    if not isinstance(estimator, RankStatistic):
-        raise TypeError(f"estimator must have an attack range, like Median(), not {estimator!r}")
+    if not isinstance(statistic, RankStatistic):
+        raise TypeError(f"statistic must have an attack range, like Median(), not {statistic!r}")
     check_grid(grid)
     check_number(grid)
     _checks.real("theta", theta)
@@ -78,12 +78,12 @@ def score(
     threads = _checks.threads(workers)
     values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
-    unit = Fraction(grid.step) / estimator.codes_per_step(n)
-    center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
+    unit = Fraction(grid.step) / statistic.codes_per_step(n)
+    center, reach = (_checks.exact(theta) - Fraction(statistic.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
     first, last = math.ceil(center - reach), math.floor(center + reach)
-    if last < 0 or first > estimator.last(grid, n):
+    if last < 0 or first > statistic.last(grid, n):
         raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
-    lower, upper = estimator.attack_range(estimator.reading(grid, estimator.breakdown).of(values, threads))
+    lower, upper = statistic.attack_range(statistic.reading(grid, statistic.breakdown).of(values, threads))
     apart = (lower > min(last, 2**63 - 1)) | (upper < max(first, -(2**63)))
     return int(np.count_nonzero(apart))
 

@@ -199,7 +199,7 @@ def smoothed_optimum(
     epsilon: float,
     k: SupportsIndex | None = None,
     bins: Iterable[SupportsIndex] | None = None,
-    dimensions: SupportsIndex = 1,
+    dimension: SupportsIndex = 1,
 ) -> SmoothedChoice:
     """Numbers of bins and draws of the smoothed histogram with the least error, for an assumed density.
 
@@ -218,7 +218,7 @@ def smoothed_optimum(
     bins : iterable of int, optional
         Candidate numbers of bins per axis. Default: 1 to 64, then in steps of a tenth to 4096, with at most 2**24
         cells.
-    dimensions : int
+    dimension : int
         Number of columns, at least 1.
 
     Returns
@@ -242,7 +242,7 @@ def smoothed_optimum(
     >>> best.bins, best.k, round(best.mise, 4)
     (3, 34, 0.2818)
     """
-    n, r = _checks.whole("n", n, least=1), _checks.whole("dimensions", dimensions, least=1)
+    n, r = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
     epsilon = _checks.positive_down("epsilon", epsilon)
     integral = _checks.positive("square_integral", square_integral) ** r
     draws = [_checks.whole("k", k, least=1)] if k is not None else sorted({round(x) for x in np.geomspace(1, n, 60)})
@@ -335,7 +335,7 @@ def perturbed_bins(
     *,
     epsilon: float,
     roughness: float,
-    dimensions: SupportsIndex = 1,
+    dimension: SupportsIndex = 1,
     delta: float = 0.0,
     neighbors: str = "replace-one",
     noise: str = "auto",
@@ -346,7 +346,7 @@ def perturbed_bins(
     ----------
     n, epsilon, roughness, delta, neighbors, noise
         See `perturbed_mise`.
-    dimensions : int
+    dimension : int
         Number of columns r, at least 1.
 
     Returns
@@ -373,7 +373,7 @@ def perturbed_bins(
     >>> [dpf.theory.perturbed_bins(n, epsilon=e, roughness=99.5652) for n, e in ((100, 1), (1000, 1), (1000, 0.1))]
     [9, 23, 10]
     """
-    n, r = _checks.whole("n", n, least=1), _checks.whole("dimensions", dimensions, least=1)
+    n, r = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
     rough = _checks.nonnegative("roughness", roughness)
 
     def error(c: int) -> float:
@@ -406,7 +406,7 @@ class SmoothedOrders:
 
 
 def smoothed_orders(
-    n: SupportsIndex, *, epsilon: float = 1.0, dimensions: SupportsIndex = 1, distance: str = "l2"
+    n: SupportsIndex, *, epsilon: float = 1.0, dimension: SupportsIndex = 1, distance: str = "l2"
 ) -> SmoothedOrders:
     """Orders of cells, draws, delta and error of the smoothed histogram in Theorems 6 and 7.
 
@@ -416,7 +416,7 @@ def smoothed_orders(
         Number of records, at least 2.
     epsilon : float
         Positive; affects delta only.
-    dimensions : int
+    dimension : int
         Number of columns r, at least 1.
     distance : {"l2", "kolmogorov-smirnov"}
         Integrated squared error (Theorem 7) or largest distance of distribution functions (Theorem 6).
@@ -449,9 +449,9 @@ def smoothed_orders(
     >>> round(orders.cells), round(orders.k), round(orders.delta, 6), round(orders.rate, 6)
     (10, 1000, 0.1, 0.01)
     """
-    n, r = _checks.whole("n", n, least=2), _checks.whole("dimensions", dimensions, least=1)
+    n, r = _checks.whole("n", n, least=2), _checks.whole("dimension", dimension, least=1)
     epsilon = _checks.positive_down("epsilon", epsilon)
-    rate = density_rate("smoothed", n, dimensions=r, distance=distance)
+    rate = density_rate("smoothed", n, dimension=r, distance=distance)
     power = 6 + r if distance == "kolmogorov-smirnov" else 2 * r + 3
     m, k = n ** (r / power), n ** ((4 if distance == "kolmogorov-smirnov" else r + 2) / power)
     return SmoothedOrders(m, k, m * k / (n * epsilon), rate)
@@ -476,7 +476,7 @@ _RATES: dict[tuple[str, str], _Rate] = {
 
 
 def density_rate(
-    method: str, n: SupportsIndex, *, distance: str = "l2", dimensions: SupportsIndex = 1, smoothness: float = 1.0
+    method: str, n: SupportsIndex, *, distance: str = "l2", dimension: SupportsIndex = 1, smoothness: float = 1.0
 ) -> float:
     """Rate of convergence of a private release to the density, as in the paper's two tables, without constants.
 
@@ -488,7 +488,7 @@ def density_rate(
         Number of records, at least 2.
     distance : {"l2", "kolmogorov-smirnov"}
         Integrated squared error, or largest distance of distribution functions.
-    dimensions : int
+    dimension : int
         Columns r, at least 1; 1 for the exponential mechanism and the series.
     smoothness : float
         Smoothness of a Sobolev class, above 1/2, for series. The other methods are for Lipschitz densities.
@@ -524,7 +524,7 @@ def density_rate(
     >>> round(dpf.theory.density_rate("perturbed", 1000), 4), round(dpf.theory.density_rate("smoothed", 1000), 4)
     (0.01, 0.0631)
     """
-    n, r = _checks.whole("n", n, least=2), _checks.whole("dimensions", dimensions, least=1)
+    n, r = _checks.whole("n", n, least=2), _checks.whole("dimension", dimension, least=1)
     smooth = _checks.positive("smoothness", smoothness)
     if smooth <= 0.5:
         raise ValueError(f"smoothness must be above 0.5, not {smoothness!r}")
@@ -532,5 +532,5 @@ def density_rate(
         known = ", ".join(f"{m!r} in {d!r}" for m, d in _RATES)
         raise ValueError(f"the paper gives rates for {known}, not for {method!r} in {distance!r}")
     if r > 1 and method not in ("smoothed", "perturbed", "minimax"):
-        raise ValueError(f"dimensions must be 1 for {method!r}, not {r}")
+        raise ValueError(f"dimension must be 1 for {method!r}, not {r}")
     return float(_RATES[method, distance](n, r, smooth))

@@ -25,9 +25,9 @@ WeightedStatistic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
 @refused(EXACT)
 def influence_function(
-    statistic: Statistic | WeightedStatistic, x: ArrayLike, at: float | Fraction, rho: float
+    statistic: Statistic | WeightedStatistic, x: ArrayLike, at: float | Fraction, contamination: float
 ) -> float:
-    """Change of a statistic when a fraction `rho` of the sample's mass moves to the point `at`, divided by `rho`.
+    """Change of a statistic when a share of the sample's mass moves to the point `at`, divided by this share.
 
     PRIVATE: a function of x, for theory and diagnosis, not a release.
 
@@ -44,8 +44,9 @@ def influence_function(
         The sample, finite; F is its empirical distribution.
     at : float
         The point that receives the mass; may be infinite (a limit), except for callables.
-    rho : float or Fraction
-        In (0, 1]. A float is read as the decimal that it prints as; pass a Fraction where ties matter (1/3).
+    contamination : float or Fraction
+        The share rho, in (0, 1]. A float is read as the decimal that it prints as; pass a Fraction where ties matter
+        (1/3).
 
     Returns
     -------
@@ -57,7 +58,7 @@ def influence_function(
     TypeError
         If `statistic` is neither a statistic nor a callable, or is `Sum`, which depends on the number of records.
     ValueError
-        If `rho` is out of range, `at` is NaN, or x is empty, not finite or not one-dimensional.
+        If `contamination` is out of range, `at` is NaN, or x is empty, not finite or not one-dimensional.
 
     Notes
     -----
@@ -76,13 +77,13 @@ def influence_function(
     --------
     >>> import numpy as np, dpfast as dpf
     >>> x = np.arange(11.0)
-    >>> dpf.theory.influence_function(dpf.statistics.Median(), x, at=1e6, rho=0.1)
+    >>> dpf.theory.influence_function(dpf.statistics.Median(), x, at=1e6, contamination=0.1)
     10.0
     >>> mean = lambda values, weights: values @ weights
-    >>> round(dpf.theory.influence_function(mean, x, at=25.0, rho=0.1), 9)
+    >>> round(dpf.theory.influence_function(mean, x, at=25.0, contamination=0.1), 9)
     20.0
     """
-    share = _share(rho)
+    share = _share(contamination)
     place = at if isinstance(at, Fraction) else float(at)
     if math.isnan(place):
         raise ValueError(f"at must be a number, not {at!r}")
@@ -103,22 +104,22 @@ def influence_function(
 def gross_error_sensitivity(
     statistic: Statistic | WeightedStatistic,
     x: ArrayLike,
-    rho: float,
+    contamination: float,
     *,
     bounds: tuple[float, float] | None = None,
     points: ArrayLike | None = None,
 ) -> float:
-    """Largest absolute influence, at scale `rho`, of any point on a statistic of a sample.
+    """Largest absolute influence, for a share of the mass, of any point on a statistic of a sample.
 
     PRIVATE: a function of x, for theory and diagnosis, not a release.
 
     Parameters
     ----------
-    statistic, x, rho
+    statistic, x, contamination
         See `influence_function`.
     bounds : tuple of two floats, optional
         Ends of the domain of the records. Default: the whole line, except for callables; then the result is infinite
-        for means and variances, and for other statistics if `rho` is large enough to move them to infinity.
+        for means and variances, and for other statistics if the share is large enough to move them to infinity.
     points : array_like, optional
         Further points to try, for a callable that is not monotone.
 
@@ -152,9 +153,9 @@ def gross_error_sensitivity(
     --------
     >>> import numpy as np, dpfast as dpf
     >>> x = np.arange(11.0)
-    >>> dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, rho=0.1)
+    >>> dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, contamination=0.1)
     10.0
-    >>> dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, rho=0.6)
+    >>> dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, contamination=0.6)
     inf
     """
     if bounds is not None:
@@ -167,17 +168,17 @@ def gross_error_sensitivity(
         raise TypeError("give bounds=(lower, upper), the domain of the records, with a callable")
     places = [lower, upper, *(() if points is None else _containers.vector("points", points).tolist())]
     if isinstance(statistic, Statistic):
-        values, share = _sample(x), _share(rho)
+        values, share = _sample(x), _share(contamination)
         turns = statistic.turns(_Weighted.empirical(values), partial(_Weighted.mixture, values, share))
         places += [min(max(turn, lower), upper) for turn in turns]
-    return max(abs(influence_function(statistic, x, place, rho)) for place in places)
+    return max(abs(influence_function(statistic, x, place, contamination)) for place in places)
 
 
-def _share(rho: Any) -> Fraction:
-    number = _checks.real("rho", rho)
-    share = _rational(rho)
+def _share(contamination: Any) -> Fraction:
+    number = _checks.real("contamination", contamination)
+    share = _rational(contamination)
     if not 0 < share <= 1:
-        raise ValueError(f"rho must be above 0 and at most 1, not {number!r}")
+        raise ValueError(f"contamination must be above 0 and at most 1, not {number!r}")
     return share
 
 

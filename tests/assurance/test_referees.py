@@ -69,7 +69,7 @@ class TestPublished:
         """Permute-and-flip by all orders, against the law of the library and its draws."""
         for method, law in (("exponential", published.exponential), ("permute-and-flip", published.permute_and_flip)):
             exact = law(peers.SCORES, 0.5)
-            drawn = dpf.select(peers.SCORES, epsilon=1.0, method=method, size=50_000, rng=PCG64(1))
+            drawn = dpf.select(peers.SCORES, epsilon=1.0, selection=method, size=50_000, rng=PCG64(1))
             assert not chi_square_rejects(np.bincount(drawn, minlength=5), list(exact.values()))
             wrong = law(peers.SCORES, 0.45)
             assert chi_square_rejects(np.bincount(drawn, minlength=5), list(wrong.values()))

@@ -37,7 +37,7 @@ MODELS = {
     "linear": ({"label_bound": 5.0}, dpf.linear_regression),
     "logistic": ({"model": "logistic"}, dpf.glm),
     "poisson": ({"model": "poisson", "label_bound": 9.0}, dpf.glm),
-    "huber": ({"model": "huber", "label_bound": 5.0, "bound": 1.5}, dpf.glm),
+    "huber": ({"model": "huber", "label_bound": 5.0, "k": 1.5}, dpf.glm),
 }
 
 
@@ -97,10 +97,10 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path, cell
     ("options", "message"),
     [
         ([], "--model linear needs --label-bound"),
-        (["--label-bound", "5", "--bound", "1"], "--model linear does not take --bound"),
+        (["--label-bound", "5", "--k", "1"], "--model linear does not take --k"),
         (["--model", "logistic", "--label-bound", "5"], "--model logistic does not take --label-bound"),
         (["--model", "logistic", "--label-center", "5"], "--label-center is for --model linear"),
-        (["--model", "huber", "--label-bound", "5"], "--model huber needs --bound"),
+        (["--model", "huber", "--label-bound", "5"], "--model huber needs --k"),
         (["--label-bound", "5", "--center", "1", "2", "3"], "--center must be one number or 2, one for each feature"),
         (["--label-bound", "5", "--features", "a", "a"], "--features and --label must name each column once"),
         (["--label-bound", "5", "--features", "y"], "--features and --label must name each column once"),

@@ -302,7 +302,7 @@ class TestT11:
     @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
     def test_two_candidates(self, method, epsilon):
-        mechanism = Selection(epsilon=epsilon, method=method)
+        mechanism = Selection(epsilon=epsilon, selection=method)
         other = "exponential" if method != "exponential" else "permute-and-flip"
         for gap in self.GAPS:
             p = mechanism.law([0, gap]).pmf(1)
@@ -315,14 +315,14 @@ class TestT11:
 
     def divergence(self, method, epsilon):
         """The largest Kullback-Leibler divergence between neighbours, whose gaps differ by at most 2."""
-        laws = {gap: Selection(epsilon=epsilon, method=method).law([0, gap]).logpmf([0, 1]) for gap in self.GAPS}
+        laws = {gap: Selection(epsilon=epsilon, selection=method).law([0, gap]).logpmf([0, 1]) for gap in self.GAPS}
         pairs = [(p, laws[g + d]) for g, p in laws.items() for d in (-2, -1, 1, 2) if g + d in laws]
         return max(float(np.sum(np.exp(p) * (p - q))) for p, q in pairs)
 
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
     def test_concentration(self, epsilon):
         assert self.divergence("exponential", epsilon) <= Selection(epsilon=epsilon).rho <= epsilon**2 / 8 * (1 + 1e-15)
-        flip = Selection(epsilon=epsilon, method="permute-and-flip")
+        flip = Selection(epsilon=epsilon, selection="permute-and-flip")
         assert self.divergence(flip.method, epsilon) <= flip.rho <= epsilon**2 / 2 * (1 + 1e-15)
 
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])

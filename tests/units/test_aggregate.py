@@ -435,7 +435,7 @@ class TestInput:
         ("options", "error", "message"),
         [
             ({"bounds": None}, TypeError, "bounds are required"),
-            ({"bounds": (1, 1)}, ValueError, "the bounds of shape must be in order"),
+            ({"bounds": (1, 1)}, ValueError, "lower must be below upper in bounds"),
             ({"bounds": (-1, 1)}, ValueError, r"the bounds of shape must lie in \[0, "),
             ({"bounds": {"mode": (0, 1)}}, ValueError, "Gamma has the parameters shape, rate, scale, not 'mode'"),
             ({"bounds": {}}, ValueError, "bounds must name at least one parameter"),

@@ -226,7 +226,7 @@ class TestMechanisms:
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
     def test_permute_and_flip_is_charged_as_pure(self, epsilon):
         """The control: it is rejected where the rho of a bounded range is charged."""
-        mechanism = Selection(epsilon=epsilon, method="permute-and-flip")
+        mechanism = Selection(epsilon=epsilon, selection="permute-and-flip")
         laws = {s: mechanism.law(np.array(s)).logpmf(np.arange(2)) for s in itertools.product(range(-3, 4), repeat=2)}
         pairs = [
             (laws[a], laws[b]) for a in laws for b in laws if max(abs(x - y) for x, y in zip(a, b, strict=True)) == 1

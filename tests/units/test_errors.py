@@ -113,7 +113,7 @@ class TestSelection:
     @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
     @pytest.mark.parametrize("monotone", [False, True])
     def test_the_loss_is_below_for_all_scores(self, method, monotone):
-        mechanism = Selection(epsilon=0.7, method=method, monotone=monotone)
+        mechanism = Selection(epsilon=0.7, selection=method, monotone=monotone)
         rng = np.random.default_rng(8)
         for confidence in (0.5, 0.95):
             worst = mechanism.error(20, confidence=confidence)

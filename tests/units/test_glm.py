@@ -22,7 +22,7 @@ NUMBERS = ROWS @ SLOPES + 2 + RNG.standard_t(2, size=N)
 MODELS = {
     "logistic": (LABELS, {}, SLOPES, 0.3),
     "poisson": (COUNTS, {"model": "poisson", "label_bound": 30.0}, SLOPES / 4, 0.5),
-    "huber": (NUMBERS, {"model": "huber", "label_bound": 20.0, "bound": 1.5}, SLOPES, 2.0),
+    "huber": (NUMBERS, {"model": "huber", "label_bound": 20.0, "k": 1.5}, SLOPES, 2.0),
 }
 
 
@@ -76,7 +76,7 @@ class TestComposition:
         for model, options, low, high in (
             ("logistic", {}, 0.0, 1.0),
             ("poisson", {"label_bound": 8.0}, 0.0, 8.0),
-            ("huber", {"label_bound": 8.0, "bound": 1.0}, -8.0, 8.0),
+            ("huber", {"label_bound": 8.0, "k": 1.0}, -8.0, 8.0),
         ):
             mechanism = descent(model=model, privacy=dpf.Privacy(1e5), **options).mechanism
             assert 2 * mechanism.clip == high - low
@@ -125,8 +125,8 @@ class TestComposition:
         for model, delta, most, steps in (
             ("logistic", 1e-6, {}, 7),
             ("logistic", 0.0, {}, 3),
-            ("huber", 1e-6, {"label_bound": 1.0, "bound": 1.0}, 16),
-            ("huber", 0.0, {"label_bound": 1.0, "bound": 1.0}, 10),
+            ("huber", 1e-6, {"label_bound": 1.0, "k": 1.0}, 16),
+            ("huber", 0.0, {"label_bound": 1.0, "k": 1.0}, 10),
         ):
             made = Descent(model, n=1000, d=10, domain=ball, privacy=dpf.Privacy(1.0, delta), **most)
             assert made.schedule.steps == steps == made.total - 2
@@ -216,7 +216,7 @@ class TestAwkwardData:
     def test_sizes(self, size, model):
         X, options = ROWS[:100] * size, dict(MODELS[model][1])
         if model == "huber":
-            options |= {"label_bound": size, "bound": 1 / size}
+            options |= {"label_bound": size, "k": 1 / size}
         fit = dpf.glm(X, LABELS[:100], radius=size, epsilon=1.0, delta=1e-6, **options)
         assert np.isfinite([*fit.coefficients, fit.intercept, *fit.standard_errors, fit.intercept_error]).all()
 
@@ -286,7 +286,7 @@ class TestAwkwardData:
                 ({"start": Fit(np.full(3, 1e200), 0.0, np.ones(3), 1.0, dpf.Privacy(1.0))}, "start"),
                 ({"label_bound": 3.0}, "label_bound"),
                 ({"model": "poisson"}, "label_bound"),
-                ({"model": "huber", "label_bound": 3.0}, "bound"),
+                ({"model": "huber", "label_bound": 3.0}, "needs k"),
                 ({"center": (1.0, 2.0)}, "columns"),
                 ({"workers": 0}, "workers"),
                 ({"rng": "seed"}, "rng"),

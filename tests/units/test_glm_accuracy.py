@@ -92,7 +92,7 @@ def hard_cases():
     }
 
 
-MODELS = {"logistic": {}, "poisson": {"label_bound": 10.0}, "huber": {"label_bound": 10.0, "bound": 1.0}}
+MODELS = {"logistic": {}, "poisson": {"label_bound": 10.0}, "huber": {"label_bound": 10.0, "k": 1.0}}
 
 
 @pytest.mark.parametrize("case", hard_cases())
@@ -205,7 +205,7 @@ class TestPopulations:
         rng, m = np.random.default_rng(5), 400_000
         theta, truth = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.5, 0.3, 0.1, 0.2])
         z = np.column_stack([rng.normal(size=(m, 3)), np.ones(m)])  # whitened rows, the last direction the constant
-        made = models.model_of(model, MODELS[model].get("label_bound"), MODELS[model].get("bound"))
+        made = models.model_of(model, MODELS[model].get("label_bound"), MODELS[model].get("k"))
         (chance, first), (_, second) = made.labels(z @ theta, z @ truth)
         residuals = np.where(rng.random(m) < chance, first, second)
         limits = clip / np.linalg.norm(z, axis=1)

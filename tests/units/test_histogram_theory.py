@@ -24,7 +24,7 @@ class TestAutomaticBins:
                 def error(c, n=n, epsilon=epsilon, r=r, roughness=roughness):
                     return dpf.theory.perturbed_mise(n, (c,) * r, epsilon=epsilon, roughness=roughness)
 
-                found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=roughness, dimensions=r)
+                found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=roughness, dimension=r)
                 assert error(found) == min(map(error, range(1, 700)))
 
     def test_the_rule_with_a_delta(self):
@@ -111,19 +111,19 @@ class TestTheory:
     def test_delta_of_theorem_7_is_the_root_of_the_rate(self):
         """F5: m k / n, with the theorem's own m and k."""
         for r in (1, 2, 3):
-            orders = dpf.theory.smoothed_orders(10**6, dimensions=r)
+            orders = dpf.theory.smoothed_orders(10**6, dimension=r)
             assert orders.delta == pytest.approx(orders.cells * orders.k / 10**6)
             assert orders.delta == pytest.approx(math.sqrt(orders.rate))
             assert orders.delta != pytest.approx(10 ** (-6 / (r + 3)))
-            distance = dpf.theory.smoothed_orders(10**6, dimensions=r, distance="kolmogorov-smirnov")
+            distance = dpf.theory.smoothed_orders(10**6, dimension=r, distance="kolmogorov-smirnov")
             assert distance.k == pytest.approx(distance.cells ** (4 / r))
 
     def test_no_rate_beats_the_minimax_rate(self):
         """F6: the smaller of both terms of Theorem 8 would."""
         for n, distance, r in itertools.product((100, 10**4, 10**8), ("l2", "kolmogorov-smirnov"), (1, 2, 3)):
-            best = dpf.theory.density_rate("minimax", n, distance=distance, dimensions=r)
+            best = dpf.theory.density_rate("minimax", n, distance=distance, dimension=r)
             for method in ("smoothed", "perturbed"):
-                assert dpf.theory.density_rate(method, n, distance=distance, dimensions=r) >= best
+                assert dpf.theory.density_rate(method, n, distance=distance, dimension=r) >= best
         assert math.log(10**8) * 1e8 ** (-2 / 3) < dpf.theory.density_rate(
             "minimax", 10**8, distance="kolmogorov-smirnov"
         )
@@ -158,7 +158,7 @@ class TestTheory:
             (lambda t: t.perturbed_mise(3, 0, epsilon=1.0, roughness=1.0), "bins must be at least 1"),
             (lambda t: t.noise_variance(1.0, neighbors="local"), "neighbors must be"),
             (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "the paper gives rates for"),
-            (lambda t: t.density_rate("series", 9, dimensions=2), "dimensions must be 1"),
+            (lambda t: t.density_rate("series", 9, dimension=2), "dimension must be 1"),
             (lambda t: t.density_rate("series", 9, smoothness=0.5), "smoothness must be above"),
         ],
     )

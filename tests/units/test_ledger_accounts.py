@@ -63,7 +63,7 @@ class TestProfiles:
             dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=epsilon),
             dpf.Quantiles((0.5,), grid=grid, epsilon=epsilon),
             dpf.Selection(epsilon=epsilon),
-            dpf.Selection(epsilon=epsilon, method="permute-and-flip"),
+            dpf.Selection(epsilon=epsilon, selection="permute-and-flip"),
             dpf.MEstimator(dpf.psi.Huber(5.0), grid=grid, epsilon=epsilon),
         ]
         orders = (1.1, 2.0, 8.0, 50.0)
@@ -82,7 +82,7 @@ class TestProfiles:
 
     def test_one_that_is_charged_too_little_is_seen(self):
         """The control: permute-and-flip has more than the divergence of a bounded range."""
-        mechanism = dpf.Selection(epsilon=0.1, method="permute-and-flip")
+        mechanism = dpf.Selection(epsilon=0.1, selection="permute-and-flip")
         claimed = PrivacyProfile(Privacy(0.1), (("bounded-range", 0.1, 1),)).renyi_up(2.0)
         p, q = (mechanism.law(s).logpmf(np.arange(4)) for s in ([1, 0, 0, 0], [0, 1, 1, 1]))
         assert divergence(p, q, 2.0) > 1.2 * claimed

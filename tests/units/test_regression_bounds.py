@@ -199,7 +199,7 @@ def test_the_largest_numbers():
     ):
         for fit in (
             linear_regression(X, y, bounds=bounds, **{**LINEAR, "label_bound": 2.0**100}),
-            dpf.glm(X, y, model="huber", bounds=bounds, label_bound=2.0**199, bound=2.0**-199, **LOGISTIC),
+            dpf.glm(X, y, model="huber", bounds=bounds, label_bound=2.0**199, k=2.0**-199, **LOGISTIC),
         ):
             assert np.isfinite(numbers(fit)).all()
             assert np.isfinite(fit.covariance).all()

@@ -64,7 +64,7 @@ def choices(method, scores, draws, source, *, exact=False, **options):
 @pytest.mark.parametrize("name", SCORES)
 def test_law(name, method, epsilon):
     scores = SCORES[name]
-    law = Selection(epsilon=epsilon, sensitivity=Fraction(3, 2), method=method).law(scores)
+    law = Selection(epsilon=epsilon, sensitivity=Fraction(3, 2), selection=method).law(scores)
     expected = LAWS[method](scores, Fraction(epsilon) / 3)
     k = np.arange(len(scores))
     np.testing.assert_allclose(law.pmf(k), [float(p) for p in expected], rtol=1e-12, atol=0)
@@ -79,7 +79,7 @@ def test_law(name, method, epsilon):
 @pytest.mark.parametrize("method", METHODS)
 def test_frequencies(method, monotone):
     scores, sensitivity = [1.0, 3.0, 2.5, 3.0, -9.0], Fraction(7, 4)
-    mechanism = Selection(epsilon=2.0, sensitivity=sensitivity, monotone=monotone, method=method)
+    mechanism = Selection(epsilon=2.0, sensitivity=sensitivity, monotone=monotone, selection=method)
     draws = mechanism.release(scores, size=100_000, rng=PCG64(1))
     counts = np.bincount(draws, minlength=5)
     rate = 2 / sensitivity if monotone else 1 / sensitivity
@@ -90,7 +90,7 @@ def test_frequencies(method, monotone):
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_differ(method):
     other = next(name for name in METHODS if name != method)
-    counts = np.bincount(dpf.select([0, 1, 1], epsilon=2.0, method=method, size=100_000, rng=PCG64(1)))
+    counts = np.bincount(dpf.select([0, 1, 1], epsilon=2.0, selection=method, size=100_000, rng=PCG64(1)))
     assert chi_square_rejects(counts, LAWS[other]([0, 1, 1], Fraction(1)))
 
 
@@ -179,7 +179,7 @@ def test_coins_next_to_edges():
 def test_any_scores(scores, epsilon, method, seed):
     fast, slow = (choices(method, scores, 3, PCG64(seed), exact=e, epsilon=epsilon) for e in (False, True))
     np.testing.assert_array_equal(fast, slow)
-    law = Selection(epsilon=epsilon, method=method).law(scores)
+    law = Selection(epsilon=epsilon, selection=method).law(scores)
     expected = [float(p) for p in LAWS[method](scores, Fraction(epsilon) / 2)] if len(scores) < 6 else None
     if expected:
         np.testing.assert_allclose(law.pmf(np.arange(len(scores))), expected, rtol=1e-10, atol=1e-300)
@@ -198,7 +198,7 @@ def test_extreme_rates(method):
         options = {"epsilon": epsilon, "sensitivity": sensitivity}
         rate = Fraction(epsilon) / (2 * Fraction(sensitivity))
         expected = LAWS[method](scores if isinstance(scores, list) else scores.tolist(), rate)
-        law = Selection(**options, method=method).law(scores)
+        law = Selection(**options, selection=method).law(scores)
         np.testing.assert_allclose(law.pmf([0, 1]), [float(p) for p in expected], rtol=1e-12)
         if gap is not None:
             assert math.isclose(law.logpmf(0), float(mp.log(LAWS[method]([0, gap], Fraction(1))[0])), rel_tol=1e-12)
@@ -222,7 +222,7 @@ def test_100_000_candidates():
 def test_1491_zeros_against_1492(method):
     """smartnoise-sdk 572: counts of zeros of two neighbours."""
     for epsilon in (1e-6, 1.0, 1e3):
-        law = Selection(epsilon=epsilon, method=method).law([1491, 1492])
+        law = Selection(epsilon=epsilon, selection=method).law([1491, 1492])
         expected = [float(p) for p in LAWS[method]([0, 1], Fraction(epsilon) / 2)]
         np.testing.assert_allclose(law.pmf([0, 1]), expected, rtol=1e-13)
         assert not chi_square_rejects(np.bincount(law.sample(50_000, PCG64(1)), minlength=2), expected)
@@ -259,14 +259,14 @@ SPREAD = (-8, -1, 0, 1)
 @pytest.mark.parametrize(("monotone", "changes"), [(False, ANY), (True, UP)])
 @pytest.mark.parametrize("method", METHODS)
 def test_privacy(method, monotone, changes, epsilon):
-    mechanism = Selection(epsilon=epsilon, monotone=monotone, method=method)
+    mechanism = Selection(epsilon=epsilon, monotone=monotone, selection=method)
     largest = largest_loss(mechanism, changes, (*SPREAD, -round(100 / epsilon)))
     assert 0.999 * epsilon < largest <= epsilon * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_exponent_for_monotone_scores_is_refuted_on_others(method):
-    assert largest_loss(Selection(epsilon=1.0, monotone=True, method=method), ANY, SPREAD) > 1.5
+    assert largest_loss(Selection(epsilon=1.0, monotone=True, selection=method), ANY, SPREAD) > 1.5
 
 
 def renyi(p, q, alpha):
@@ -294,7 +294,7 @@ def test_concentrated_privacy(epsilon, monotone):
     worst, widest = concentration(mechanism, monotone)
     assert 0.9 * min(epsilon, 1) ** 2 / 8 < worst <= mechanism.rho < epsilon**2 / 8
     assert widest <= epsilon * (1 + 1e-12)
-    flip = Selection(epsilon=epsilon, monotone=monotone, method="permute-and-flip")
+    flip = Selection(epsilon=epsilon, monotone=monotone, selection="permute-and-flip")
     worst, widest = concentration(flip, monotone)
     assert epsilon**2 / 8 < worst <= flip.rho == pytest.approx(epsilon * math.tanh(epsilon / 2))
     assert widest > 1.05 * epsilon
@@ -303,14 +303,14 @@ def test_concentrated_privacy(epsilon, monotone):
 def test_rho_is_that_of_the_family_rounded_up_and_at_most_epsilon():
     for epsilon, method in itertools.product((0.1, 1.9), METHODS):
         mean = exact("bounded-range" if method == "exponential" else "pure", epsilon, (1,), 1)
-        assert mean <= Selection(epsilon=epsilon, method=method).rho <= mean * (1 + 1e-15)
-    assert Selection(epsilon=1e-170).rho == Selection(epsilon=1e-170, method="permute-and-flip").rho == 5e-324
-    assert Selection(epsilon=100).rho < Selection(epsilon=100, method="permute-and-flip").rho == 100
+        assert mean <= Selection(epsilon=epsilon, selection=method).rho <= mean * (1 + 1e-15)
+    assert Selection(epsilon=1e-170).rho == Selection(epsilon=1e-170, selection="permute-and-flip").rho == 5e-324
+    assert Selection(epsilon=100).rho < Selection(epsilon=100, selection="permute-and-flip").rho == 100
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_permute_and_flip_is_never_worse(method):
-    mechanisms = [Selection(epsilon=1.0, method=name) for name in METHODS]
+    mechanisms = [Selection(epsilon=1.0, selection=name) for name in METHODS]
     for scores in itertools.product((0, 1, 4), repeat=3):
         plain, flip = (np.dot(m.law(scores).pmf([0, 1, 2]), scores) for m in mechanisms)
         assert flip >= plain - 1e-12
@@ -342,7 +342,7 @@ def test_kinds_of_scores(name):
     scores = KINDS[name]
     before = repr(scores)
     for method in METHODS:
-        mechanism = Selection(epsilon=1.5, method=method)
+        mechanism = Selection(epsilon=1.5, selection=method)
         k = np.arange(5)
         np.testing.assert_array_equal(mechanism.law(scores).logpmf(k), mechanism.law(VALUES).logpmf(k))
         for seed in range(5):
@@ -410,10 +410,10 @@ def test_a_law_keeps_its_scores():
 def test_only_the_index_depends_on_scores(method, special):
     """No warning, error, type, shape or number of words depends on a score."""
     for scores in ([special] * 4, np.array([special, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0, special])):
-        index = dpf.select(scores, epsilon=1.0, method=method)
+        index = dpf.select(scores, epsilon=1.0, selection=method)
         assert type(index) is int
         assert 0 <= index < 4
-        indices = dpf.select(scores, epsilon=1.0, method=method, size=(2, 3))
+        indices = dpf.select(scores, epsilon=1.0, selection=method, size=(2, 3))
         assert (indices.shape, indices.dtype) == ((2, 3), np.int64)
         source = ScriptedBits(rest=PCG64(7))
         choices(method, scores, 1, source)
@@ -423,11 +423,11 @@ def test_only_the_index_depends_on_scores(method, special):
 @pytest.mark.parametrize("method", METHODS)
 def test_rng(method):
     scores = np.zeros(1000)
-    first = dpf.select(scores, epsilon=1.0, method=method, rng=PCG64(5))
-    assert first == dpf.select(scores, epsilon=1.0, method=method, rng=Generator(PCG64(5)))
-    assert len({dpf.select(scores, epsilon=1.0, method=method) for _ in range(20)}) > 10
-    assert len(set(dpf.select(scores, epsilon=1.0, method=method, size=20).tolist())) > 10
-    assert dpf.select(scores, epsilon=1.0, method=method, size=0).shape == (0,)
+    first = dpf.select(scores, epsilon=1.0, selection=method, rng=PCG64(5))
+    assert first == dpf.select(scores, epsilon=1.0, selection=method, rng=Generator(PCG64(5)))
+    assert len({dpf.select(scores, epsilon=1.0, selection=method) for _ in range(20)}) > 10
+    assert len(set(dpf.select(scores, epsilon=1.0, selection=method, size=20).tolist())) > 10
+    assert dpf.select(scores, epsilon=1.0, selection=method, size=0).shape == (0,)
 
 
 def test_mechanism():
@@ -453,8 +453,8 @@ def test_mechanism():
         (ValueError, "sensitivity must be finite", {"sensitivity": math.nan}),
         (ValueError, "sensitivity must be a number, such as", {"sensitivity": "one"}),
         (TypeError, "monotone must be True or False", {"monotone": 1}),
-        (ValueError, "method must be 'exponential' or 'permute-and-flip'", {"method": "gumbel"}),
-        (ValueError, "method must be 'exponential' or 'permute-and-flip'", {"method": ["exponential"]}),
+        (ValueError, "selection must be 'exponential' or 'permute-and-flip'", {"selection": "gumbel"}),
+        (ValueError, "selection must be 'exponential' or 'permute-and-flip'", {"selection": ["exponential"]}),
         (TypeError, "epsilon must be a real number, not list", {"epsilon": [1.0]}),
         (TypeError, "sensitivity must be a real number, not ndarray", {"sensitivity": np.array(1.0)}),
         (TypeError, "size must be an integer", {"size": 2.5}),

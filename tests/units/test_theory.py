@@ -215,7 +215,7 @@ def test_inputs_are_not_modified():
 def test_influence_rejects():
     x = [1.0, 2.0]
     for rho in (0, -0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match="rho must be"):
+        with pytest.raises(ValueError, match="contamination must be"):
             theory.influence_function(Median(), x, 0.0, rho)
     with pytest.raises(ValueError, match="at must be"):
         theory.influence_function(Median(), x, math.nan, 0.1)

@@ -58,5 +58,5 @@ def selection(size) -> Iterator[Job]:
             "(scores + rng.gumbel(size=n)).argmax()", lambda s=scores: (s + rng.gumbel(size=s.size)).argmax(), limit
         )
         for name, method in (("select", "exponential"), ("permute-and-flip", "permute-and-flip")):
-            run = partial(dpf.select, scores, epsilon=data.EPSILON, method=method)
+            run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=method)
             yield Job(f"{name}, {n:,} candidates", run, (floor,))

@@ -119,7 +119,7 @@ def _selections():
         public = {"epsilon": epsilon, "sensitivity": 1.0}
         yield Job(
             f"best of {size} scores", "uniform scores to 20", None, f"{epsilon:g}", draw,
-            lambda scores, e=epsilon: dpf.select(scores, epsilon=e, method="permute-and-flip"),
+            lambda scores, e=epsilon: dpf.select(scores, epsilon=e, selection="permute-and-flip"),
             lambda chosen, scores: scores.max() - scores[int(chosen)],
             (
                 Peer("opendp", "select", public),
