@@ -109,6 +109,15 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of the constructor, which that of `__call__` would hide."""
+        constructor: Any = getattr(cls, "__init__")  # noqa: B009
+        if constructor is object.__init__:  # of an abstract class
+            return inspect.Signature()
+        own = inspect.signature(constructor)
+        return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=inspect.Signature.empty)
+
     if not TYPE_CHECKING:  # type checkers read the signature of the class
 
         def __call__(cls, *args: Any, **options: Any) -> Any:

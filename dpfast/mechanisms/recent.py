@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
-Value = TypeVar("Value")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class _Recent(NamedTuple):
@@ -16,18 +16,18 @@ class _Recent(NamedTuple):
     value: Any
 
 
-def for_last_n(method: Callable[[Any, int | None], Value]) -> Callable[[Any, int | None], Value]:
+def for_last_n(method: _Method) -> _Method:
     """Decorate a method of a frozen mechanism and a public n, None if n is private: keep its value for the last n."""
     name = f"_recent{method.__name__}"
 
     @wraps(method)
-    def kept(self: Any, n: int | None) -> Value:
+    def kept(self: Any, n: int | None) -> Any:
         recent = self.__dict__.get(name)
         if recent is None or recent.n != n:
             recent = self.__dict__[name] = _Recent(n, method(self, n))
-        return recent.value  # type: ignore[no-any-return]
+        return recent.value
 
-    return kept
+    return cast(_Method, kept)
 
 
 def without_recent(state: Any) -> Any:
