@@ -48,26 +48,28 @@ __all__ = sorted([*_MODULES.split(), *_MODULE_OF])
 
 def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
-        value = getattr(import_module(_MODULE_OF[name]), name)
+        from dpfast._words import advised
+
+        value = advised(getattr(import_module(_MODULE_OF[name]), name))
     elif name == "__version__":
         from importlib.metadata import version
 
         value = version("dpfast")
     else:
         value = _module(name)
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, value)  # one object for all threads
 
 
 def _module(name: str) -> object:
-    missing = f"module 'dpfast' has no attribute {name!r}"
+    from dpfast._words import unknown
+
     if name.startswith("_"):
-        raise AttributeError(missing)
+        raise AttributeError(unknown(name))
     try:
         return import_module(f"dpfast.{name}")
     except ModuleNotFoundError as error:
         if error.name == f"dpfast.{name}":
-            raise AttributeError(missing) from None
+            raise AttributeError(unknown(name)) from None
         raise
 
 

@@ -352,7 +352,10 @@ _FIXED = frozenset({float, int, bool, type(None), Fraction, Decimal})
 def bounds_or_grid(bounds: Any, grid: Any) -> None:
     """Check that exactly one of the two is given."""
     if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
+        raise TypeError(
+            "give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values; dpfast.bounds(x, "
+            "epsilon=...) finds bounds privately"
+        )
 
 
 def _in_order(value: Any) -> Any:

@@ -16,6 +16,7 @@ from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpfast._words import advise
 from dpfast.errors import PrivacyWarning, UtilityWarning
 
 MOST_EPSILON = 20.0
@@ -122,7 +123,12 @@ class WarnsUsers(ABCMeta):
 
         def __call__(cls, *args: Any, **options: Any) -> Any:
             """Construct an object."""
-            made = super().__call__(*args, **options)
+            try:
+                made = super().__call__(*args, **options)
+            except TypeError as error:
+                if error.__traceback__ and error.__traceback__.tb_next is None:  # raised before a line of Python ran
+                    advise(cls, error)
+                raise
             if made.traps and _constructed_by_user():
                 warn(made.traps)
             return made

@@ -35,7 +35,7 @@ def named(module: str, name: str) -> Any:
 @functools.cache
 def documented() -> dict[int, str]:
     """The path of each listed object, by its identity."""
-    return {id(named(module, name)): f"{module}.{name}" for _, module, name in listing.listed()}
+    return {id(inspect.unwrap(named(module, name))): f"{module}.{name}" for _, module, name in listing.listed()}
 
 
 def kind_of(member: Any) -> str:
@@ -155,8 +155,8 @@ def path_of(name: str, spaces: list[dict[str, Any]]) -> str | None:
             if inspect.isclass(found) and part in attributes(found):
                 return member_path(found, part) or ""
             found = getattr(found, part, None)
-        if id(found) in documented():
-            return documented()[id(found)]
+        if id(inspect.unwrap(found)) in documented():
+            return documented()[id(inspect.unwrap(found))]
         if inspect.ismodule(found) and found.__name__ in {module for _, module, _ in listing.listed()}:
             return found.__name__
         if found is not None:

@@ -205,7 +205,7 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
 
 def synthesize(
     X: Records | Mapping[Any, Any] | Chunks,
-    k: SupportsIndex,
+    k: SupportsIndex | None = None,
     *,
     epsilon: Exact,
     delta: Exact = 0.0,
@@ -227,8 +227,8 @@ def synthesize(
     X : array_like of shape (n,) or (n, r), or a table
         Private data, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless `missing` says
         otherwise. With `columns`, a frame or another table, as in `marginals`.
-    k : int
-        Number of synthetic records, at least 1.
+    k : int, optional
+        Number of synthetic records, at least 1. Default: n.
     epsilon, bounds, grid
         See `histogram`. A single column needs no bounds with "quantiles", and `grid` may be a `FloatGrid`.
     delta : float
@@ -293,7 +293,8 @@ def synthesize(
     True
     """
     _checks.choice("method", method, ("auto", *METHODS, "tree"))
-    k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
+    k = None if k is None else _checks.whole("k", k, least=1)
+    epsilon = _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     delta = _checks.delta_down(delta)
@@ -310,8 +311,9 @@ def synthesize(
             explain,
         )
         released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=threads)
-        whole = whole_columns(domains, Table(X, names))
-        drawn = released.sample(k, rng)
+        given = Table(X, names)
+        whole = whole_columns(domains, given)
+        drawn = released.sample(given.n if k is None else k, rng)
         labels = {name: column.labels for name, column in domains if isinstance(column, Categories)}
         return like(X, {name: x.astype(np.int64) if name in whole else x for name, x in drawn.items()}, labels)
     if delta or pairs != "tree":
@@ -323,6 +325,7 @@ def synthesize(
         values, grids, dimensions = _unbounded(X, grid, missing)
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
+    k = _records(values) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
         choice = SynthesisChoice(k, n=_records(values), epsilon=epsilon, grid=grids[0])

@@ -194,4 +194,6 @@ def family_of(value: Any) -> Family:
             return Scipy(value)
     if callable(value) and not hasattr(value, "rvs"):
         return Custom(value)
-    raise TypeError(f"family must be a name, a family or a callable, not {type(value).__name__}")
+    raise TypeError(
+        f"family, which is after the records, must be a name, a family or a callable, not {type(value).__name__}"
+    )

@@ -225,7 +225,7 @@ class _Job:
     def __post_init__(self) -> None:
         made = self.mechanism
         if not isinstance(made, Mechanism):
-            raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(made).__name__}")
+            raise TypeError(f"mechanism must be a dpfast.Mechanism, with its epsilon, not {type(made).__name__}")
         _checks.reads_records(made)
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")

@@ -3,6 +3,7 @@
 Each file covers one estimation problem. Any two values of one person's record are neighbours.
 """
 
+from dpfast._words import advised
 from dpfast.local.attributes import Attributes
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
@@ -52,3 +53,5 @@ __all__ = [
     "randomizer_for",
     "sparse_mean",
 ]
+
+globals().update({name: advised(globals()[name]) for name in __all__})

@@ -136,7 +136,10 @@ def _mechanism(
     if isinstance(statistic, str):
         statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
     if not isinstance(statistic, Statistic):
-        raise TypeError(f"statistic must be a name or an object of dpfast.statistics, not {type(statistic).__name__}")
+        raise TypeError(
+            f"statistic, which is first, must be a name or an object of dpfast.statistics, not "
+            f"{type(statistic).__name__}"
+        )
     missing, epsilon = checked_policy(missing), _checks.positive_down("epsilon", epsilon)
     given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
     if isinstance(statistic, Count):

@@ -105,7 +105,7 @@ class TestEverythingIsCharged:
             f"{short}.{name}"
             for short, module in modules.items()
             for name in (getattr(module, "__all__", None) or vars(module))
-            if inspect.isfunction(function := getattr(module, name))
+            if inspect.isroutine(function := getattr(module, name))
             and not name.startswith("_")
             and (short == "dpf" or function.__module__.startswith(module.__name__))
         }

@@ -505,7 +505,7 @@ class TestNames:
             family_of("gauss")
         with pytest.raises(TypeError, match="must be an instance, Gamma"):
             family_of(families.Gamma)
-        with pytest.raises(TypeError, match="family must be a name, a family or a callable, not int"):
+        with pytest.raises(TypeError, match="must be a name, a family or a callable, not int"):
             family_of(3)
         with pytest.raises(ValueError, match="minimum must be positive"):
             families.Pareto(0.0)

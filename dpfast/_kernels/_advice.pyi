@@ -1,0 +1,9 @@
+from collections.abc import Callable
+from typing import Any
+
+class PublicFunction:
+    def __init__(
+        self, function: Callable[..., Any], advise: Callable[[Callable[..., Any], TypeError], None]
+    ) -> None: ...
+    def __call__(self, *given: Any, **named: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
