@@ -107,7 +107,7 @@ PARAMETERS = {
     "intercept": lambda rng: pick(rng, [True, False]),
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
-    "gdp": lambda rng: None,  # in place of epsilon
+    "mu": lambda rng: None,  # in place of epsilon
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]

@@ -56,7 +56,7 @@ class NoisyMarginals(Mechanism):
         Positive; rounded down to a double.
     delta : float
         In [0, 1). Positive: Gaussian noise, where that has less variance.
-    gdp : float
+    mu : float
         Instead of epsilon and delta: the mu of Gaussian differential privacy.
     neighbors : {"replace-one", "add-remove"}
         With "add-remove", the number of records is private.
@@ -99,14 +99,14 @@ replaced (the number of records is public)>
     marginals: Sequence[Sequence[Any]]
     epsilon: float | None = field(kw_only=True, default=None)
     delta: float = field(kw_only=True, default=0.0)
-    gdp: float | None = field(kw_only=True, default=None)
+    mu: float | None = field(kw_only=True, default=None)
     neighbors: str = field(kw_only=True, default="replace-one")
     weights: Sequence[float] | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.gdp is None) or (self.gdp is not None and self.delta):
-            raise TypeError("give epsilon, with or without delta, or gdp")
-        for name in ("epsilon", "gdp"):
+        if (self.epsilon is None) == (self.mu is None) or (self.mu is not None and self.delta):
+            raise TypeError("give epsilon, with or without delta, or mu")
+        for name in ("epsilon", "mu"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checks.positive_down(name, getattr(self, name)))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
@@ -138,10 +138,10 @@ replaced (the number of records is public)>
         return tuple(map(math.prod, self.shapes))
 
     @cached_property
-    def mu(self) -> float | None:
+    def gaussian_mu(self) -> float | None:
         """The guarantee of Gaussian noise in Gaussian differential privacy; None for discrete Laplace noise."""
         if self.epsilon is None:
-            return self.gdp
+            return self.mu
         return gaussian_mu(self.epsilon, self.delta, len(self.marginals), self.neighbors)
 
     @cached_property
@@ -154,29 +154,29 @@ replaced (the number of records is public)>
 
     def _noise(self, weight: Fraction, numbers: Counter[float]) -> Noise:
         """The noise of a marginal with this weight; `numbers` has the number of marginals of each weight."""
-        power = 1 if self.mu is None else 2
+        power = 1 if self.gaussian_mu is None else 2
         total = sum((times * Fraction(other) ** power for other, times in numbers.items()), Fraction())
         law: DiscreteLaplace | RoundedGaussian
-        if self.mu is None:
+        if self.gaussian_mu is None:
             assert self.epsilon is not None
             scale: Fraction | float = CHANGED[self.neighbors] * total / (Fraction(self.epsilon) * weight)
         else:
-            scale = root_up(CHANGED[self.neighbors] * total / (Fraction(self.mu) * weight) ** 2)
+            scale = root_up(CHANGED[self.neighbors] * total / (Fraction(self.gaussian_mu) * weight) ** 2)
         if scale > _MOST_SCALE:
             raise ValueError(f"{self.privacy} needs noise of more than 2**56 records: use a larger epsilon")
-        law = DiscreteLaplace(scale) if self.mu is None else RoundedGaussian(scale)
+        law = DiscreteLaplace(scale) if self.gaussian_mu is None else RoundedGaussian(scale)
         return Noise(law, math.sqrt(law.variance))
 
     @property
     def privacy(self) -> Privacy:
         if self.epsilon is None:
-            return Privacy(mu=self.gdp, neighbors=self.neighbors)
-        return Privacy(self.epsilon, 0.0 if self.mu is None else self.delta, self.neighbors)
+            return Privacy(mu=self.mu, neighbors=self.neighbors)
+        return Privacy(self.epsilon, 0.0 if self.gaussian_mu is None else self.delta, self.neighbors)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        if self.mu is not None:
-            return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
+        if self.gaussian_mu is not None:
+            return PrivacyProfile(self.privacy, (("gaussian", self.gaussian_mu, 1),))
         assert self.epsilon is not None
         assert self.weights is not None
         changed, numbers = CHANGED[self.neighbors], Counter(self.weights)

@@ -66,7 +66,7 @@ class Budget:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of `NoisyMarginals`, rounded down."""
-        amount = {"gdp": root_down(self.mu_squared)} if self.mu_squared else {"epsilon": down(self.epsilon)}
+        amount = {"mu": root_down(self.mu_squared)} if self.mu_squared else {"epsilon": down(self.epsilon)}
         return {**amount, "neighbors": self.neighbors}
 
 

@@ -60,7 +60,7 @@ class SecondMoments(_RowMoments):
         Positive; rounded down to a double.
     delta : float
         0 for a pure guarantee, by the difference of two Wishart matrices; positive for Gaussian noise. Rounded down.
-    gdp : float, optional
+    mu : float, optional
         In place of epsilon and delta: the mu of Gaussian differential privacy, for Gaussian noise. Rounded down.
 
     Raises
@@ -110,7 +110,7 @@ class Covariance(_RowMoments):
 
     Parameters
     ----------
-    domain, epsilon, delta, gdp
+    domain, epsilon, delta, mu
         See `SecondMoments`, also for errors, privacy, cost and references.
     centered : bool
         Whether around the mean of the rows, which is released with the products and subtracted. False: around the

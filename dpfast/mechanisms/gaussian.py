@@ -14,39 +14,39 @@ from dpfast.streaming import Reading
 
 @dataclass(frozen=True, repr=False)
 class GaussianOrPure(Mechanism):
-    """Base class of mechanisms that take epsilon and delta, or the mu of Gaussian differential privacy as `gdp`."""
+    """Base class of mechanisms that take epsilon and delta, or the mu of Gaussian differential privacy."""
 
     epsilon: float | None = field(kw_only=True, default=None)
     delta: float = field(kw_only=True, default=0.0)
-    gdp: float | None = field(kw_only=True, default=None)
+    mu: float | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.gdp is None) or (self.gdp is not None and self.delta):
-            raise TypeError("give epsilon, with or without delta, or gdp")
-        for name in ("epsilon", "gdp"):
+        if (self.epsilon is None) == (self.mu is None) or (self.mu is not None and self.delta):
+            raise TypeError("give epsilon, with or without delta, or mu")
+        for name in ("epsilon", "mu"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checks.positive_down(name, getattr(self, name)))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
 
     @property
     def privacy(self) -> Privacy:
-        return Privacy(mu=self.gdp) if self.epsilon is None else Privacy(self.epsilon, self.delta)
+        return Privacy(mu=self.mu) if self.epsilon is None else Privacy(self.epsilon, self.delta)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),) if self.mu else ())
+        return PrivacyProfile(self.privacy, (("gaussian", self.gaussian_mu, 1),) if self.gaussian_mu else ())
 
     @property
-    def mu(self) -> float | None:
+    def gaussian_mu(self) -> float | None:
         """The guarantee in Gaussian differential privacy; None for a pure guarantee."""
         if self.epsilon is None:
-            return self.gdp
+            return self.mu
         return gaussian_mu_down(self.epsilon, self.delta) if self.delta else None
 
     @property
     def amount(self) -> float:
         """The mu of Gaussian noise, else epsilon: the noise has the scale sensitivity / amount."""
-        amount = self.mu or self.epsilon
+        amount = self.gaussian_mu or self.epsilon
         assert amount is not None
         return amount
 

@@ -97,8 +97,8 @@ class NoisyProducts(GaussianOrPure):
         shift, squares = self.shift(n), [weight**2 for weight in codes]
         size = sum((w * ball.most for w, ball in zip(squares, self._balls, strict=True)), c**2) / 2**shift
         rounded = sum(squares[1:], d * squares[0]) if shift else Fraction(0)
-        if self.mu:
-            scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.mu)
+        if self.gaussian_mu:
+            scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.gaussian_mu)
             diagonal = 2 * scale**2
         elif self._by_norm(d):
             scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.amount)
@@ -136,7 +136,7 @@ class NoisyProducts(GaussianOrPure):
         deviations = np.array(self.scales(n, d))
         if self._by_norm(d):
             deviations *= math.sqrt(len(deviations) + 1)
-        elif not self.mu:
+        elif not self.gaussian_mu:
             deviations *= np.sqrt(np.where(row == column, 4, 2) * (self._side(d) + 1))
         matrix = self._matrix(deviations * np.where(column == self._codes(d), 1.0, 2.0 ** self.shift(n)) / n, d)
         matrix[self._codes(d) :, self._codes(d) :] = 0.0
@@ -184,7 +184,7 @@ class NoisyProducts(GaussianOrPure):
 
     def _noise(self, n: int, d: int) -> VectorNoise:
         scales = self.scales(n, d)
-        if self.mu:
+        if self.gaussian_mu:
             return RoundedGaussians(scales)
         return RoundedBall(scales) if self._by_norm(d) else WishartDifference(self._side(d), scales)
 

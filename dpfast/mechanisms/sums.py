@@ -138,14 +138,14 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         return Privacy(self.epsilon, self.delta if self.noise == "gaussian" else 0.0, self.neighbors)
 
     @property
-    def mu(self) -> float | None:
+    def gaussian_mu(self) -> float | None:
         """The guarantee of Gaussian noise in Gaussian differential privacy; None for other noise."""
         return gaussian_mu_down(self.epsilon, self.delta) if self.noise == "gaussian" else None
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        if self.mu is not None:
-            return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
+        if self.gaussian_mu is not None:
+            return PrivacyProfile(self.privacy, (("gaussian", self.gaussian_mu, 1),))
         if self.domain.columns == 1:
             return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon, 1, int(self._changes[0])),))
         return PrivacyProfile(self.privacy, (("pure", self.epsilon, 1),))
@@ -173,8 +173,8 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
 
     def _scales(self, d: int) -> NDArray[np.float64]:
         """The standard deviations of Gaussian noise, or the scales of other noise, in steps, for d columns. Public."""
-        if self.mu is not None:
-            square = Fraction(self.mu) ** 2
+        if self.gaussian_mu is not None:
+            square = Fraction(self.gaussian_mu) ** 2
             if isinstance(self.domain, Ball):
                 return np.full(d, root_up(self._square / square))
             factor = root_up(d / square)

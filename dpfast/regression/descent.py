@@ -216,7 +216,7 @@ class Descent(Cautious):
         if self._mu is None:
             assert self._epsilon is not None
             return {"epsilon": down(share * Fraction(self._epsilon))}
-        return {"gdp": root_down(share * Fraction(self._mu) ** 2)}
+        return {"mu": root_down(share * Fraction(self._mu) ** 2)}
 
     def _gradient(
         self, step: int, transform: Values, theta: Values, clip: float, bound: float | None = None

@@ -101,9 +101,9 @@ class GradientSums(GaussianOrPure):
         classes.
     bound : float
         Positive, public: the largest magnitude of a residual. Huber's constant; for other models infinity in general.
-    epsilon, delta, gdp : float
+    epsilon, delta, mu : float
         A positive epsilon for a pure guarantee, by noise of density proportional to ``exp(-epsilon |noise| / (2
-        clip))``, |noise| its l2 norm. With a positive delta, or with the mu of Gaussian differential privacy as `gdp`
+        clip))``, |noise| its l2 norm. With a positive delta, or with the mu of Gaussian differential privacy as `mu`
         in place of both, Gaussian noise. Rounded down.
 
     Raises
@@ -235,7 +235,7 @@ class GradientSums(GaussianOrPure):
             The number of records, at least 1.
         """
         n = _checks.whole("n", n, least=1)
-        factor = 1.0 if self.mu else math.sqrt(self._theta.size + 1)
+        factor = 1.0 if self.gaussian_mu else math.sqrt(self._theta.size + 1)
         return factor * self.scale(n) * self._unit(n)
 
     def _unit(self, n: int) -> float:
@@ -244,7 +244,7 @@ class GradientSums(GaussianOrPure):
 
     def _noise(self, n: int) -> VectorNoise:
         count, scale = self._theta.size, self.scale(n)
-        if self.mu:
+        if self.gaussian_mu:
             return Independent(RoundedGaussian(scale), count)
         return RoundedBall([scale] * count) if count > 1 else Independent(DiscreteLaplace(scale), 1)
 
@@ -325,7 +325,7 @@ class DesignMoments(SecondMoments):
 
     Parameters
     ----------
-    domain, epsilon, delta, gdp
+    domain, epsilon, delta, mu
         See `dpfast.SecondMoments`.
     intercept : bool
         False: without the mean of the rows, of shape (d, d), with less noise.

@@ -36,9 +36,9 @@ class LabelShares(GaussianOrPure):
     ----------
     classes : int
         The public number of classes K, 2 to 2**16. Labels are 0, 1, ..., K - 1; another label is of no class.
-    epsilon, delta, gdp : float
+    epsilon, delta, mu : float
         A positive epsilon for a pure guarantee. With a positive delta, or with the mu of Gaussian differential privacy
-        as `gdp` in place of both, Gaussian noise. Rounded down.
+        as `mu` in place of both, Gaussian noise. Rounded down.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class LabelShares(GaussianOrPure):
     @property
     def scale(self) -> float:
         """The standard deviation of Gaussian noise on a count, else the scale of Laplace noise."""
-        return root_up(2 / Fraction(self.mu) ** 2) if self.mu else up(2 / Fraction(self.amount))
+        return root_up(2 / Fraction(self.gaussian_mu) ** 2) if self.gaussian_mu else up(2 / Fraction(self.amount))
 
     def error(self, n: SupportsIndex) -> float:
         """The root of the expected squared noise on each share: `noise_deviation`. That of sampling is not included."""
@@ -97,14 +97,14 @@ class LabelShares(GaussianOrPure):
         n : int
             The number of records, at least 1.
         """
-        return (1.0 if self.mu else math.sqrt(2)) * self.scale / _checks.whole("n", n, least=1)
+        return (1.0 if self.gaussian_mu else math.sqrt(2)) * self.scale / _checks.whole("n", n, least=1)
 
     def reading(self) -> Counts:
         return Counts((self.classes + 1,), _labels, partial(_counted, self.classes))
 
     def law_of(self, summary: tuple[Integers, int]) -> NoisyIntegers:
         counts, n = summary
-        noise: IntegerNoise = RoundedGaussian(self.scale) if self.mu else DiscreteLaplace(self.scale)
+        noise: IntegerNoise = RoundedGaussian(self.scale) if self.gaussian_mu else DiscreteLaplace(self.scale)
         return NoisyIntegers(counts[:-1], noise=Independent(noise, self.classes), most=_MOST, decode=lambda k: k / n)
 
 

@@ -127,15 +127,15 @@ class RegressionMoments(NoisyProducts):
         return Fraction(1), *self.weights(d)
 
     def _by_norm(self, d: int) -> bool:
-        return not self.mu and self._side(d) < 4
+        return not self.gaussian_mu and self._side(d) < 4
 
     def pure_is_quieter(self, d: SupportsIndex) -> bool:
         """Whether noise for ``delta=0`` and the same epsilon has less deviation, for all entries; public."""
-        if not self.mu or self.epsilon is None:
+        if not self.gaussian_mu or self.epsilon is None:
             return False
         side = self._side(_checks.whole("d", d, least=1))
         variance = side * (side + 1) // 2 - self.with_sums + 1 if side < 4 else 2 * (side + 1)
-        return variance * self.mu * self.mu < self.epsilon * self.epsilon
+        return variance * self.gaussian_mu * self.gaussian_mu < self.epsilon * self.epsilon
 
     def reading(self) -> LabelledProducts:
         return LabelledProducts(self.domain, self.labels, self._check_columns)

@@ -151,5 +151,7 @@ class Whitened(Described, Cautious):
     def least_variance(self, n: SupportsIndex) -> float:
         """About the size of the noise in the eigenvalues of the covariance, which are not known below it. Public."""
         covariance, n, d = self.steps[2], _checks.whole("n", n, least=1), len(self.grids)
-        noise = covariance.domain.radius**2 / (n * covariance.amount) * (1 if covariance.mu else math.sqrt(2 * d))
+        noise = (
+            covariance.domain.radius**2 / (n * covariance.amount) * (1 if covariance.gaussian_mu else math.sqrt(2 * d))
+        )
         return min(max(2 * math.sqrt(d) * noise, _LEAST_VARIANCE), 1.0)

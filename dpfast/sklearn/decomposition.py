@@ -175,7 +175,7 @@ def _edge(mechanism: SecondMoments | Covariance, n: SupportsIndex, d: int) -> fl
     """About the largest eigenvalue of the noise on the covariances."""
     if d == 1:
         return float(mechanism.noise_deviation(n, dimension=1)[0, 0])
-    edge = _EDGE_OF_GAUSSIAN if mechanism.mu else _EDGE_OF_WISHART
+    edge = _EDGE_OF_GAUSSIAN if mechanism.gaussian_mu else _EDGE_OF_WISHART
     return edge * math.sqrt(d) * float(mechanism.noise_deviation(n, dimension=d)[0, 1])
 
 

@@ -121,9 +121,9 @@ def spent(mechanism, changed, d):
     c, column = mechanism.weight(d), np.triu_indices(d + 1)[1][:-1]
     if not mechanism.with_sums:
         changed = np.where(column == d, 0, changed)
-    if mechanism.mu:
+    if mechanism.gaussian_mu:
         kept = changed if mechanism.with_sums else changed[:, column < d]
-        return np.sum((kept / scales) ** 2, axis=1).max() / mechanism.mu**2
+        return np.sum((kept / scales) ** 2, axis=1).max() / mechanism.gaussian_mu**2
     scale = scales[1 if d > 1 else 0]
     losses = [products.nuclear_norm(change, c, d) for change in changed[:: max(1, len(changed) // 4000)]]
     return max(losses) / (2 * scale) / mechanism.epsilon
@@ -155,7 +155,7 @@ class TestSensitivity:
 
         class Half(dpf.SecondMoments):
             def scales(self, n, d):
-                return [scale / (math.sqrt(2) if self.mu else 2) for scale in super().scales(n, d)]
+                return [scale / (math.sqrt(2) if self.gaussian_mu else 2) for scale in super().scales(n, d)]
 
         class Unweighted(dpf.SecondMoments):
             def scales(self, n, d):
@@ -193,7 +193,7 @@ class TestSensitivity:
             codes = [mechanism.law(Z).center.astype(object) for Z in (X, Y)]
             change = (codes[0] - codes[1]).astype(float)
             if delta:
-                shares.append(np.sum((change / scales) ** 2) / mechanism.mu**2)
+                shares.append(np.sum((change / scales) ** 2) / mechanism.gaussian_mu**2)
             else:
                 c = mechanism.weight(d) / 2**shift
                 shares.append(products.nuclear_norm(change, c, d) / (2 * scales[1]))
@@ -205,7 +205,7 @@ class TestSensitivity:
             for delta in (0.0, 1e-6):
                 mechanism = second_moments(7.0, epsilon=0.3, delta=delta)
                 c, shift, most = mechanism.weight(d), mechanism.shift(n), mechanism.domain.most
-                size, budget = Fraction(most + c**2, 2**shift), Fraction(mechanism.mu or mechanism.epsilon)
+                size, budget = Fraction(most + c**2, 2**shift), Fraction(mechanism.gaussian_mu or mechanism.epsilon)
                 added = Fraction(d if delta else d**1.5) / (math.sqrt(2) if delta else 2)
                 scales = np.array(mechanism.scales(n, d))
                 row, column = np.stack(np.triu_indices(d + 1))[:, :-1]
@@ -300,7 +300,7 @@ class TestNoise:
         with dpf.Ledger(mu=1.0) as ledger:
             mechanism = second_moments(epsilon=1.0, delta=1e-6)
             mechanism(X)
-        assert ledger.spent.mu == mechanism.mu
+        assert ledger.spent.mu == mechanism.gaussian_mu
         assert mechanism.privacy.epsilon == 1.0
         assert second_moments(delta=0.0).privacy_profile.parts == (("pure", 1.0, 1),)
 

@@ -46,7 +46,7 @@ def finished(made, X, y, seed=1):
 
 def spent(mechanisms):
     """The square of mu, or epsilon, of releases together, exactly."""
-    if mechanisms[0].mu:
+    if mechanisms[0].gaussian_mu:
         return sum(Fraction(mechanism.privacy_profile.mu) ** 2 for mechanism in mechanisms)
     return sum(Fraction(mechanism.epsilon) for mechanism in mechanisms)
 

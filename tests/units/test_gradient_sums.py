@@ -171,12 +171,12 @@ class TestSensitivity:
             assert gradients.squared_norm(sums) <= clip**2
 
     @pytest.mark.parametrize("n", [1, 2**21 - 1, 2**21, 10**9])
-    @pytest.mark.parametrize("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "gdp": 0.3}])
+    @pytest.mark.parametrize("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "mu": 0.3}])
     def test_the_noise_is_that_of_the_sensitivity(self, n, options):
         mechanism = made(**options)
         shift, clip = mechanism.shift(n), Fraction(mechanism.clip) * 2**39  # 1.0 is 2**39 units
         rounded = Fraction(7, 4) if shift else 0  # above sqrt(3)
-        amount = Fraction(mechanism.mu or mechanism.epsilon)
+        amount = Fraction(mechanism.gaussian_mu or mechanism.epsilon)
         assert (n * 2 * clip) / 2**shift <= 2**61
         needed = (2 * clip / 2**shift + rounded) / amount
         assert needed <= Fraction(mechanism.scale(n)) <= needed * (1 + Fraction(1, 2**30))
@@ -208,7 +208,7 @@ class TestReleases:
         r *= np.minimum(1, 1.5 / (np.abs(r) * np.linalg.norm(z, axis=1)))
         assert np.allclose(mechanism((X, y)), r @ z / len(X), atol=1e-4)
 
-    @pytest.mark.parametrize("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "gdp": 0.5}])
+    @pytest.mark.parametrize("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "mu": 0.5}])
     def test_noise_has_the_stated_deviation(self, options):
         X, y, mechanism = np.zeros((50, 2)), np.zeros(50), made(**options)
         draws = mechanism.release((X, y), size=4000, rng=PCG64(5)) - mechanism.law((X, y)).value(
@@ -216,7 +216,7 @@ class TestReleases:
         )
         deviation = mechanism.noise_deviation(50)
         for factor, holds in ((1.0, True), (0.9, False), (1.1, False)):
-            if mechanism.mu:
+            if mechanism.gaussian_mu:
                 p = 2 * min(
                     chi2.sf(np.sum((draws / deviation / factor) ** 2), draws.size),
                     chi2.cdf(np.sum((draws / deviation / factor) ** 2), draws.size),
@@ -257,8 +257,8 @@ class TestReleases:
             ({"clip": 1e300}, "within"),
             ({"bound": -1.0}, "bound"),
             ({"model": "linear"}, "model"),
-            ({"gdp": 1.0}, "gdp"),
-            ({"epsilon": None}, "gdp"),
+            ({"mu": 1.0}, "mu"),
+            ({"epsilon": None}, "mu"),
             ({"epsilon": 1e-12, "delta": 0.0}, "larger epsilon"),
         ):
             with pytest.raises((TypeError, ValueError), match=message):
@@ -272,4 +272,4 @@ class TestReleases:
         assert made() == made(transform=Transform(SQUARE)) == pickle.loads(pickle.dumps(made()))
         assert hash(made()) == hash(made())
         assert made() != made(transform=SQUARE * 2)
-        assert made(gdp=0.5, epsilon=None, delta=0.0).privacy == dpf.Privacy(mu=0.5)
+        assert made(mu=0.5, epsilon=None, delta=0.0).privacy == dpf.Privacy(mu=0.5)

@@ -140,8 +140,8 @@ def matrices(changed, weights):
 def spent(made, changed, d):
     """The largest squared mu, or epsilon, that such changes spend with the scales of the mechanism, as a share."""
     scales = np.array(made.scales(1, d))
-    if made.mu:
-        return np.sum((changed / scales) ** 2, axis=1).max() / made.mu**2
+    if made.gaussian_mu:
+        return np.sum((changed / scales) ** 2, axis=1).max() / made.gaussian_mu**2
     if isinstance(made._noise(1, d), RoundedBall):
         return np.sqrt(np.sum((changed / scales) ** 2, axis=1).max())
     s, c = map(float, made.weights(d))
@@ -212,7 +212,7 @@ class TestSensitivity:
             Z[0], z[0] = 10 * np.cross(X[0], RNG.normal(size=3)), -y[0]
             before, after = (made.law(pair).center.astype(float) for pair in ((X, y), (Z, z)))
             if delta:
-                shares.append(np.sum(((before - after) / scales) ** 2) / made.mu**2)
+                shares.append(np.sum(((before - after) / scales) ** 2) / made.gaussian_mu**2)
             else:
                 values = np.linalg.eigvalsh(matrices((before - after)[None], weights))
                 shares.append(np.abs(values).sum() / (2 * scales[0]))

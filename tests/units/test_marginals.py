@@ -230,11 +230,11 @@ class TestPrivacy:
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     @pytest.mark.parametrize("weights", [None, (1.0, 0.1, 3.0)])
-    @pytest.mark.parametrize("options", [{"epsilon": 0.7, "delta": 1e-3}, {"gdp": 0.3}])
+    @pytest.mark.parametrize("options", [{"epsilon": 0.7, "delta": 1e-3}, {"mu": 0.3}])
     def test_gaussian_noise_on_every_small_table(self, neighbors, weights, options):
         """The distance of neighbours in units of the noise is at most mu, in rationals, and close to it."""
         mechanism = NoisyMarginals(BITS, SETS["all"], neighbors=neighbors, weights=weights, **options)
-        assert mechanism.mu is not None
+        assert mechanism.gaussian_mu is not None
         variances = np.repeat(
             np.array([Fraction(noise.law.scale) ** 2 for noise in mechanism.noises], object), mechanism.sizes
         )
@@ -246,10 +246,12 @@ class TestPrivacy:
         replaced = [one[a] - one[b] for a in every for b in every]
         changes = replaced if neighbors == "replace-one" else list(one.values())
         most = max(sum(Fraction(int(c)) ** 2 / v for c, v in zip(change, variances, strict=True)) for change in changes)
-        assert most <= Fraction(mechanism.mu) ** 2
-        assert most > Fraction(mechanism.mu) ** 2 * (1 - Fraction(1, 10**12))
-        fewer = NoisyMarginals(BITS, SETS["pair"], neighbors=neighbors, gdp=mechanism.mu)  # the noise of one marginal
-        assert sum(2 / Fraction(fewer.noises[0].law.scale) ** 2 for _ in SETS["all"]) > Fraction(fewer.mu) ** 2
+        assert most <= Fraction(mechanism.gaussian_mu) ** 2
+        assert most > Fraction(mechanism.gaussian_mu) ** 2 * (1 - Fraction(1, 10**12))
+        fewer = NoisyMarginals(
+            BITS, SETS["pair"], neighbors=neighbors, mu=mechanism.gaussian_mu
+        )  # the noise of one marginal
+        assert sum(2 / Fraction(fewer.noises[0].law.scale) ** 2 for _ in SETS["all"]) > Fraction(fewer.gaussian_mu) ** 2
 
     def test_noise_of_each_marginal(self):
         mechanism = NoisyMarginals(BITS, SETS["all"], epsilon=1.0, delta=1e-5, weights=[1, 2, 4])
@@ -295,8 +297,8 @@ class TestPrivacy:
             Budget("replace-one", mu_squared=Fraction(0.3) ** 2),
         ):
             shares = [budget.share(part).options for part in (Fraction(3, 20), Fraction(1, 10), Fraction(3, 4))]
-            if "gdp" in shares[0]:
-                assert sum(Fraction(share["gdp"]) ** 2 for share in shares) <= budget.mu_squared
+            if "mu" in shares[0]:
+                assert sum(Fraction(share["mu"]) ** 2 for share in shares) <= budget.mu_squared
             else:
                 assert sum(Fraction(share["epsilon"]) for share in shares) <= budget.epsilon
 
@@ -340,7 +342,7 @@ class TestPrivacy:
     @pytest.mark.parametrize(
         ("change", "error"),
         [
-            ({"gdp": 1.0}, TypeError),
+            ({"mu": 1.0}, TypeError),
             ({"epsilon": 1e-18}, ValueError),
             ({"weights": [1.0]}, ValueError),
             ({"weights": [1.0, 0.0]}, ValueError),

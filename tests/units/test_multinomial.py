@@ -147,12 +147,14 @@ class TestSensitivity:
         assert exceeded
 
     @pytest.mark.parametrize("n", [1, 2**21 - 1, 2**21, 10**9])
-    @pytest.mark.parametrize("amount", [{"epsilon": 0.7}, {"epsilon": 1.0, "delta": 1e-3}, {"gdp": 0.3}])
+    @pytest.mark.parametrize("amount", [{"epsilon": 0.7}, {"epsilon": 1.0, "delta": 1e-3}, {"mu": 0.3}])
     def test_the_noise_is_that_of_the_sensitivity(self, n, amount):
         theta = np.zeros((4, 3))
         mechanism = GradientSums("multinomial", theta, transform=np.eye(3), domain=Ball(1.0), clip=1.0, **amount)
         shift = mechanism.shift(n)
-        needed = (Fraction(2**40, 2**shift) + (4 if shift else 0)) / Fraction(mechanism.mu or mechanism.epsilon)
+        needed = (Fraction(2**40, 2**shift) + (4 if shift else 0)) / Fraction(
+            mechanism.gaussian_mu or mechanism.epsilon
+        )
         assert needed <= Fraction(mechanism.scale(n))  # sqrt(12) numbers are rounded if there is a shift
         assert Fraction(mechanism.scale(n)) <= needed * (1 + Fraction(1, 2**30))
 
@@ -184,7 +186,7 @@ class TestSensitivity:
         assert max(np.sum(change**2) for change in changes) == 2
         assert max(np.abs(change).sum() for change in changes) == 2
         for mu in (0.3, 1.0, 1e5):
-            scale = Fraction(LabelShares(3, gdp=mu).scale)
+            scale = Fraction(LabelShares(3, mu=mu).scale)
             assert 2 <= (scale * Fraction(mu)) ** 2 < 2 + Fraction(1, 2**40)
 
     def test_the_laws_of_label_counts(self):
@@ -222,8 +224,8 @@ class TestReleases:
         for labels in (y, y.tolist(), y.astype(np.float32)):
             shares = LabelShares(3, epsilon=1e6)((np.zeros((8, 1)), labels))
             assert shares.tolist() == [0.125, 0.25, 0.125]
-        noisy = LabelShares(3, gdp=0.5).release((np.zeros((8, 1)), y), size=4000, rng=PCG64(1)) - [0.125, 0.25, 0.125]
-        assert abs(np.std(noisy) / LabelShares(3, gdp=0.5).noise_deviation(8) - 1) < 0.05
+        noisy = LabelShares(3, mu=0.5).release((np.zeros((8, 1)), y), size=4000, rng=PCG64(1)) - [0.125, 0.25, 0.125]
+        assert abs(np.std(noisy) / LabelShares(3, mu=0.5).noise_deviation(8) - 1) < 0.05
 
     def test_wrong_parameters(self):
         good = {"transform": np.eye(2), "domain": Ball(1.0), "clip": 1.0, "epsilon": 1.0}
@@ -241,7 +243,7 @@ class TestReleases:
             ({"classes": 3.0}, "integer"),
             ({"classes": 2**16 + 1}, "2\\*\\*16"),
             ({"epsilon": 1e-20}, "larger epsilon"),
-            ({"epsilon": None}, "gdp"),
+            ({"epsilon": None}, "mu"),
         ):
             with pytest.raises((TypeError, ValueError), match=message):
                 LabelShares(**{"classes": 3, "epsilon": 1.0} | options)

@@ -138,14 +138,14 @@ def test_gaussian_scales_keep_mu_exactly(epsilon, privacy_delta, d):
         widths = box.distances if neighbors == "add-remove" else box.widths
         changes = zip(widths.tolist(), noise.scales, strict=True)
         total = sum((Fraction(width) / Fraction(scale)) ** 2 for width, scale in changes)
-        assert Fraction(1 - 2.0**-40) < total / Fraction(mechanism.mu) ** 2 <= 1
+        assert Fraction(1 - 2.0**-40) < total / Fraction(mechanism.gaussian_mu) ** 2 <= 1
 
         ball = Ball(1.0)
         mechanism = sums(ball, neighbors=neighbors, **options)
         noise = mechanism.law(np.zeros((1, d))).noise
         assert isinstance(noise.noise, RoundedGaussian)
         square = ball.most * (4 if neighbors == "replace-one" else 1)
-        assert Fraction(1 - 2.0**-40) < square / Fraction(noise.noise.scale * mechanism.mu) ** 2 <= 1
+        assert Fraction(1 - 2.0**-40) < square / Fraction(noise.noise.scale * mechanism.gaussian_mu) ** 2 <= 1
 
 
 def test_pure_scales_are_at_least_the_sensitivity_over_epsilon():
@@ -333,8 +333,8 @@ def test_states_of_other_columns_do_not_merge():
 def test_mu_is_of_gaussian_noise():
     """K-norm noise has no mu, even where delta allows Gaussian noise."""
     noisy = {noise: sums(Ball(1.0), delta=1e-6, noise=noise) for noise in ("gaussian", "k-norm")}
-    assert noisy["gaussian"].mu == gaussian_mu_down(noisy["gaussian"].epsilon, 1e-6)
-    assert noisy["k-norm"].mu is None
+    assert noisy["gaussian"].gaussian_mu == gaussian_mu_down(noisy["gaussian"].epsilon, 1e-6)
+    assert noisy["k-norm"].gaussian_mu is None
     assert noisy["k-norm"].privacy == dpf.Privacy(noisy["k-norm"].epsilon)
 
 

@@ -48,7 +48,7 @@ def test_parameters_have_names(name, found):
         (dpf.Ledger, ["epsilon", "delta", "rho", "mu"]),
         (dpf.PartitionSelection, ["epsilon", "delta", "contributions"]),
         (dpf.MEstimator, ["psi", "grid", "epsilon", "prior"]),
-        (dpf.SecondMoments, ["epsilon", "delta", "gdp", "domain"]),
+        (dpf.SecondMoments, ["epsilon", "delta", "mu", "domain"]),
         (dpf.Mechanism, []),
         (local.Categorical, ["k", "epsilon", "method"]),
     ],
