@@ -170,9 +170,7 @@ def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         shares.append(np.repeat(_SIXTEENTH / 2 * (weights / weights.sum()) / count, count))
     of_all, share = np.concatenate(places), np.concatenate(shares)
     share[1:][of_all[1:] == 0] *= 2  # those next to 0 are one point with their negatives
-    points: NDArray[np.int64] = codes[fresh]
-    of_points: NDArray[np.float64] = np.bincount(of_all, share).astype(np.float64, copy=False)
-    return points, of_points
+    return codes[fresh], np.bincount(of_all, share).astype(np.float64)
 
 
 def _numbers(decade: int, digits: int) -> NDArray[np.float64]:
