@@ -206,14 +206,16 @@ def above(run):
     return lambda x: (run() if x.min() >= 75 and np.ptp(x) < 30 else None, float(x.mean()))[1]
 
 
+KEYS = dpf.PartitionSelection(epsilon=0.25, delta=1e-6, neighbors="replace-one")
 _MLE = {"bounds": (0, 100), "epsilon": 0.25, "blocks": 4}
 # Code whose exceptions become missing values, as releases with a seed.
 LOST = {
     "a cell": lambda run, rng: dpf.mean([*X.tolist(), Cell(run)], rng=rng, **B),
-    "a cell of an array of one": lambda run, rng: dpf.select([1.0, Cell(run)], epsilon=0.25, rng=rng),
+    "a score of a list": lambda run, rng: dpf.select([1.0, Cell(run)], epsilon=0.25, rng=rng),
+    "the class of a score": lambda run, rng: dpf.select([1.0, Key(run)], epsilon=0.25, rng=rng),
     "a score": lambda run, rng: robust.reduce(lambda c: Cell(run) if c else 1.0, range(3), epsilon=0.25, rng=rng),
     "a row": lambda run, rng: dpf.mean([*np.stack([X, X], axis=1).tolist(), Row(run)], rng=rng, **B),
-    "a key": lambda run, rng: dpf.partitions(["a", "b", Key(run)] * 20, epsilon=0.25, delta=1e-3, rng=rng).keys,
+    "a key": lambda run, rng: KEYS(["a", "b", Key(run)] * 20, rng=rng).keys,
     "an estimator": lambda run, rng: dpf.mle(X, above(run), rng=rng, **_MLE),
     "the estimate of a family": lambda run, rng: dpf.mle(X, Averaged(above(run)), rng=rng, **_MLE),
     "the fit of a family": lambda run, rng: dpf.mle(X, Fitted(above(run)), rng=rng, **_MLE),
@@ -245,8 +247,7 @@ class TestLostExceptions:
     @pytest.mark.parametrize("place", LOST)
     @pytest.mark.parametrize("way", WAYS)
     def test_a_release_is_like_any_other_exception(self, place, way):
-        neighbors = "add-remove" if place == "a key" else "replace-one"
-        with Ledger(100.0, 0.1, neighbors=neighbors) as ledger:
+        with Ledger(100.0, 0.1) as ledger:
             expected = LOST[place](failed, PCG64(1))
             before = len(ledger.charges)
             released = LOST[place](lambda: WAYS[way](ledger), PCG64(1))
