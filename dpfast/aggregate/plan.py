@@ -502,12 +502,12 @@ def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, floa
     """Check the bounds of parameters and return them by name; `bounds` may be such pairs of a name and its bounds."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
-    names = family.default
-    if isinstance(bounds, (tuple, list)) and bounds and all(map(_is_item, bounds)):
+    names, bounds = family.default, dict(bounds) if isinstance(bounds, Mapping) else _checks.once(bounds)
+    if isinstance(bounds, tuple) and bounds and all(map(_is_item, bounds)):
         if len({name for name, _ in bounds}) < len(bounds):
             raise ValueError("bounds must name each parameter once")
         bounds = dict(bounds)
-    if isinstance(bounds, Mapping):
+    if isinstance(bounds, dict):
         names = tuple(bounds)
         if not names:
             raise ValueError("bounds must name at least one parameter")
@@ -535,7 +535,7 @@ def _range_of(family: Family, name: str, pair: tuple[Any, Any]) -> tuple[float, 
 
 
 def _is_item(item: Any) -> bool:
-    return isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
 
 
 def _known(family: Family, name: Any) -> None:
