@@ -7,9 +7,9 @@ from typing import Any, SupportsIndex
 
 from dpfast import _checks
 from dpfast._types import Exact, Records
+from dpfast.aggregate.blocks import Bounds
 from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
-from dpfast.aggregate.plan import Bounds
 from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
 from dpfast.families.user import family_for
 from dpfast.mechanisms.explanation import Explain, explained
