@@ -15,7 +15,7 @@ from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram
 from dpfast.domains import Ball, Box
 from dpfast.grid import resolved
 from dpfast.laws import ClampedNoise, DiscreteLaplace
-from dpfast.mechanisms import mechanism as base
+from dpfast.mechanisms import plan as base
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, Variance
 from dpfast.streaming import Codes
