@@ -296,8 +296,8 @@ class FloatGrid(Points):
     codes hold unchanged (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html). Cost: O(1); `encode` is O(n),
     and selection needs it for a few order statistics only.
     Without bounds, almost all points are far beyond all data: a release from too few records may be far from all of
-    them, although modest and round numbers weigh more. A `UtilityWarning` says so before, from public numbers
-    (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
+    them, although modest and round numbers weigh more. A `UtilityWarning` says so before, from public numbers,
+    unless the number of records is private (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
 
     Examples
     --------

@@ -323,6 +323,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
 
 LAW = "a law depends on the data, and no budget covers it: make it outside the ledger"
 DRAW = "a draw from a law is a release, and no budget covers it: release by the mechanism, or draw outside the ledger"
+STEP = "a step of a release needs a budget, and none covers it: release by the mechanism, or outside the ledger"
 EXACT = "this is an exact function of the data, and no budget covers it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
 _LAWS = ("law", "law_of")
@@ -354,7 +355,7 @@ def _step(method: _Method) -> _Method:
     @wraps(method)
     def guarded(self: Any, *args: Any, **options: Any) -> Any:
         if blocks or active.get() is not None or self.mechanism._ticket is not None:
-            refuse(LAW, self.mechanism)
+            refuse(STEP, self.mechanism)
         return method(self, *args, **options)
 
     guarded.refused = True  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast.aggregate.blocks import BlockParameters, Released
 from dpfast.aggregate.laws import (
     Windowed,
     WinsorizedMeanLaw,
@@ -18,7 +19,6 @@ from dpfast.aggregate.laws import (
     parameter_of,
     sum_of_codes,
 )
-from dpfast.aggregate.plan import BlockPlan, Released
 from dpfast.aggregate.state import BlockState, Estimates
 from dpfast.families.family import AdditiveFamily
 from dpfast.laws import Law
@@ -30,7 +30,7 @@ from dpfast.streaming import Chunks
 
 
 @dataclass(frozen=True, repr=False)
-class SampleAndAggregate(BlockPlan, Mechanism):
+class SampleAndAggregate(BlockParameters, Mechanism):
     """Release parameters of a family by a mean of estimates from many small blocks, with noise for all at once.
 
     Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record, for every
@@ -204,21 +204,21 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         return self.plan(state.n).draw_from(state, bit_generator(rng))
 
     def _combined(self, released: list[Released], estimates: NDArray[np.float64]) -> Law:
-        k, grids = len(estimates), [plan.grid for plan in released]
-        noise = self.sums_noise(sum(plan.widening is not None for plan in released))
+        k, grids = len(estimates), [each.grid for each in released]
+        noise = self.sums_noise(sum(each.widening is not None for each in released))
         widths = [grid.size - 1 for grid in grids]
         decodes = [
             partial(parameter_of, grid, k, bounds, name in self.box.logs)
             for (name, bounds), grid in zip(self.bounds, grids, strict=True)
         ]
-        if all(plan.widening is None for plan in released):
+        if all(each.widening is None for each in released):
             totals = [sum_of_codes(grid, column) for grid, column in zip(grids, estimates.T, strict=True)]
             return noisy_sums(noise, totals, widths, [_checks.code_range(k * width) for width in widths], decodes)
         for width in widths:
             noise.scale(width)  # raise an error now if windows, which are private and not wider, might
         columns = [
-            Windowed(plan.grid.encode(column), plan.grid, plan.widening, self.share / 2)
-            for plan, column in zip(released, estimates.T, strict=True)
+            Windowed(each.grid.encode(column), each.grid, each.widening, self.share / 2)
+            for each, column in zip(released, estimates.T, strict=True)
         ]
         if len(columns) == 1:
             return WinsorizedMeanLaw(columns[0], noise, decodes[0])

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _balls
+from dpfast.aggregate.blocks import named_numbers, ranges_of
 from dpfast.aggregate.clamping import clamping
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
-from dpfast.aggregate.plan import named_numbers, ranges_of
 from dpfast.families.family import Box
 from dpfast.families.summed import Summed, summed
 from dpfast.families.user import family_of

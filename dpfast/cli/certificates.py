@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpfast import audit, local
+from dpfast._kernels._calls import Parameters
 from dpfast.cli.numbers import SINGLE, Number
 from dpfast.cli.records import grid_of
 from dpfast.mechanisms.methods import mechanism_for
@@ -47,7 +48,7 @@ def verify(arguments: argparse.Namespace) -> dict[str, Any]:
         certified = CERTIFIED[arguments.mechanism]
         method = certified.method if arguments.method is None else arguments.method
         grid, statistic = grid_of(arguments), certified.make(arguments)
-        mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
+        mechanism = mechanism_for(statistic, None, Parameters(None, grid, arguments.epsilon, arguments.delta, method))
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
         "mechanism": arguments.mechanism,

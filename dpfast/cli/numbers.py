@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfast._kernels._calls import Parameters
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
@@ -74,14 +75,16 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     after = range_of if difference else command.after
 
     def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
-        return mechanism_for(released, x, None, grid, epsilon, delta, arguments.method, neighbors)
+        return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
 
     if arguments.group_by:
         keyed = release_groups(make, after, grid, arguments, rng)
         return {"statistic": arguments.name, "column": arguments.column, **keyed}
     with charging(arguments):
         mechanism, x = make(arguments.epsilon, arguments.delta), None
-        if arguments.method == "auto" and compared(released, None, grid, neighbors, grid.missing, "auto", None):
+        if arguments.method == "auto" and compared(
+            released, Parameters(None, grid, missing=grid.missing, neighbors=neighbors)
+        ):
             x = read(arguments)
             mechanism = make(arguments.epsilon, arguments.delta, x)
         value, n, story = release(mechanism, arguments, rng, x)

@@ -160,20 +160,20 @@ def marginals(
     m = len(chosen) if chosen is not None else 2 * len(names) - 1
     mu = gaussian_mu(rest, delta, m, neighbors)
     budget = Budget(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
-    plan = _Plan(domains, budget, chosen, rng, threads)
-    plan.check()
+    wanted = _Wanted(domains, budget, chosen, rng, threads)
+    wanted.check()
     warn(traps_of_columns(domains))
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
     each = down(bins_epsilon / len(private)) if private else 0.0
     for _, column in domains:
         if isinstance(column, Bins) and column.private and column.grid is not None:
             warn(_traps_of(_levels(column, table.n, each), column.grid, table.n, each))
-    parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *plan.parts]
+    parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *wanted.parts]
     with spending(PrivacyProfile(privacy, tuple(parts), failure=0.0), label=f"marginals of {len(names)} columns"):
         if private:
             domains = _with_private_bins(domains, table, each, rng)
-            plan = replace(plan, columns=domains)
-        return replace(plan.release(encoded(domains, X)), privacy=privacy)
+            wanted = replace(wanted, columns=domains)
+        return replace(wanted.release(encoded(domains, X)), privacy=privacy)
 
 
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
@@ -255,7 +255,7 @@ def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: Rand
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Wanted:
     """The marginals to release, or a tree to be selected, and the budget."""
 
     columns: tuple[tuple[Any, Column], ...]

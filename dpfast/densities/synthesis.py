@@ -28,7 +28,7 @@ from dpfast.mechanisms import Quantiles, explanation
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Chunks, Counted
+from dpfast.streaming import Chunks, Counted, records_of
 from dpfast.theory.densities import smoothed_optimum
 
 
@@ -132,22 +132,18 @@ def _series(request: Request) -> NDArray[np.float64]:
 
 def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
-    n, epsilon = _records(column), request.epsilon
+    n, epsilon = _checks.records(records_of(column)), request.epsilon
     mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)
-
-
-def _records(values: NDArray[Any] | Chunks) -> int:
-    """The public number of records, at least 1."""
-    return _checks.records(values.records() if isinstance(values, Chunks) else len(values))
 
 
 def _automatic(request: Request) -> str:
     """The method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
     if len(request.grids) > 1 or request.bins != "auto":
         return "perturbed"
-    return "quantiles" if are_better(_records(request.values), request.epsilon, request.grids[0]) else "perturbed"
+    n = _checks.records(records_of(request.values))
+    return "quantiles" if are_better(n, request.epsilon, request.grids[0]) else "perturbed"
 
 
 def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
@@ -328,7 +324,7 @@ def synthesize(
     k = _checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
-        choice = SynthesisChoice(k, n=_records(values), epsilon=epsilon, grid=grids[0])
+        choice = SynthesisChoice(k, n=_checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
         explanation.tell(choice.comparison, explain)
     records = METHODS[_automatic(request) if method == "auto" else method](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dpfast import _checks
+from dpfast._kernels._calls import Parameters
 from dpfast._types import Exact
 from dpfast.grid import Points
 from dpfast.mechanisms.explanation import Comparison
@@ -139,5 +140,5 @@ def explain(
     statistic = _STATISTICS[name](*parameters)
     if name == "iqr" and bounds is None and grid is None:
         statistic = (0.25, 0.75)
-    public = bounds, grid, epsilon, delta, neighbors, missing, measure, distribution
-    return choice_for(statistic, np.empty(0, dtype), count, *public)
+    public = Parameters(bounds, grid, epsilon, delta, "auto", missing, distribution, neighbors, measure)
+    return choice_for(statistic, np.empty(0, dtype), count, public)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from dpfast._kernels._calls import Parameters
 from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
@@ -124,23 +125,8 @@ def mean(
     >>> dpf.mean(X, radius=100.0, center=[0.5, 5, 50], epsilon=1.0, delta=1e-6).shape
     (3,)
     """
-    return moment_of(
-        _MEAN,
-        x,
-        bounds,
-        grid,
-        center,
-        radius,
-        epsilon,
-        delta,
-        method,
-        neighbors,
-        missing,
-        distribution,
-        rng,
-        workers,
-        explain,
-    )
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
+    return moment_of(_MEAN, x, public, center, radius, rng, workers, explain)
 
 
 def sum(
@@ -187,23 +173,8 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return moment_of(
-        _SUM,
-        x,
-        bounds,
-        grid,
-        center,
-        radius,
-        epsilon,
-        delta,
-        method,
-        neighbors,
-        missing,
-        distribution,
-        rng,
-        workers,
-        explain,
-    )
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
+    return moment_of(_SUM, x, public, center, radius, rng, workers, explain)
 
 
 def count(
@@ -311,7 +282,7 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", None
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, None)
     return float(release_of(_VARIANCE, x, public, rng, workers, explain))
 
 
@@ -349,5 +320,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", None
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, None)
     return math.sqrt(release_of(_VARIANCE, x, public, rng, workers, explain))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast._kernels._calls import Parameters
 from dpfast._types import Exact, Records
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms.explanation import Explain
@@ -154,7 +155,7 @@ def median(
     >>> 25_000 < dpf.median(pay[:400], bounds=(0, 200_000), epsilon=2.0) < 55_000
     True
     """
-    public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors, measure)
     return float(release_of(_MEDIAN, x, public, rng, workers, explain))
 
 
@@ -250,10 +251,11 @@ def quantile(
     >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
     True
     """
-    q = q if type(q) is float else _checks.once(q)
-    single = type(q) is float or np.ndim(q) == 0
-    statistic = _with(Quantile, q) if single else _checks.fractions("q", q)
-    public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    if type(q) is not float:
+        q = tuple(q) if type(q) is list else _checks.once(q)
+    single = type(q) is float or (type(q) is not tuple and np.ndim(q) == 0)
+    statistic = _with(Quantile, q) if single else q if type(q) is tuple else _checks.fractions("q", q)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors, measure)
     return release_of(statistic, x, public, rng, workers, explain)
 
 
@@ -304,7 +306,7 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
     return float(release_of(_with(TrimmedMean, trim), x, public, rng, workers, explain))
 
 
@@ -343,7 +345,7 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
     return float(release_of(_with(WinsorizedMean, trim), x, public, rng, workers, explain))
 
 
@@ -390,7 +392,7 @@ def iqr(
     >>> 29_000 < dpf.iqr(pay, epsilon=1.0) < 31_000
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
     if bounds is None and not isinstance(grid, Grid) and method in ("auto", "inverse-sensitivity"):
         return range_of(release_of((0.25, 0.75), x, public, rng, workers, explain))
     return float(release_of(_RANGE, x, public, rng, workers, explain))
@@ -435,5 +437,5 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
     return float(release_of(_with(Huber, k), x, public, rng, workers, explain))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpfast import _checks, _containers
-from dpfast._types import Exact
+from dpfast._kernels._calls import Parameters
 from dpfast.domains import Ball, Box, Domain
 from dpfast.grid import grid_with, grids_within, natural_step
 from dpfast.mechanisms import NoisySums
@@ -22,16 +22,9 @@ from dpfast.streaming import Chunks, Counted
 def moment_of(
     statistic: Mean | Sum,
     x: Any,
-    bounds: Any,
-    grid: Any,
+    public: Parameters,
     center: Any,
     radius: Any,
-    epsilon: Exact,
-    delta: Exact,
-    method: str,
-    neighbors: str,
-    missing: float | str | None,
-    distribution: Any,
     rng: RandomSource,
     workers: int,
     explain: Explain,
@@ -39,25 +32,24 @@ def moment_of(
     """Release the mean or the sum of x: a float for numbers, an array for rows."""
     if center is not None and radius is None:
         raise TypeError("center is for radius=, the radius of a ball")
+    if radius is None and type(x) is np.ndarray and x.ndim == 1:
+        return release_of(statistic, x, public, rng, workers, explain)
     records, d = _read(x, radius)
     if d is None:
-        public = bounds, grid, epsilon, delta, method, neighbors, missing, "auto", distribution
         return float(release_of(statistic, records, public, rng, workers, explain))
-    if method not in ("auto", "global-sensitivity"):
-        raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {method!r}")
-    if distribution is not None:
+    if public.method not in ("auto", "global-sensitivity"):
+        raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {public.method!r}")
+    if public.distribution is not None:
         raise ValueError("distribution is for numbers, not for rows")
-    domain = _domain(x, d, bounds, grid, center, radius, missing)
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    domain = _domain(x, d, public.bounds, public.grid, center, radius, public.missing)
+    epsilon, delta = _checks.positive_down("epsilon", public.epsilon), _checks.delta_down(public.delta)
     noise = better_noise(domain, d, epsilon, delta)
-    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=neighbors, noise=noise)
+    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=public.neighbors, noise=noise)
     return explained(sums, explain, records)(records, rng=rng, workers=workers)
 
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
     """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
-    if radius is None and type(x) is np.ndarray and x.ndim == 1:
-        return x, None
     if isinstance(x, Chunks) and not isinstance(x, Counted):
         first = next(iter(x), None)
         if first is None and radius is not None:

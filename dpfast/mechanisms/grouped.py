@@ -11,6 +11,7 @@ from dpfast import _containers
 from dpfast._kernels import _groups
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
+from dpfast.spending import STEP, refuse
 from dpfast.streaming import Counted
 
 
@@ -58,6 +59,7 @@ class QuantilesOfGroups(Plan):
         where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
+            refuse(STEP, mechanism)  # it may have been made outside of a ledger
             codes, reached, parts = np.empty(stop - start, np.int64), 0, ends[start : stop + 1]
             while True:
                 reached = _groups.draw_quantiles(source, records, parts, reached, codes, **options, **where)

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 from dpfast import _checks, _measures
 from dpfast._containers import declares_integers
 from dpfast._foreign import active
-from dpfast._kernels._calls import Calls
+from dpfast._kernels._calls import Calls, Described, Parameters
 from dpfast._traps import Trap, of_step, of_width, warn, warn_of
 from dpfast._types import Exact
-from dpfast.grid import FloatGrid, Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
+from dpfast.grid import FloatGrid, Grid, checked_policy, floats_for, grid_for, natural_step
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice, Typical, assumption
@@ -45,11 +44,12 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
-from dpfast.streaming import Chunks, records_of
+from dpfast.streaming import records_of
 
 _LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
-_calls = Calls(frozenset([Grid, FloatGrid]))  # mechanisms of calls outside of all budgets
+_calls = Calls(frozenset([Grid, FloatGrid]))  # the mechanisms of calls
+_NOTHING = Described(False, 0)  # records of which nothing is known
 
 
 def _interpolated(statistic: OrderStatistic, **options: Any) -> Mechanism:
@@ -79,22 +79,15 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
     return methods
 
 
-def compared(
-    statistic: Statistic | tuple[float, ...],
-    bounds: Any,
-    grid: Points | None,
-    neighbors: str,
-    missing: float | str | None,
-    measure: str | Sequence[int],
-    distribution: Any,
-) -> tuple[str, ...]:
+def compared(statistic: Statistic | tuple[float, ...], public: Parameters) -> tuple[str, ...]:
     """The names of the methods that "auto" compares, default first; empty if the default is the only one."""
-    names = _comparable(type(statistic), distribution is not None)
+    names = _comparable(type(statistic), public.distribution is not None)
     if not names:
         return ()
-    bounded = isinstance(grid, Grid) or not (bounds is None or isinstance(bounds, str))
-    hides_n = neighbors != "replace-one" or missing == "drop"
-    return names if bounded and not hides_n and isinstance(measure, str) and measure == "auto" else ()
+    bounded = isinstance(public.grid, Grid) or not (public.bounds is None or isinstance(public.bounds, str))
+    hides_n = public.neighbors != "replace-one" or public.missing == "drop"
+    uniform = isinstance(public.measure, str) and public.measure == "auto"
+    return names if bounded and not hides_n and uniform else ()
 
 
 @cache
@@ -130,7 +123,7 @@ def choice_among(
     methods, limit = _methods(type(statistic)), math.inf
 
     def build(name: str) -> Mechanism:
-        options = dict(_given("delta", delta, 0.0)) if name == "smooth-sensitivity" else {}
+        options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
         mechanism = methods[name](statistic, grid=grid, epsilon=epsilon, **options)
         if not sums_epsilons() and mechanism.privacy_profile.rho > limit:
             raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
@@ -142,33 +135,6 @@ def choice_among(
     return Choice(candidates, n, grid, distribution)
 
 
-@lru_cache(maxsize=1024)
-def _automatic(
-    names: tuple[str, ...],
-    statistic: Statistic | tuple[float, ...],
-    within: Grid | tuple[float, float, float | None],
-    missing: float | str | None,
-    epsilon: float,
-    delta: float,
-    n: int | None,
-    sums: bool,
-    distribution: Any,
-) -> Mechanism:
-    """The mechanism that "auto" takes; `sums` is `sums_epsilons()`, a part of the key of the cache."""
-    grid = within if isinstance(within, Grid) else Grid(*within[:2], step=within[2])
-    made = grid_with(grid, missing)
-    return choice_among(names, statistic, made, epsilon, delta, n, distribution).mechanism
-
-
-def _within(bounds: Any, grid: Any, x: Any) -> Grid | tuple[float, float, float | None]:
-    """The grid that is given, or the bounds and the step of the default one."""
-    _checks.bounds_or_grid(bounds, grid)
-    if isinstance(grid, Grid):
-        return grid
-    lower, upper = _checks.pair("bounds", bounds)
-    return (lower, upper, natural_step(x)) if lower < upper else Grid(lower, upper)  # which raises an error
-
-
 def _rounded_down(n: int | None) -> int | None:
     """n, or the next smaller number of three significant bits, so that few numbers of records need a choice."""
     if not n:
@@ -177,65 +143,44 @@ def _rounded_down(n: int | None) -> int | None:
     return n >> shift << shift
 
 
-def choice_for(
-    statistic: Statistic | tuple[float, ...],
-    x: Any,
-    n: int | None,
-    bounds: tuple[float, float] | str | None,
-    grid: Points | None,
-    epsilon: Exact,
-    delta: Exact,
-    neighbors: str = "replace-one",
-    missing: float | str | None = None,
-    measure: str | Sequence[int] = "auto",
-    distribution: Any = None,
-) -> Choice:
+def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:
     """What ``method="auto"`` takes for n records of the type of x, and why."""
-    names = compared(statistic, bounds, grid, neighbors, missing, measure, distribution)
+    names = compared(statistic, public)
     if not names:
-        given = bounds, grid, epsilon, delta, "auto", neighbors, missing, measure, distribution
-        default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, *given))
+        default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, public))
         return Choice([default], n, None)
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
-    within = grid_for(x, bounds, grid if isinstance(grid, Grid) else None, checked_policy(missing))
-    return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), distribution)
+    epsilon, delta = _checks.positive_down("epsilon", public.epsilon), _checks.delta_down(public.delta)
+    given = public.grid if isinstance(public.grid, Grid) else None
+    within = grid_for(x, public.bounds, given, checked_policy(public.missing))
+    return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), public.distribution)
 
 
 def release_of(
     statistic: Statistic | tuple[float, ...],
     x: Any,
-    parameters: tuple[Any, ...],
+    public: Parameters,
     rng: RandomSource,
     workers: int,
     explain: Explain,
 ) -> Any:
-    """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before.
-
-    `parameters` are bounds, grid, epsilon, delta, method, neighbors, missing, measure and distribution.
-    """
-    outside = active.get() is None  # else the mechanism may depend on the budget
-    mechanism = _calls.find(statistic, x, parameters) if outside else None
+    """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
+    sums = active.get() is None or sums_epsilons()  # the mechanism may depend on the budget
+    mechanism = _calls.find(statistic, x, public, sums)
     if mechanism is None:
-        mechanism = _repeated(statistic, x, *parameters)
-        if outside:
-            _calls.keep(statistic, x, parameters, mechanism)
-    if explain is False and parameters[-1] is None:
+        mechanism = _found(statistic, x, public, sums)
+    if explain is False and public.distribution is None:
         if mechanism.traps:
             warn(mechanism.traps)
         plain = rng is None and type(workers) is int and workers == 1  # the default, without keywords
         return mechanism.__call__(x) if plain else mechanism(x, rng=rng, workers=workers)  # a call without its slot
-    bounds, grid, epsilon, delta, method, *public = parameters
-    distribution = parameters[-1]
-    if distribution is not None and method == "auto" and compared(statistic, bounds, grid, *public):
+    compares = public.method == "auto" and bool(compared(statistic, public))
+    if compares and public.distribution is not None:
         whole = natural_step(x) is not None
-        warn(_traps_under(assumption(distribution), mechanism, _rounded_down(records_of(x)), whole))
+        warn(_traps_under(assumption(public.distribution), mechanism, _rounded_down(records_of(x)), whole))
     if explain is False:
         warn_of(mechanism)
     else:
-        comparison = None
-        if method == "auto" and compared(statistic, bounds, grid, *public):
-            choice = choice_for(statistic, x, records_of(x), bounds, grid, epsilon, delta, *public)
-            comparison = choice.comparison
+        comparison = choice_for(statistic, x, records_of(x), public).comparison if compares else None
         explained(mechanism, explain, x, comparison)
     release = mechanism(x, rng=rng, workers=workers)
     if explain is not False and not isinstance(statistic, (Sum, Count, Variance, InterquartileRange)):
@@ -244,67 +189,23 @@ def release_of(
     return release
 
 
-def _repeated(
-    statistic: Statistic | tuple[float, ...],
-    x: Any,
-    bounds: Any,
-    grid: Any,
-    epsilon: Exact,
-    delta: Exact,
-    method: str,
-    neighbors: str,
-    missing: float | str | None,
-    measure: str | Sequence[int],
-    distribution: Any,
-) -> Mechanism:
-    """`mechanism_for`, from a cache where only `statistic` and the bounds are tuples. It never keeps an error."""
-    plain = type(bounds) is tuple and len(bounds) == 2 and type(measure) is str
-    if plain and grid is None and distribution is None and not isinstance(x, Chunks):
-        names = _comparable(type(statistic), False)
-        chooses = names and (type(method) is not str or method == "auto")
-        rest = sums_epsilons(), *bounds, epsilon, delta, method, neighbors, missing, measure
-        try:
-            if not (chooses and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)):
-                return _kept(statistic, declares_integers(x), None, *rest)
-            if type(x) is not np.ndarray:  # errors of parameters come before the records are touched
-                _kept(statistic, False, None, *rest)
-            return _kept(statistic, declares_integers(x), _rounded_down(records_of(x)), *rest)
-        except TypeError:  # a parameter that has no hash, or is wrong
-            pass
-    return mechanism_for(
-        statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
-    )  # fmt: skip
+def _found(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, sums: bool) -> Mechanism:
+    """The mechanism for such parameters, from the cache of calls, or made and kept there."""
+    if type(x) is np.ndarray and x.ndim == 1:
+        return _kept(statistic, x, public, sums)
+    _kept(statistic, _NOTHING, public, sums)  # errors of parameters come before the records are touched
+    chooses = public.method == "auto" and compared(statistic, public)
+    n = _rounded_down(records_of(x)) if chooses else None
+    return _kept(statistic, Described(declares_integers(x), n or 0), public, sums)
 
 
-@dataclass(frozen=True)
-class _Described:
-    """All that the choice of a mechanism reads of records: whether they are integers, and their number or None."""
-
-    integers: bool
-    n: int | None
-
-    def declares_integers(self) -> bool:
-        return self.integers
-
-    def __len__(self) -> int:
-        return self.n or 0
-
-
-@lru_cache(maxsize=256, typed=True)  # 1, 1.0 and True are different keys
-def _kept(
-    statistic: Statistic | tuple[float, ...],
-    integers: bool,
-    n: int | None,
-    sums: bool,
-    lower: Any,
-    upper: Any,
-    epsilon: Any,
-    delta: Any,
-    method: str,
-    *public: Any,
-) -> Mechanism:
-    """`mechanism_for` for such records; `sums` is `sums_epsilons()`, a part of the key of the cache."""
-    return mechanism_for(statistic, _Described(integers, n), (lower, upper), None, epsilon, delta, method, *public)
+def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, sums: bool) -> Mechanism:
+    """`mechanism_for`, from the cache of calls. It never keeps an error."""
+    mechanism: Mechanism | None = _calls.find(statistic, x, public, sums)
+    if mechanism is None:
+        mechanism = mechanism_for(statistic, x, public)
+        _calls.keep(statistic, x, public, sums, mechanism)
+    return mechanism
 
 
 @lru_cache(maxsize=256)
@@ -322,63 +223,47 @@ def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: 
     return tuple(traps)
 
 
-def mechanism_for(
-    statistic: Statistic | tuple[float, ...],
-    x: Any,
-    bounds: tuple[float, float] | str | None,
-    grid: Points | None,
-    epsilon: Exact,
-    delta: Exact,
-    method: str,
-    neighbors: str = "replace-one",
-    missing: float | str | None = None,
-    measure: str | Sequence[int] = "auto",
-    distribution: Any = None,
-) -> Mechanism:
+def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method; "auto" chooses by public numbers.
 
     Quantiles by inverse sensitivity need neither bounds nor a grid.
     """
+    if isinstance(statistic, tuple):
+        statistic = _checks.fractions("q", statistic)
+    bounds, grid, method, neighbors = public.bounds, public.grid, public.method, public.neighbors
     _checks.choice("neighbors", neighbors, ("replace-one", "add-remove"))
-    missing = checked_policy(missing)
+    missing = checked_policy(public.missing)
     methods = _methods(type(statistic))
     if method not in methods and method != "auto":
         raise ValueError(f"method must be {' or '.join(map(repr, ('auto', *methods)))}, not {method!r}")
-    delta = _checks.delta_down(delta)
-    epsilon = _checks.positive_down("epsilon", epsilon)  # before the caches, in which 1 and True are equal keys
+    delta, epsilon = _checks.delta_down(public.delta), _checks.positive_down("epsilon", public.epsilon)
     if method == "auto":
         method = next(iter(methods))
-        distribution = assumption(distribution)  # reject another object before data are read
-        if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            within, n = _within(bounds, grid, x), _rounded_down(records_of(x))
-            return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)
+        distribution = assumption(public.distribution)  # reject another object before data are read
+        if names := compared(statistic, public):
+            n, within = _rounded_down(records_of(x)), grid_for(x, bounds, grid, missing)
+            return choice_among(names, statistic, within, epsilon, delta, n, distribution).mechanism
         delta = 0.0  # the default is pure
-    elif distribution is not None:
+    elif public.distribution is not None:
         raise ValueError(f"distribution is for method='auto', not {method!r}")
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
         what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
         raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")
-    measure = _measures.checked(measure)
+    measure = _measures.checked(public.measure)
     if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
-    options = (
-        *_given("delta", delta, 0.0),
-        *_given("neighbors", neighbors, "replace-one"),
-        *_given("measure", measure, "auto"),
-    )
+    given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
+    options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        return _unbounded(methods[method], statistic, floats_for(x, missing), epsilon, options)
+        return methods[method](statistic, grid=floats_for(x, missing), epsilon=epsilon, **options)
     _checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
-    if bounds is None:
-        return methods[method](statistic, grid=grid_with(grid, missing), epsilon=epsilon, **dict(options))
-    lower, upper = _checks.pair("bounds", bounds)
-    if methods[method] is InverseSensitivity and not sums_epsilons():  # in the key of the cache
-        options = (*options, ("selection", "exponential"))
-    return _bounded(methods[method], statistic, lower, upper, natural_step(x), missing, epsilon, options)
+    if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():
+        options["selection"] = "exponential"
+    return methods[method](statistic, grid=grid_for(x, bounds, grid, missing), epsilon=epsilon, **options)
 
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
@@ -397,62 +282,29 @@ def _privately_bounded(
     bounds: str,
     step: float | None,
     epsilon: float,
-    options: tuple[tuple[str, Any], ...],
+    options: dict[str, Any],
     missing: float | str | None,
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
     if mechanism is clamped_privately:
         raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
-    if "neighbors" in dict(options):
+    if "neighbors" in options:
         raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
-    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **dict(options))
+    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **options)
 
 
 def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:
     """The mechanism that releases the number of records, for one record added or removed."""
-    drops = checked_policy(missing) == "drop"
-    if missing == "half":
-        raise ValueError("missing must be a number or 'lower', to count missing records, or 'drop', not 'half'")
-    if within is not None:  # check before the cache, in which 1 and True are equal keys
-        within = _checks.interval("within", within)
-    return _count(within, _checks.positive_down("epsilon", epsilon), drops)
-
-
-@lru_cache(maxsize=256)
-def _count(within: tuple[float, float] | None, epsilon: float, drops: bool) -> Mechanism:
-    grid = _UNUSED.with_missing("drop" if drops else None)
-    return GlobalSensitivity(Count(within), grid=grid, epsilon=epsilon, neighbors="add-remove")
-
-
-def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
-    """A keyword argument, if it is not the default; some mechanisms do not have it."""
-    return () if value == default else ((name, value),)
-
-
-@lru_cache(maxsize=256)
-def _unbounded(
-    mechanism: Callable[..., Mechanism],
-    statistic: Statistic | tuple[float, ...],
-    grid: Points,
-    epsilon: float,
-    options: tuple[tuple[str, Any], ...],
-) -> Mechanism:
-    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(options))
-
-
-@lru_cache(maxsize=256)
-def _bounded(
-    mechanism: Callable[..., Mechanism],
-    statistic: Statistic | tuple[float, ...],
-    lower: float,
-    upper: float,
-    step: float | None,
-    missing: float | str | None,
-    epsilon: float,
-    options: tuple[tuple[str, Any], ...],
-) -> Mechanism:
-    grid = Grid(lower, upper, step=step, missing=missing)
-    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(options))
+    public = Parameters(bounds=within, epsilon=epsilon, missing=missing)
+    mechanism: Mechanism | None = _calls.find(Count, _NOTHING, public, True)
+    if mechanism is None:
+        drops = checked_policy(missing) == "drop"
+        if missing == "half":
+            raise ValueError("missing must be a number or 'lower', to count missing records, or 'drop', not 'half'")
+        statistic, grid = Count(within), _UNUSED.with_missing("drop" if drops else None)
+        mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon, neighbors="add-remove")
+        _calls.keep(Count, _NOTHING, public, True, mechanism)
+    return mechanism

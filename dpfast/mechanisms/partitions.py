@@ -260,8 +260,8 @@ class PartitionSelection(Mechanism):
         released = noise.below(ends[-1])
         return float(total / released) if released else math.nan
 
-    def _make_plan(self, n: int | None) -> Plan:
-        return Plan(self, n)  # without records there is no key, which is a release
+    def plan(self, n: SupportsIndex | None = None) -> Plan:
+        return super().plan(None)  # the number of records with keys of the domain is private
 
     def reading(self) -> Reading:
         if not isinstance(self.domain, tuple):

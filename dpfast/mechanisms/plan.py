@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast._traps import Trap
 from dpfast.grid import Points, resolved
 from dpfast.laws import Law
-from dpfast.spending import hook_plan
+from dpfast.spending import STEP, hook_plan, refuse
 from dpfast.streaming import Begun, Chunks, Counted, Reading
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Plan:
         values, ends = groups.sorted(values, threads)
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64] | None:
+            refuse(STEP, mechanism)  # it may have been made outside of a ledger
             made = []
             for first, last in zip(ends[start:stop].tolist(), ends[start + 1 : stop + 1].tolist(), strict=True):
                 part = values[first:last]

@@ -294,14 +294,7 @@ class _Layout(NamedTuple):
 
 
 class Joint(Plan):
-    """A joint draw for n records: the layout, the index of the rank of each q, and the stages.
-
-    Attributes
-    ----------
-    layout : _Layout
-    places : ndarray
-    stages : _Stages
-    """
+    """A joint draw for n records: the layout, the index of the rank of each q (`places`), and the stages."""
 
     mechanism: Quantiles
 

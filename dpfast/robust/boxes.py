@@ -102,6 +102,28 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _FromBoxes(self, _checks.records(n))
 
+    def _drawn_from(self, values: NDArray[Any], source: np.random.BitGenerator, threads: int) -> NDArray[np.float64]:
+        """A draw from the rows of an array: of the volumes of the boxes first, then of one box."""
+        (n, d), records = values.shape, self._transformed(values, threads)
+        levels = self._levels(n, d)
+        kept = _Kept.around(2 * (d + 1) / self.epsilon, levels, n, d)
+
+        def read(part: range) -> _boxes.Volumes:
+            volumes = _boxes.Volumes(levels + 1)
+            for j, column in columns_between(records, part.start, part.stop):
+                _multiply(self._column(j, n), column, levels, volumes, kept, j)
+            return volumes
+
+        volumes, *others = each(read, shares(d, threads), threads)
+        for other in others:
+            volumes.merge(other)
+        level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
+        with source.lock:  # until the end: a release takes its words in one piece
+            volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
+            lower, upper = self._box(records, levels, int(level[0]), kept)
+            _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
+        return self._decode(n, codes[0])
+
     def law_of(self, summaries: list[Summary]) -> Boxes:
         """The exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
         n, d, levels = summaries[0].n, len(summaries), summaries[0].levels
@@ -184,32 +206,14 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
 
 class _FromBoxes(Plan):
-    """A draw from the nested boxes of the rows of an array: of their volumes first, then of one box."""
+    """A draw from the nested boxes of the rows of an array."""
 
     mechanism: NestedBoxes
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> NDArray[np.float64]:
         if isinstance(values, Chunks) or self.mechanism.resolves:
             return np.asarray(super().draw(values, source, threads))
-        mechanism, (n, d) = self.mechanism, values.shape
-        levels, records = mechanism._levels(n, d), mechanism._transformed(values, threads)
-        kept = _Kept.around(2 * (d + 1) / mechanism.epsilon, levels, n, d)
-
-        def read(part: range) -> _boxes.Volumes:
-            volumes = _boxes.Volumes(levels + 1)
-            for j, column in columns_between(records, part.start, part.stop):
-                _multiply(mechanism._column(j, n), column, levels, volumes, kept, j)
-            return volumes
-
-        volumes, *others = each(read, shares(d, threads), threads)
-        for other in others:
-            volumes.merge(other)
-        level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
-        with source.lock:  # until the end: a release takes its words in one piece
-            volumes.fill_levels(source, mechanism.epsilon, lambda: mechanism._widths(records, levels), level)
-            lower, upper = mechanism._box(records, levels, int(level[0]), kept)
-            _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
-        return mechanism._decode(n, codes[0])
+        return self.mechanism._drawn_from(values, source, threads)
 
 
 @dataclass(frozen=True)

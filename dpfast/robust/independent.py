@@ -115,6 +115,11 @@ class IndependentColumns(OnGrids):
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _EachColumn(self, _checks.records(n))
 
+    def _drawn_from(self, summaries: list[Summary], source: np.random.BitGenerator) -> NDArray[np.float64]:
+        plans = [self._mechanism(j).plan(summary.n) for j, summary in enumerate(summaries)]
+        values = [plan.draw_from(summary, source) for plan, summary in zip(plans, summaries, strict=True)]
+        return self._restored(np.array(values))
+
     def law_of(self, summaries: list[Summary]) -> IndependentLaws:
         """The exact law of the release. PRIVATE."""
         laws = [self._mechanism(j).law_of(summary) for j, summary in enumerate(summaries)]
@@ -166,6 +171,4 @@ class _EachColumn(Plan):
     mechanism: IndependentColumns
 
     def draw_from(self, summary: list[Summary], source: np.random.BitGenerator) -> NDArray[np.float64]:
-        plans = (self.mechanism._mechanism(j).plan(self.n) for j in range(len(summary)))
-        values = [plan.draw_from(column, source) for plan, column in zip(plans, summary, strict=True)]
-        return self.mechanism._restored(np.array(values))
+        return self.mechanism._drawn_from(summary, source)

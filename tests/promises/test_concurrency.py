@@ -64,7 +64,7 @@ class TestThreads:
 
 def test_block_counts_in_threads(monkeypatch):
     """More numbers of records than a mechanism keeps: no thread loses one that another forgets."""
-    monkeypatch.setattr("dpfast.aggregate.plan._MOST_COUNTS", 2)
+    monkeypatch.setattr("dpfast.aggregate.blocks._MOST_COUNTS", 2)
     sizes = range(40, 60)
     expected = [dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0).block_count(n) for n in sizes]
     shared = dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0)

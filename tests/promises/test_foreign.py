@@ -12,6 +12,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise, robust
+from dpfast.groups.draws import Groups
 from tests.cases import every
 from tests.central import shaped
 from tests.lazy import CONTAINERS, EPSILON, LAW, Inside, swapped
@@ -311,9 +312,12 @@ class TestLaws:
             lambda: plan.law_of(summary),
             lambda: mechanism.plan().groups(values, None),
         )
+        if isinstance(x := shaped(mechanism, X), np.ndarray) and mechanism.reads_records and mechanism.releases_numbers:
+            drawn = mechanism.plan().groups(x, Groups(1, offsets=np.array([0, len(x)])))
+            steps = (*steps, lambda: drawn(0, 1, source))
         with Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors) as ledger:
             for step in steps:
-                with pytest.raises(BudgetError, match="law"):
+                with pytest.raises(BudgetError, match="a step of a release"):
                     step()
             copied = pickle.loads(pickle.dumps(mechanism))
         with pytest.raises(BudgetError):  # the copy carries the ledger

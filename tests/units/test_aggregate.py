@@ -59,7 +59,7 @@ class TestPrivacy:
 
     def test_winsorized(self, monkeypatch):
         """The mixture over all pairs of quartiles; windows narrower than the grid occur."""
-        monkeypatch.setattr("dpfast.aggregate.plan._widening", lambda k: 0.5)
+        monkeypatch.setattr("dpfast.aggregate.blocks._widening", lambda k: 0.5)
         mechanism = bernoulli(1.0, blocks=4, combine="winsorized")
         monkeypatch.setattr(SampleAndAggregate, "_winsorizes", lambda self, n, k: (True,))
         assert isinstance(mechanism.law([0, 1, 0, 1]), WinsorizedMeanLaw)

@@ -75,7 +75,7 @@ class TestPrivacy:
     @pytest.mark.parametrize("kind", ["k-norm", "gaussian"])
     def test_winsorized(self, kind, monkeypatch):
         """Quartiles of both parameters, then the noise of their windows."""
-        monkeypatch.setattr("dpfast.aggregate.plan._widening", lambda k: 0.5)
+        monkeypatch.setattr("dpfast.aggregate.blocks._widening", lambda k: 0.5)
         monkeypatch.setattr(SampleAndAggregate, "_winsorizes", lambda self, n, k: (True, False))
         options = {"bounds": {"mean": (0, 2), "sd": (0, 1)}, "step": 0.5, "combine": "winsorized", "margin": 0}
         mechanism = normal(1.0, 2, delta=0.1, noise=kind, **options)

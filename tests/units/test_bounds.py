@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy
+from dpfast._kernels._calls import Parameters
 from dpfast.mechanisms.bounds import rounded_outward
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean, Variance, WinsorizedMean
@@ -176,7 +177,7 @@ class TestPrivateBounds:
             dpf.mean(PAY, bounds="private", epsilon=0.25)
         [charge] = ledger.charges
         assert charge.times == 1
-        mechanism = mechanism_for(Mean(), PAY, "private", None, 0.25, 0.0, "global-sensitivity")
+        mechanism = mechanism_for(Mean(), PAY, Parameters("private", None, 0.25, 0.0, "global-sensitivity"))
         assert mechanism.privacy == Privacy(0.25)
         assert mechanism.privacy_profile.parts == (("pure", 0.25, 1),)
         assert "within bounds found privately" in repr(mechanism)
@@ -187,7 +188,7 @@ class TestPrivateBounds:
     def test_the_shares_add_up_to_at_most_epsilon(self):
         for epsilon, n in itertools.product((1e-6, 0.1, 1 / 3, 1.7e308), (10**5, 10**9)):
             n = max(n, math.ceil(500 / epsilon))
-            plan = mechanism_for(Sum(), PAY, "private", None, epsilon, 0.0, "global-sensitivity").plan(n)
+            plan = mechanism_for(Sum(), PAY, Parameters("private", None, epsilon, 0.0, "global-sensitivity")).plan(n)
             assert Fraction(plan.center) + Fraction(plan.finding) + Fraction(plan.releasing) <= Fraction(epsilon)
             assert plan.releasing >= 0.2499 * epsilon
 
@@ -195,7 +196,7 @@ class TestPrivateBounds:
         """The slow twin: a median, four joint quantiles, the outer ones moved outward, the statistic within them."""
         for n, epsilon in ((1000, 1.0), (20_000, 0.3)):
             x, rng = PAY[:n], Generator(PCG64(5))
-            plan = mechanism_for(Mean(), PAY, "private", None, epsilon, 0.0, "global-sensitivity").plan(n)
+            plan = mechanism_for(Mean(), PAY, Parameters("private", None, epsilon, 0.0, "global-sensitivity")).plan(n)
             levels = [plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond]
             floats = dpf.FloatGrid(resolution=2.0**-900, lower=-1e100, upper=1e100, missing="half")
             floats = floats.with_missing(dpf.InverseSensitivity(Median(), grid=floats, epsilon=plan.center)(x, rng=rng))
@@ -247,12 +248,12 @@ class TestPrivateBounds:
     def test_it_reads_no_streams_and_has_no_law(self):
         for statistic in (Mean(), TrimmedMean(0.1), WinsorizedMean(0.1), Huber(2.0)):
             method = "global-sensitivity" if statistic == Mean() else "inverse-sensitivity"
-            mechanism = mechanism_for(statistic, PAY, "private", None, 1.0, 0.0, method)
+            mechanism = mechanism_for(statistic, PAY, Parameters("private", None, 1.0, 0.0, method))
             with pytest.raises(TypeError, match="each of which reads all records"):
                 mechanism.start()
             with pytest.raises(TypeError, match="each of which reads all records"):
                 mechanism.law(PAY)
-        smooth = mechanism_for(Median(), PAY, "private", None, 1.0, 1e-6, "smooth-sensitivity")
+        smooth = mechanism_for(Median(), PAY, Parameters("private", None, 1.0, 1e-6, "smooth-sensitivity"))
         assert smooth.privacy == Privacy(1.0, 1e-6)
 
     @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ class TestPrivateBounds:
         [(Mean(), "global-sensitivity"), (Median(), "interpolated"), (Median(), "smooth-sensitivity")],
     )
     def test_pickled_copies_are_equal(self, statistic, method):
-        mechanism = mechanism_for(statistic, PAY, "private", None, 1.0, 0.0, method)
+        mechanism = mechanism_for(statistic, PAY, Parameters("private", None, 1.0, 0.0, method))
         made = pickle.loads(pickle.dumps(mechanism))
         assert made == mechanism
         assert hash(made) == hash(mechanism)
@@ -279,7 +280,7 @@ class TestInsideBounds:
 
     def test_it_is_two_releases(self):
         x, rng, grid = PAY[:2000], Generator(PCG64(7)), dpf.Grid(0, 3e8)
-        plan = mechanism_for(Mean(), x, (0, 3e8), None, 1.0, 0.0, "private-bounds").plan(2000)
+        plan = mechanism_for(Mean(), x, Parameters((0, 3e8), None, 1.0, 0.0, "private-bounds")).plan(2000)
         levels = [plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond]
         floats = dpf.FloatGrid(12, resolution=2048 * grid.step, lower=0, upper=3e8)
         low, inner, above, high = dpf.Quantiles(levels, grid=floats, epsilon=plan.finding)(x, rng=rng).tolist()
@@ -301,7 +302,7 @@ class TestInsideBounds:
     )
     @pytest.mark.parametrize("missing", [None, 2.0, "half"])
     def test_all_data_have_a_release_inside_the_bounds(self, grid, missing):
-        mechanism = mechanism_for(Mean(), [0.5], None, grid, 1.0, 0.0, "private-bounds", missing=missing)
+        mechanism = mechanism_for(Mean(), [0.5], Parameters(None, grid, 1.0, 0.0, "private-bounds", missing=missing))
         for value in (grid.lower, grid.upper, np.nan, np.inf, -np.inf):
             for seed in range(4):
                 assert grid.lower <= mechanism(np.full(400, value), rng=PCG64(seed)) <= grid.upper
@@ -309,7 +310,7 @@ class TestInsideBounds:
     @pytest.mark.parametrize("bounds", [(-8e307, 8e307), (0.0, 1.7e308), (1e308, 1.7e308)], ids=str)
     def test_bounds_near_the_largest_double(self, bounds):
         """The outer quantiles move outward beyond all doubles, whatever the records are."""
-        mechanism = mechanism_for(Mean(), [0.5], bounds, None, 1.0, 0.0, "private-bounds")
+        mechanism = mechanism_for(Mean(), [0.5], Parameters(bounds, None, 1.0, 0.0, "private-bounds"))
         rng = np.random.default_rng(1)
         for x in (rng.choice(bounds, 400), rng.normal(size=400), np.linspace(bounds[0] / 2, bounds[1] / 2, 400)):
             for seed in range(4):
@@ -317,13 +318,14 @@ class TestInsideBounds:
 
     def test_the_error_is_predicted(self):
         """The frequency of errors below the prediction in 300 releases: 4.5 standard deviations of it are 0.1."""
-        mechanism, records = mechanism_for(Mean(), [0.5], (-1e4, 1e4), None, 0.5, 0.0, "private-bounds"), norm(50, 10)
+        mechanism = mechanism_for(Mean(), [0.5], Parameters((-1e4, 1e4), None, 0.5, 0.0, "private-bounds"))
+        records = norm(50, 10)
         bound, rng = mechanism.error(2000, distribution=records, confidence=0.8), np.random.default_rng(3)
         samples = (rng.normal(50, 10, 2000) for _ in range(300))
         errors = [abs(mechanism(x, rng=PCG64(i)) - 50) for i, x in enumerate(samples)]
         assert abs(np.mean(np.array(errors) <= bound) - 0.8) < 0.1
         assert abs(np.mean(np.array(errors) <= bound / 1.5) - 0.8) > 0.1
-        total = mechanism_for(Sum(), [0.5], (-1e4, 1e4), None, 0.5, 0.0, "private-bounds")
+        total = mechanism_for(Sum(), [0.5], Parameters((-1e4, 1e4), None, 0.5, 0.0, "private-bounds"))
         assert total.error(2000, distribution=records, confidence=0.8) == pytest.approx(2000 * bound)
 
     @pytest.mark.parametrize(
@@ -342,7 +344,7 @@ class TestInsideBounds:
             call(Untouchable())
 
     def test_errors_that_are_not_known(self):
-        mechanism = mechanism_for(Variance(), [0.5], (0, 1), None, 1.0, 0.0, "private-bounds")
+        mechanism = mechanism_for(Variance(), [0.5], Parameters((0, 1), None, 1.0, 0.0, "private-bounds"))
         with pytest.raises(TypeError, match="no error is known for the variance within private bounds"):
             mechanism.error(1000, distribution=norm())
         with pytest.raises(TypeError, match="give distribution="):

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, Ledger, SmoothSensitivity
+from dpfast._kernels._calls import Parameters
 from dpfast.mechanisms.candidates import Candidate, Choice, Typical, references
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.prediction import Expected, Predicted
@@ -225,9 +226,9 @@ PUBLIC = [
 @pytest.mark.parametrize(("statistic", "n", "epsilon", "delta", "distribution"), PUBLIC)
 def test_the_choice_is_the_same_for_all_data(statistic, n, epsilon, delta, distribution):
     """T30: every data set, as an array and in chunks, has the same mechanism."""
-    public = (0, 1000), None, epsilon, delta, "auto", "replace-one", None, "auto", distribution
-    made = {mechanism_for(statistic, x, *public) for x in datasets(n)}
-    made |= {mechanism_for(statistic, dpf.Chunks(np.array_split(x, 3)), *public) for x in datasets(n)}
+    public = Parameters((0, 1000), None, epsilon, delta, distribution=distribution)
+    made = {mechanism_for(statistic, x, public) for x in datasets(n)}
+    made |= {mechanism_for(statistic, dpf.Chunks(np.array_split(x, 3)), public) for x in datasets(n)}
     assert len(made) == 1
 
 
@@ -246,9 +247,8 @@ def test_typical_values_beyond_the_limit():
 
 def test_an_assumption_fitted_to_the_records_is_found():
     """A control of T30: the choice then depends on the data."""
-    public = (0, 1000), None, 4.0, 0.0, "auto", "replace-one", None, "auto"
     made = {
-        mechanism_for(Mean(), x, *public, norm(np.mean(x), 1 + np.std(x)))
+        mechanism_for(Mean(), x, Parameters((0, 1000), None, 4.0, distribution=norm(np.mean(x), 1 + np.std(x))))
         for x in (np.full(300, 400.0), np.linspace(0, 1000, 300))
     }
     assert len(made) == 2
@@ -258,7 +258,7 @@ def test_the_choice_is_the_same_for_all_tiny_data():
     """All data sets of one to four records on four values."""
     for statistic, n in itertools.product((TrimmedMean(0.1), TrimmedMean(0.4), WinsorizedMean(0.25)), range(1, 5)):
         made = {
-            mechanism_for(statistic, np.array(x), (0, 3), None, 4.0, 0.0, "auto")
+            mechanism_for(statistic, np.array(x), Parameters((0, 3), None, 4.0, 0.0, "auto"))
             for x in itertools.product((0.0, 1.0, 3.0, np.nan), repeat=n)
         }
         assert len(made) == 1
@@ -285,7 +285,9 @@ def test_a_small_epsilon_keeps_the_default_without_a_comparison():
 
 def test_a_private_number_of_records_keeps_the_default():
     kept = [
-        mechanism_for(Median(), np.zeros(n), (0, 9), None, 4.0, 0.0, "auto", "add-remove", None, "auto", norm(5, 1))
+        mechanism_for(
+            Median(), np.zeros(n), Parameters((0, 9), None, 4.0, distribution=norm(5, 1), neighbors="add-remove")
+        )
         for n in (0, 1, 100, 10_000)
     ]
     assert len(set(kept)) == 1

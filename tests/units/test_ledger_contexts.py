@@ -79,9 +79,9 @@ class TestContexts:
         ledger, threads = Ledger(1.0), set()
 
         class Seen(type(MEAN)):
-            def law_of(self, summary):
+            def values_of(self, x):
                 threads.add(threading.get_ident())
-                return super().law_of(summary)
+                return super().values_of(x)
 
         with ledger:
             mechanism = Seen(MEAN.statistic, grid=GRID, epsilon=0.25)

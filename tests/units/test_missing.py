@@ -10,11 +10,12 @@ import pytest
 
 import dpfast as dpf
 from dpfast import Grid, audit
+from dpfast._kernels._calls import Parameters
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram
 from dpfast.domains import Ball, Box
 from dpfast.grid import resolved
 from dpfast.laws import ClampedNoise, DiscreteLaplace
-from dpfast.mechanisms import mechanism as base
+from dpfast.mechanisms import plan as base
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, Variance
 from dpfast.streaming import Codes
@@ -363,7 +364,8 @@ def test_the_error_does_not_depend_on_the_policy():
 @pytest.mark.parametrize("missing", [None, "half", 3.0])
 def test_private_bounds_follow_the_order_for_halves(record, missing):
     """Of the statistic, and of the median that stands for missing floats."""
-    made = mechanism_for(Mean(), np.array([record]), "private", None, 1.0, 0.0, "global-sensitivity", missing=missing)
+    public = Parameters("private", None, 1.0, method="global-sensitivity", missing=missing)
+    made = mechanism_for(Mean(), np.array([record]), public)
     assert made.ordered == (missing == "half" or (isinstance(record, float) and missing is None))
 
 

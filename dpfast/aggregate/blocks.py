@@ -1,4 +1,4 @@
-"""The public plan of a sample-and-aggregate release: blocks, margins, grids, noise and expected error."""
+"""The public parameters of a sample-and-aggregate release: blocks, margins, grids, noise and expected error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IQR = 1.349  # of a normal distribution, in standard deviations
 
 
 class Released(NamedTuple):
-    """The plan for one released parameter: the grid of its estimates, and their window.
+    """The grid of the estimates of one released parameter, and their window.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class BlockPlan:
-    """The part of `dpfast.SampleAndAggregate` that depends on public parameters only: its plan and its error."""
+class BlockParameters:
+    """The part of `dpfast.SampleAndAggregate` that depends on public parameters only, and its error."""
 
     family: Any
     bounds: Any = field(kw_only=True)
@@ -254,7 +254,7 @@ class BlockPlan:
             ) from None
 
     def released(self, n: int, k: int) -> list[Released]:
-        """The public plan for each parameter, for n records in k blocks."""
+        """What is public for each parameter, for n records in k blocks."""
         return [
             Released(grid, _widening(k) if winsorizes else None)
             for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)

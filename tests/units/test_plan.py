@@ -1,0 +1,113 @@
+"""Plans: what is public for a number of records, by which everything is released."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.random import PCG64
+
+import dpfast as dpf
+from dpfast import Grid, Ledger
+from dpfast.groups.draws import Groups
+from dpfast.statistics import Count, Mean, Median, Sum
+from tests.central import same, shaped
+from tests.releases import GRID, MECHANISMS, X
+
+MEDIAN = dpf.InverseSensitivity(Median(), grid=GRID, epsilon=0.25)
+ARRAYS = [m for m in MECHANISMS if isinstance(shaped(m, X), np.ndarray) and m.reads_records and m.releases_numbers]
+
+
+class Hidden:
+    """A container of another library, which says its length only when it is read."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype)
+
+
+class TestPlan:
+    def test_it_is_made_once_for_the_last_n(self):
+        mechanism = copy.copy(MEDIAN)
+        plan = mechanism.plan(10)
+        assert mechanism.plan(np.int32(10)) is plan
+        assert mechanism.plan(11) is not plan
+        assert mechanism.plan(11).n == 11
+        for made in (copy.copy(mechanism), pickle.loads(pickle.dumps(mechanism))):
+            assert vars(made) == {name: value for name, value in vars(mechanism).items() if name != "_recent"}
+
+    @pytest.mark.parametrize("mechanism", [m for m in MECHANISMS if m.hides_n or not m.releases_numbers], ids=repr)
+    def test_a_private_number_is_never_kept(self, mechanism):
+        mechanism = copy.copy(mechanism)
+        mechanism(shaped(mechanism, X))
+        if mechanism.hides_n:
+            assert vars(mechanism)["_recent"].n is None
+
+    def test_the_number_of_records_with_keys_of_a_domain_is_private(self):
+        keys = ["a", "b", "c", "c"]
+        mechanism = dpf.PartitionSelection(1.0, neighbors="replace-one", domain=["a", "b"])
+        mechanism(keys)
+        mechanism.start().read([keys]).release()
+        assert vars(mechanism)["_recent"].n is None
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_a_call_a_draw_and_several_draws_are_those_of_the_law(self, mechanism):
+        x = shaped(mechanism, X)
+        values = mechanism.values_of(x)
+        plan = mechanism.plan(mechanism.number_of(values))
+        same_plan, summary = plan.read(values)
+        assert same_plan.n == plan.n
+        release = mechanism(x, rng=PCG64(3))
+        assert same(plan.draw(values, PCG64(3)), release)
+        assert same(plan.draw_from(summary, PCG64(3)), release)
+        several, expected = plan.draws(summary, (2, 3), PCG64(4)), mechanism.release(x, size=(2, 3), rng=PCG64(4))
+        assert str(several) == str(expected)
+        assert same(mechanism.plan().draw(values, PCG64(3)), release)
+
+    @pytest.mark.parametrize("mechanism", ARRAYS, ids=repr)
+    def test_groups_are_drawn_one_after_another(self, mechanism):
+        x, ends = shaped(mechanism, X), np.array([0, 60, 100])
+        drawn = mechanism.plan().groups(x, Groups(2, offsets=ends))(0, 2, source := PCG64(5))
+        again = PCG64(5)
+        for i in range(2):
+            values = mechanism.values_of(x[ends[i] : ends[i + 1]])
+            expected = mechanism.plan(mechanism.number_of(values)).draw(values, again)
+            assert drawn is None or same(
+                np.nan if expected is None else expected, drawn[i] if drawn.ndim > 1 else float(drawn[i])
+            )
+        assert source.random_raw() == again.random_raw()
+
+
+class TestRefusals:
+    """A number of records that is known and not supported costs nothing."""
+
+    WIDE = dpf.GlobalSensitivity(Sum(), grid=Grid(0, 2.0**52 - 2, step=1), epsilon=0.25)
+
+    @pytest.mark.parametrize(
+        "x", [[], np.empty(0), dpf.Chunks([np.empty(0), np.empty(0)]), dpf.Counted([], [])], ids=repr
+    )
+    def test_no_records(self, x):
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="x is empty"):
+            MEDIAN(x)
+        assert ledger.charges == ()
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="x is empty"):
+            MEDIAN.release(x, size=3)
+        assert ledger.charges == ()
+
+    def test_too_many_records(self):
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="records times grid points must be below"):
+            self.WIDE(np.ones(2**12))
+        assert ledger.charges == ()
+
+    def test_a_number_that_is_not_known_before_is_refused_later(self):
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="x is empty"):
+            MEDIAN(Hidden([]))
+        assert len(ledger.charges) == 1
+
+    def test_a_private_number_is_never_refused(self):
+        with Ledger(1.0, neighbors="add-remove"):
+            for statistic in (Count(), Sum(), Mean()):
+                made = dpf.GlobalSensitivity(statistic, grid=GRID, epsilon=0.25, neighbors="add-remove")
+                assert np.isfinite(made([]))
