@@ -75,7 +75,8 @@ def laplace(
     Privacy: an integer of sensitivity s plus this noise is (s / scale)-DP: it is the continuous Laplace mechanism,
     rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html). Cost: about 0.4 times
     ``Generator.laplace``. Draws are decided in doubles with a proved bound, or else in ball arithmetic (about scale *
-    2**-47 of the draws), so the time depends on the draws; timing is outside the guarantee.
+    2**-47 of the draws, below 2**-12 of them at any scale), so the time depends on the draws; timing is outside the
+    guarantee.
 
     References
     ----------
@@ -88,11 +89,9 @@ def laplace(
     (2, 3)
     """
     refuse(_USE)
-    steps = _checks.scale(scale)
-    if size is None:
-        _checks.threads(workers)
-        return _samplers.one_rounded_laplace(bit_generator(None) if rng is None else stream(rng), steps)
-    return _fill(_samplers.fill_rounded_laplace, steps, size, rng, workers)
+    return _draw(
+        _samplers.one_rounded_laplace, _samplers.fill_rounded_laplace, _checks.scale(scale), size, rng, workers
+    )
 
 
 @overload
@@ -133,7 +132,8 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     refuse(_USE)
-    return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
+    kernels = _samplers.one_discrete_laplace, _samplers.fill_discrete_laplace
+    return _draw(*kernels, _checks.scale(scale), size, rng, workers)
 
 
 @overload
@@ -249,7 +249,7 @@ def geometric(
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
     refuse(_USE)
-    return _fill(_samplers.fill_geometric, _checks.scale(scale), size, rng, workers)
+    return _draw(_samplers.one_geometric, _samplers.fill_geometric, _checks.scale(scale), size, rng, workers)
 
 
 def add_laplace(
@@ -339,8 +339,8 @@ def gaussian(
     Gaussian mechanism, rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-gaussian.html). With mu = D /
     sigma it is mu-GDP, (mu**2 / 2)-zCDP, and (epsilon, delta)-DP for ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon)
     Phi(-mu/2 - epsilon/mu)``. Cost: about 0.5 times ``Generator.standard_normal``. Draws are decided in doubles with a
-    proved bound, or else in ball arithmetic (about sigma * 2**-48 of the draws), so the time depends on the draws;
-    timing is outside the guarantee.
+    proved bound, or else in ball arithmetic (about sigma * 2**-48 of the draws, below 2**-13 at any sigma), so the time
+    depends on the draws; timing is outside the guarantee.
 
     References
     ----------
@@ -353,7 +353,8 @@ def gaussian(
     (2, 3)
     """
     refuse(_USE)
-    return _fill(_samplers.fill_rounded_gaussian, _checks.scale(sigma, name="sigma"), size, rng, workers)
+    kernels = _samplers.one_rounded_gaussian, _samplers.fill_rounded_gaussian
+    return _draw(*kernels, _checks.scale(sigma, name="sigma"), size, rng, workers)
 
 
 def add_gaussian(
@@ -503,6 +504,21 @@ def _add(
     np.clip(noise, -limit, limit, out=noise)  # nor reveal the data at the limit of the noise
     with np.errstate(over="ignore"):  # 2**62 steps may overflow float64
         return grid.decode(noise).reshape(array.shape)
+
+
+def _draw(
+    one: Callable[[BitGenerator, float | Fraction], int],
+    kernel: Callable[..., None],
+    scale: float | Fraction,
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None,
+    rng: RandomSource,
+    workers: int,
+) -> Any:
+    """Draw one integer of a checked scale, or an array of them."""
+    if size is not None:
+        return _fill(kernel, scale, size, rng, workers)
+    _checks.threads(workers)
+    return one(bit_generator(None) if rng is None else stream(rng), scale)
 
 
 def _fill(

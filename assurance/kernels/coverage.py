@@ -97,9 +97,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_normals dpfast_own_side dpfast_record dpfast_scale"
         ),
         "draws.h": (
-            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_geometric dpfast_levels dpfast_on_level "
-            "dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 dpfast_secret_student_tail "
-            "dpfast_student_start"
+            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_coarse dpfast_geometric dpfast_levels "
+            "dpfast_on_level dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 "
+            "dpfast_secret_student_tail dpfast_student_start"
         ),
         "gaps.h": "dpfast_discount_up dpfast_gap_weights dpfast_stretch",
         "gradient.h": ("dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual"),
