@@ -101,3 +101,8 @@ def estimates(size) -> Iterator[Job]:
     gamma = dpf.SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0)
     floor = Floor("np.log(x).mean(), x.mean()", lambda: (np.log(x).mean(), x.mean()), 1.0)
     yield Job(f"mle, gamma shape, n = {power(n)}", lambda: gamma(x), (floor,))
+    own = lambda block: 1 / block.mean()  # noqa: E731
+    few = x[:10**5]
+    runs = lambda: [own(few[i : i + 20]) for i in range(0, few.size, 20)]  # noqa: E731
+    run = partial(dpf.mle, few, own, bounds=(1e-6, 1.0), epsilon=data.EPSILON)
+    yield Job(f"mle by a callable, n = {power(few.size)}", run, (Floor("a call for every 20 records", runs, 20.0),))
