@@ -18,6 +18,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "bounding.h": "dpfast_bound_pairs dpfast_grow dpfast_reservoirs_free dpfast_reservoirs_reserve",
         "csv.h": "csv_rest csv_row csv_rows",
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
+        "hyperplanes.h": (
+            "dpfast_add_rows dpfast_cell dpfast_hash_of dpfast_mixed dpfast_near dpfast_product dpfast_sum_digit "
+            "dpfast_sum_digits dpfast_swap_digits dpfast_swap_lanes"
+        ),
         "keys.h": (
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize"

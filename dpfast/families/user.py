@@ -19,8 +19,8 @@ from dpfast.families.family import BlockFamily, Box, Family
 from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
 from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression, Regression
 
-# Of the records of a block, left out in turn by the jackknife. With g groups of b records, what it makes of the square of
-# a mean has the variance 2 g / (g - 1) b**-2, beside that of order 1 / b; with single records 2 b**-2.
+# Of the records of a block, left out in turn by the jackknife. With g groups of b records, what it makes of the square
+# of a mean has the variance 2 g / (g - 1) b**-2, beside that of order 1 / b; with single records 2 b**-2.
 _GROUPS = 4
 
 
