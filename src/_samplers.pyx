@@ -266,8 +266,8 @@ cdef object _coarse(object scale, int halvings):
 cdef int64_t _settled(object bit_generator, Law law, uint64_t word, int64_t draw, object coarse,
                       int halvings) except? -0x7FFFFFFFFFFFFFFF:
     """The draw that a word makes of one of a scale that is halved, in ball arithmetic."""
-    from dpfast._kernels import _balls
-    refined = (_balls.refined_geometric, _balls.refined_laplace, _balls.refined_gaussian)[<int> law]
+    from dpfast._kernels import _scale_balls
+    refined = (_scale_balls.refined_geometric, _scale_balls.refined_laplace, _scale_balls.refined_gaussian)[<int> law]
     return refined(draw, word, lambda: next_word(bit_generator), coarse, halvings)
 
 
@@ -686,7 +686,7 @@ cdef int _fill_levels(bit_generator, object rate, uint64_t s, uint64_t r, int64_
 
 cdef int _fill_many_levels(bit_generator, object rate, uint64_t s, uint64_t r, int64_t[::1] out, bint exact) except -1:
     """Levels floor(E / epsilon) or one more, of a rate that is halved: a geometric draw has no offset to halve."""
-    from dpfast._kernels._balls import staircase_further, staircase_threshold
+    from dpfast._kernels._scale_balls import staircase_further, staircase_threshold
     cdef uint64_t[::1] words
     cdef uint64_t threshold = staircase_threshold(rate, s, r)
     cdef Py_ssize_t i, n = out.shape[0]

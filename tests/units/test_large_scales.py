@@ -8,7 +8,7 @@ from mpmath import mpf
 from numpy.random import PCG64
 
 from dpfast import laws, noise
-from dpfast._kernels import _balls, _samplers
+from dpfast._kernels import _samplers, _scale_balls
 from tests.reference import laws as slow
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -21,9 +21,9 @@ def fill_staircase(source, scale, out, **options):
 
 
 REFINED = {
-    "geometric": (_samplers.fill_geometric, _balls.refined_geometric, slow.geometric),
-    "laplace": (_samplers.fill_rounded_laplace, _balls.refined_laplace, slow.rounded_laplace),
-    "gaussian": (_samplers.fill_rounded_gaussian, _balls.refined_gaussian, slow.rounded_gaussian),
+    "geometric": (_samplers.fill_geometric, _scale_balls.refined_geometric, slow.geometric),
+    "laplace": (_samplers.fill_rounded_laplace, _scale_balls.refined_laplace, slow.rounded_laplace),
+    "gaussian": (_samplers.fill_rounded_gaussian, _scale_balls.refined_gaussian, slow.rounded_gaussian),
 }
 FILLS = {
     **{name: fill for name, (fill, _, _) in REFINED.items()},
@@ -119,20 +119,20 @@ def test_levels_of_a_high_rate_are_one_more_with_the_probability_of_the_law():
     """Of E / epsilon, the fraction is nearly uniform, and the offset carries it over the next integer."""
     rate, s, r = Fraction(2**40), 5, 2
     share = Fraction(2 * r - 1, 2 * s)
-    assert abs(_balls.staircase_threshold(rate, s, r) / 2**64 - float(1 - share)) < 2**-38
+    assert abs(_scale_balls.staircase_threshold(rate, s, r) / 2**64 - float(1 - share)) < 2**-38
     rate = Fraction(3, 2)  # where the probability is not nearly 1 - share
     q = np.exp(-2 / 3)
-    assert _balls.staircase_threshold(rate, s, r) / 2**64 == pytest.approx(0.7 * q / (0.3 + 0.7 * q), rel=1e-14)
+    assert _scale_balls.staircase_threshold(rate, s, r) / 2**64 == pytest.approx(0.7 * q / (0.3 + 0.7 * q), rel=1e-14)
     with_more = draws(_samplers.fill_geometric, rate, 40_000) + (
-        np.random.default_rng(9).random(40_000) < _balls.staircase_threshold(rate, s, r) / 2**64
+        np.random.default_rng(9).random(40_000) < _scale_balls.staircase_threshold(rate, s, r) / 2**64
     )
     total = 2 * r - 1 + 2 * s * q / (1 - q)
     p = [(2 * r - 1 if level == 0 else 2 * s) * q**level / total for level in range(8)]
     counts = np.bincount(np.minimum(with_more, 8), minlength=9)
     assert not chi_square_rejects(counts, [*p, 1 - sum(p)])
-    word = _balls.staircase_threshold(rate, s, r)
-    assert _balls.staircase_further(word - 1, lambda: 0, rate, s, r)
-    assert not _balls.staircase_further(word + 1, lambda: 0, rate, s, r)
+    word = _scale_balls.staircase_threshold(rate, s, r)
+    assert _scale_balls.staircase_further(word - 1, lambda: 0, rate, s, r)
+    assert not _scale_balls.staircase_further(word + 1, lambda: 0, rate, s, r)
 
 
 @pytest.mark.parametrize("name", REFINED)
@@ -178,8 +178,8 @@ def test_saturation(name):
     source = ScriptedBits([0] * 40 + [1], PCG64(1))
     largest = draws(REFINED[name][0], 2.0**56, 1, source)
     assert largest == 2**63 - 1 if name != "gaussian" else largest > 2**60
-    assert _balls.refined_geometric(2**39, 0, lambda: 0, 2.0**28, 24) == 2**63 - 1
-    assert _balls.refined_laplace(-(2**39), 0, lambda: 0, 2.0**28, 25) == -(2**63 - 1)
+    assert _scale_balls.refined_geometric(2**39, 0, lambda: 0, 2.0**28, 24) == 2**63 - 1
+    assert _scale_balls.refined_laplace(-(2**39), 0, lambda: 0, 2.0**28, 25) == -(2**63 - 1)
 
 
 def test_columns_of_different_scales():
