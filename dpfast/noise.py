@@ -89,9 +89,11 @@ def laplace(
     (2, 3)
     """
     refuse(_USE)
-    return _draw(
-        _samplers.one_rounded_laplace, _samplers.fill_rounded_laplace, _checks.scale(scale), size, rng, workers
-    )
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_rounded_laplace(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_rounded_laplace, steps, size, rng, workers)
 
 
 @overload
@@ -132,8 +134,11 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     refuse(_USE)
-    kernels = _samplers.one_discrete_laplace, _samplers.fill_discrete_laplace
-    return _draw(*kernels, _checks.scale(scale), size, rng, workers)
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_discrete_laplace(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_discrete_laplace, steps, size, rng, workers)
 
 
 @overload
@@ -249,7 +254,11 @@ def geometric(
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
     refuse(_USE)
-    return _draw(_samplers.one_geometric, _samplers.fill_geometric, _checks.scale(scale), size, rng, workers)
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_geometric(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_geometric, steps, size, rng, workers)
 
 
 def add_laplace(
@@ -353,8 +362,11 @@ def gaussian(
     (2, 3)
     """
     refuse(_USE)
-    kernels = _samplers.one_rounded_gaussian, _samplers.fill_rounded_gaussian
-    return _draw(*kernels, _checks.scale(sigma, name="sigma"), size, rng, workers)
+    steps = _checks.scale(sigma, name="sigma")
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_rounded_gaussian(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_rounded_gaussian, steps, size, rng, workers)
 
 
 def add_gaussian(
@@ -504,21 +516,6 @@ def _add(
     np.clip(noise, -limit, limit, out=noise)  # nor reveal the data at the limit of the noise
     with np.errstate(over="ignore"):  # 2**62 steps may overflow float64
         return grid.decode(noise).reshape(array.shape)
-
-
-def _draw(
-    one: Callable[[BitGenerator, float | Fraction], int],
-    kernel: Callable[..., None],
-    scale: float | Fraction,
-    size: SupportsIndex | tuple[SupportsIndex, ...] | None,
-    rng: RandomSource,
-    workers: int,
-) -> Any:
-    """Draw one integer of a checked scale, or an array of them."""
-    if size is not None:
-        return _fill(kernel, scale, size, rng, workers)
-    _checks.threads(workers)
-    return one(bit_generator(None) if rng is None else stream(rng), scale)
 
 
 def _fill(

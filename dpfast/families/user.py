@@ -92,8 +92,8 @@ class Custom(BlockFamily):
             return self._estimate(block)
         rests = [block[np.arange(b) % groups != j] for j in range(groups)]
         sizes = np.array([rest.size / rests[-1].size if b > 1 else 1.0 for rest in rests])
-        without: NDArray[np.float64] = np.average([self._estimate(rest) for rest in rests], axis=0, weights=sizes)
-        return groups * self._estimate(block) - (groups - 1) * without
+        without = np.average([self._estimate(rest) for rest in rests], axis=0, weights=sizes)
+        return np.asarray(groups * self._estimate(block) - (groups - 1) * without)
 
 
 @dataclass(frozen=True)
