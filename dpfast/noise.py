@@ -75,7 +75,8 @@ def laplace(
     Privacy: an integer of sensitivity s plus this noise is (s / scale)-DP: it is the continuous Laplace mechanism,
     rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html). Cost: about 0.4 times
     ``Generator.laplace``. Draws are decided in doubles with a proved bound, or else in ball arithmetic (about scale *
-    2**-47 of the draws), so the time depends on the draws; timing is outside the guarantee.
+    2**-47 of the draws, below 2**-12 of them at any scale), so the time depends on the draws; timing is outside the
+    guarantee.
 
     References
     ----------
@@ -133,7 +134,11 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     refuse(_USE)
-    return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_discrete_laplace(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_discrete_laplace, steps, size, rng, workers)
 
 
 @overload
@@ -249,7 +254,11 @@ def geometric(
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
     refuse(_USE)
-    return _fill(_samplers.fill_geometric, _checks.scale(scale), size, rng, workers)
+    steps = _checks.scale(scale)
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_geometric(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_geometric, steps, size, rng, workers)
 
 
 def add_laplace(
@@ -339,8 +348,8 @@ def gaussian(
     Gaussian mechanism, rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-gaussian.html). With mu = D /
     sigma it is mu-GDP, (mu**2 / 2)-zCDP, and (epsilon, delta)-DP for ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon)
     Phi(-mu/2 - epsilon/mu)``. Cost: about 0.5 times ``Generator.standard_normal``. Draws are decided in doubles with a
-    proved bound, or else in ball arithmetic (about sigma * 2**-48 of the draws), so the time depends on the draws;
-    timing is outside the guarantee.
+    proved bound, or else in ball arithmetic (about sigma * 2**-48 of the draws, below 2**-13 at any sigma), so the time
+    depends on the draws; timing is outside the guarantee.
 
     References
     ----------
@@ -353,7 +362,11 @@ def gaussian(
     (2, 3)
     """
     refuse(_USE)
-    return _fill(_samplers.fill_rounded_gaussian, _checks.scale(sigma, name="sigma"), size, rng, workers)
+    steps = _checks.scale(sigma, name="sigma")
+    if size is None:
+        _checks.threads(workers)
+        return _samplers.one_rounded_gaussian(bit_generator(None) if rng is None else stream(rng), steps)
+    return _fill(_samplers.fill_rounded_gaussian, steps, size, rng, workers)
 
 
 def add_gaussian(

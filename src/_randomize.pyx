@@ -8,6 +8,7 @@ record.
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
@@ -45,10 +46,40 @@ cdef extern from "randomize.h":
     ) noexcept nogil
 
 
+cdef extern from "hyperplanes.h":
+    enum:
+        DPFAST_STRIP
+    ctypedef struct dpfast_hash:
+        pass
+    dpfast_hash dpfast_hash_of(uint64_t number, uint64_t seed) noexcept nogil
+    uint64_t dpfast_cell(dpfast_hash hash, uint64_t key, uint64_t buckets) noexcept nogil
+    uint64_t dpfast_product(uint64_t a, uint64_t v, uint64_t prime, int digits) noexcept nogil
+    void dpfast_near(
+        uint32_t *table, Py_ssize_t vectors, Py_ssize_t prime, Py_ssize_t width, Py_ssize_t lanes, uint32_t *room
+    ) noexcept nogil
+    void dpfast_sum_digits(
+        uint32_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t lanes, bint only, uint32_t *room,
+        const uint32_t **rows
+    ) noexcept nogil
+    void dpfast_swap_digits(
+        const uint32_t *source, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, uint32_t *to
+    ) noexcept nogil
+    void dpfast_swap_lanes(
+        const uint32_t *source, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, uint32_t *to
+    ) noexcept nogil
+
+
 ctypedef fused symbol:
     uint8_t
     uint16_t
     uint32_t
+
+
+ctypedef fused any_symbol:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
 
 
 ctypedef fused counter:
@@ -383,3 +414,104 @@ def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::
         with nogil:
             counted = dpfast_count_lines(&lines[0, 0], lines.shape[0], edge, &out[0], out.shape[0])
     return counted
+
+
+def fill_hashed(
+    const uint64_t[::1] drawn not None, const uint32_t[::1] heights not None, const uint64_t[::1] keys not None,
+    uint64_t buckets, uint64_t prime, int digits, uint64_t seed, bint hashed, any_symbol[::1] out not None,
+):
+    """Fill with reports (function, vector a, offset b): a v + b modulo the prime is the height, v the key's cell.
+
+    **Law** deterministic; `drawn` is function * buckets + a. **Assumes** arrays of one length, buckets = prime**digits
+    at most 2**32, keys below it unless `hashed`. **Cost** `digits` divisions each.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t cell
+    with nogil:
+        for i in range(drawn.shape[0]):
+            cell = dpfast_cell(dpfast_hash_of(drawn[i] / buckets, seed), keys[i], buckets) if hashed else keys[i]
+            cell = dpfast_product(drawn[i] % buckets, cell, prime, digits)
+            out[i] = <any_symbol> (drawn[i] * prime + (heights[i] + prime - cell) % prime)
+
+
+def add_cells(
+    const int64_t[:, ::1] sums not None, const uint64_t[::1] keys not None, uint64_t seed, int64_t[::1] out not None
+):
+    """Add to out[i] the sums of the cells of key i, over all hash functions: the rows of `sums`.
+
+    **Law** exact. **Cost** 2 ns for each function and key, beside memory.
+    """
+    cdef Py_ssize_t i, j
+    cdef uint64_t buckets = sums.shape[1]
+    cdef dpfast_hash hash
+    with nogil:
+        for j in range(sums.shape[0]):
+            hash = dpfast_hash_of(j, seed)
+            for i in range(keys.shape[0]):
+                out[i] += sums[j, dpfast_cell(hash, keys[i], buckets)]
+
+
+cdef Py_ssize_t _room(Py_ssize_t prime, Py_ssize_t lanes) noexcept nogil:
+    return prime * (2 * prime * lanes + DPFAST_STRIP)
+
+
+def add_functions(
+    const any_symbol[::1] reports not None, const int64_t[::1] ends not None, const int64_t[::1] functions not None,
+    Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes, int64_t[:, ::1] out not None,
+):
+    """Add to the rows of `functions` in `out` the numbers of their reports that support each cell.
+
+    reports[ends[i]:ends[i + 1]] are those of functions[i]. **Law** exact. **Assumes** each range has fewer than 2**32
+    reports; out.shape[1] = prime**digits. **Cost** digits prime**(digits + 2) additions a function, and 4 lanes
+    prime**(digits + 1) bytes for `lanes` of them, at once.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef Py_ssize_t size = out.shape[1], cells = size * prime, first = 0, count, lane, i
+    cdef uint32_t[::1] table = np.empty(cells * lanes + DPFAST_STRIP, np.uint32)
+    cdef uint32_t[::1] room = np.empty(_room(prime, lanes), np.uint32)
+    cdef Py_ssize_t[::1] places = np.empty(prime, np.intp)  # room for pointers
+    cdef uint64_t least
+    with nogil:
+        while first < functions.shape[0]:
+            count = min(lanes, functions.shape[0] - first)
+            memset(&table[0], 0, cells * lanes * sizeof(uint32_t))
+            for lane in range(count):
+                least = <uint64_t> functions[first + lane] * <uint64_t> cells
+                for i in range(ends[first + lane], ends[first + lane + 1]):
+                    table[<Py_ssize_t> (reports[i] - least) * lanes + lane] += 1
+            dpfast_near(&table[0], size, prime, width, lanes, &room[0])
+            dpfast_sum_digits(&table[0], size, prime, digits, lanes, True, &room[0], <const uint32_t **> &places[0])
+            for lane in range(count):
+                for i in range(size):
+                    out[functions[first + lane], i] += table[i * prime * lanes + lane]
+            first += count
+
+
+def add_function(
+    const any_symbol[::1] reports not None, Py_ssize_t prime, int digits, Py_ssize_t width, int64_t[::1] out not None
+):
+    """Add the numbers of reports of the only function that support each cell.
+
+    **Law** exact. **Assumes** fewer than 2**32 reports, len(out) = prime**digits. **Cost** digits * prime**(digits + 2)
+    additions. The lower and the higher digits are each the lanes of the others.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef Py_ssize_t size = out.shape[0], cells = size * prime, i, j
+    cdef int low = digits / 2
+    cdef Py_ssize_t columns = prime**low, rows = size / columns
+    cdef uint32_t[::1] table = np.zeros(cells + DPFAST_STRIP, np.uint32)
+    cdef uint32_t[::1] other = np.empty(cells + DPFAST_STRIP, np.uint32)
+    cdef uint32_t[::1] room = np.empty(_room(prime, rows), np.uint32)
+    cdef Py_ssize_t[::1] places = np.empty(prime, np.intp)  # room for pointers
+    with nogil:
+        for i in range(reports.shape[0]):
+            table[reports[i]] += 1
+        dpfast_near(&table[0], size, prime, width, 1, &room[0])
+        dpfast_swap_digits(&table[0], rows, columns, prime, &other[0])
+        dpfast_sum_digits(&other[0], columns, prime, low, rows, False, &room[0], <const uint32_t **> &places[0])
+        dpfast_swap_lanes(&other[0], columns, rows, prime, &table[0])
+        dpfast_sum_digits(&table[0], rows, prime, digits - low, columns, True, &room[0], <const uint32_t **> &places[0])
+        for i in range(rows):
+            for j in range(columns):
+                out[i * columns + j] += table[i * prime * columns + j]

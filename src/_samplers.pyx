@@ -4,12 +4,15 @@ A fill draws one word per entry, decides it in doubles where a proved bound allo
 the other entries, about one in 2**20, to ball arithmetic (_balls.py) together with their words. ``exact=True`` sends
 every entry there; for the same words the output is the same, bit for bit.
 
+From a scale of 2**34 on doubles would leave more and more draws open. There a draw of a scale below 2**29, which is the
+scale halved, is refined by one more word, in integers: docs/proofs/large-scales.md.
+
 The number of words depends on the values drawn (further words for undecided entries, rejected words of a uniform draw),
 so timing is not part of any guarantee.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._secure cimport secure_word
@@ -33,6 +36,12 @@ cdef extern from "draws.h":
     int64_t dpfast_rounded_student3(uint64_t word, double scale) noexcept nogil
     double dpfast_student_tail(double c) noexcept nogil
     int64_t dpfast_below_exp_neg(uint64_t word, double gamma) noexcept nogil
+    int dpfast_halvings(double scale) noexcept nogil
+    double dpfast_coarse(double scale, int halvings) noexcept nogil
+    bint dpfast_doubtful(uint64_t word, int64_t coarse) noexcept nogil
+    Py_ssize_t dpfast_count_doubtful(const uint64_t *words, const int64_t *coarse, Py_ssize_t n) noexcept nogil
+    int64_t dpfast_refined(uint64_t word, int64_t coarse, int halvings, bint symmetric) noexcept nogil
+    void dpfast_refine(const uint64_t *words, int64_t *out, Py_ssize_t n, int halvings, bint symmetric) noexcept nogil
     int64_t dpfast_below_exp_neg_within(uint64_t word, double gamma, double error) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
@@ -41,6 +50,10 @@ cdef extern from "draws.h":
 cdef extern from "normal.h":
     void dpfast_rounded_gaussian(const uint64_t *words, int64_t *out, Py_ssize_t n, double sigma) noexcept nogil
     double dpfast_normal_of_word(uint64_t word) noexcept nogil
+
+
+cdef enum Law:
+    GEOMETRIC, LAPLACE, GAUSSIAN
 
 
 cdef int c_api_version() noexcept nogil:
@@ -75,35 +88,51 @@ cdef int draw_bernoulli_exp(bitgen_t *source, object bit_generator, double gamma
 
 cdef int64_t draw_geometric(bitgen_t *source, object bit_generator,
                             double scale) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef int halvings = dpfast_halvings(scale)
+    cdef double coarse = dpfast_coarse(scale, halvings)
     cdef uint64_t word = source.next_uint64(source.state)
     cdef int64_t out
-    dpfast_geometric(&word, &out, 1, scale)
+    dpfast_geometric(&word, &out, 1, coarse)
     if out == UNDECIDED:
         with gil:
-            out = _completed(bit_generator, word, scale, False)
-    return out
+            out = _completed(bit_generator, word, coarse, False)
+    return _draw_refined(source, bit_generator, GEOMETRIC, out, coarse, halvings) if halvings else out
 
 
 cdef int64_t draw_rounded_laplace(bitgen_t *source, object bit_generator,
                                   double scale) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef int halvings = dpfast_halvings(scale)
+    cdef double coarse = dpfast_coarse(scale, halvings)
     cdef uint64_t word = source.next_uint64(source.state)
     cdef int64_t out
-    dpfast_rounded_laplace(&word, &out, 1, scale)
+    dpfast_rounded_laplace(&word, &out, 1, coarse)
     if out == UNDECIDED:
         with gil:
-            out = _completed(bit_generator, word, scale, True)
-    return out
+            out = _completed(bit_generator, word, coarse, True)
+    return _draw_refined(source, bit_generator, LAPLACE, out, coarse, halvings) if halvings else out
 
 
 cdef int64_t draw_rounded_gaussian(bitgen_t *source, object bit_generator,
                                    double sigma) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef int halvings = dpfast_halvings(sigma)
+    cdef double coarse = dpfast_coarse(sigma, halvings)
     cdef uint64_t word = source.next_uint64(source.state)
     cdef int64_t out
-    dpfast_rounded_gaussian(&word, &out, 1, sigma)
+    dpfast_rounded_gaussian(&word, &out, 1, coarse)
     if out == UNDECIDED:
         with gil:
-            out = _completed_gaussian(bit_generator, word, sigma)
-    return out
+            out = _completed_gaussian(bit_generator, word, coarse)
+    return _draw_refined(source, bit_generator, GAUSSIAN, out, coarse, halvings) if halvings else out
+
+
+cdef int64_t _draw_refined(bitgen_t *source, object bit_generator, Law law, int64_t draw, double coarse,
+                           int halvings) except? -0x7FFFFFFFFFFFFFFF nogil:
+    """The draw of a scale from that of `coarse`, which is the scale halved."""
+    cdef uint64_t word = source.next_uint64(source.state)
+    if dpfast_doubtful(word, draw):
+        with gil:
+            return _settled(bit_generator, law, word, draw, coarse, halvings)
+    return dpfast_refined(word, draw, halvings, law != GEOMETRIC)
 
 
 def fill_words(bit_generator, uint64_t[::1] out not None):
@@ -229,6 +258,39 @@ cdef int64_t _completed_student3(object bit_generator, uint64_t word, object sca
     return -magnitude if word & 1 else magnitude
 
 
+cdef object _coarse(object scale, int halvings):
+    """An exact scale, halved."""
+    return scale / 2**halvings if halvings else scale
+
+
+cdef int64_t _settled(object bit_generator, Law law, uint64_t word, int64_t draw, object coarse,
+                      int halvings) except? -0x7FFFFFFFFFFFFFFF:
+    """The draw that a word makes of one of a scale that is halved, in ball arithmetic."""
+    from dpfast._kernels import _scale_balls
+    refined = (_scale_balls.refined_geometric, _scale_balls.refined_laplace, _scale_balls.refined_gaussian)[<int> law]
+    return refined(draw, word, lambda: next_word(bit_generator), coarse, halvings)
+
+
+cdef int _refine(bit_generator, Law law, int64_t[::1] out, object coarse, int halvings, bint exact) except -1:
+    """Refine draws of a scale that is halved by a word each."""
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef Py_ssize_t i, n = out.shape[0]
+    cdef bint open
+    if n == 0:
+        return 0
+    with nogil:
+        open = exact or dpfast_count_doubtful(&words[0], &out[0], n) > 0
+        if not open:
+            dpfast_refine(&words[0], &out[0], n, halvings, law != GEOMETRIC)
+    if open:
+        for i in range(n):
+            if exact or dpfast_doubtful(words[i], out[i]):
+                out[i] = _settled(bit_generator, law, words[i], out[i], coarse, halvings)
+            else:
+                out[i] = dpfast_refined(words[i], out[i], halvings, law != GEOMETRIC)
+    return 0
+
+
 cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
     cdef Py_ssize_t i, count = 0
     for i in range(out.shape[0]):
@@ -239,36 +301,45 @@ cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
 def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with floor(scale * E), E standard exponential: P(k) = (1 - e**(-1/scale)) e**(-k/scale), k = 0, 1, ...
 
-    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, with its exact value. **Assumes** 0 < scale
-    <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-47.
+    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, with its exact value. **Assumes** 0 < scale <=
+    2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-47. From a scale of 2**34 on two
+    words; ball arithmetic with probability about 2**-18.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
-    cdef double rounded = float(scale)
+    cdef int halvings = dpfast_halvings(scale)
+    cdef object coarse = _coarse(scale, halvings)
+    cdef double rounded = coarse
     cdef Py_ssize_t undecided = 0, n = out.shape[0]
     if n:
         with nogil:
             dpfast_geometric(&words[0], &out[0], n, rounded)
             undecided = _count_undecided(out)
     if undecided or exact:
-        _complete(bit_generator, words, out, scale, False, exact)
+        _complete(bit_generator, words, out, coarse, False, exact)
+    if halvings:
+        _refine(bit_generator, GEOMETRIC, out, coarse, halvings, exact)
 
 
 def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with round(scale * L), L standard Laplace: P(0) = 1 - e**(-1/2s), P(z) = e**(-|z|/s) sinh(1/2s), s = scale.
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
-    scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-47.
-    **Reference** docs/proofs/rounded-laplace.md.
+    scale <= 2**56. **Cost** as `fill_geometric`. **Reference** docs/proofs/rounded-laplace.md,
+    docs/proofs/large-scales.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
-    cdef double rounded = float(scale)
+    cdef int halvings = dpfast_halvings(scale)
+    cdef object coarse = _coarse(scale, halvings)
+    cdef double rounded = coarse
     cdef Py_ssize_t undecided = 0, n = out.shape[0]
     if n:
         with nogil:
             dpfast_rounded_laplace(&words[0], &out[0], n, rounded)
             undecided = _count_undecided(out)
     if undecided or exact:
-        _complete(bit_generator, words, out, scale, True, exact)
+        _complete(bit_generator, words, out, coarse, True, exact)
+    if halvings:
+        _refine(bit_generator, LAPLACE, out, coarse, halvings, exact)
 
 
 def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
@@ -297,11 +368,14 @@ def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bi
     """Fill with round(sigma * Z), Z standard normal: P(|K| >= k) = P(|Z| > (k - 1/2) / sigma), k >= 1.
 
     **Law** exact, saturated at +-(2**63 - 1); sigma a float or Fraction, with its exact value. **Assumes** 0 < sigma
-    <= 2**56. **Cost** one word each; ball arithmetic with probability about sigma * 2**-48.
-    **Reference** docs/proofs/rounded-gaussian.md.
+    <= 2**56. **Cost** one word each; ball arithmetic with probability about sigma * 2**-48. From a sigma of 2**34 on
+    two words; ball arithmetic with probability about 2**-19. **Reference** docs/proofs/rounded-gaussian.md,
+    docs/proofs/large-scales.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
-    cdef double rounded = float(sigma)
+    cdef int halvings = dpfast_halvings(sigma)
+    cdef object coarse = _coarse(sigma, halvings)
+    cdef double rounded = coarse
     cdef Py_ssize_t i, undecided = 0, n = out.shape[0]
     if n:
         with nogil:
@@ -310,17 +384,22 @@ def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bi
     if undecided or exact:
         for i in range(n):
             if exact or out[i] == UNDECIDED:
-                out[i] = _completed_gaussian(bit_generator, words[i], sigma)
+                out[i] = _completed_gaussian(bit_generator, words[i], coarse)
+    if halvings:
+        _refine(bit_generator, GAUSSIAN, out, coarse, halvings, exact)
 
 
 def fill_rounded_gaussians(bit_generator, sigmas, int64_t[:, ::1] out not None, *, bint exact=False):
     """Fill each row with independent rounded Gaussians, by `fill_rounded_gaussian`, entry j with sigmas[j].
 
-    **Law** exact; sigmas a sequence. **Assumes** and **Reference** as `fill_rounded_gaussian`. **Cost** one word each.
+    **Law** exact; sigmas a sequence. **Assumes**, **Cost** and **Reference** as `fill_rounded_gaussian`; the words that
+    refine come at the end, column by column.
     """
     cdef Py_ssize_t i, j, n = out.shape[0], d = out.shape[1], undecided = 0
     cdef uint64_t[::1] words = _words(bit_generator, n * d)
-    cdef double[::1] rounded = np.array([float(sigma) for sigma in sigmas])
+    cdef list halvings = [dpfast_halvings(sigma) for sigma in sigmas]
+    cdef list coarse = [_coarse(sigma, times) for sigma, times in zip(sigmas, halvings, strict=True)]
+    cdef double[::1] rounded = np.array([float(sigma) for sigma in coarse])
     cdef uint64_t[::1] column = np.empty(n, np.uint64)
     cdef int64_t[::1] drawn = np.empty(n, np.int64)
     if rounded.shape[0] != d:
@@ -338,14 +417,19 @@ def fill_rounded_gaussians(bit_generator, sigmas, int64_t[:, ::1] out not None, 
         for i in range(n):
             for j in range(d):
                 if exact or out[i, j] == UNDECIDED:
-                    out[i, j] = _completed_gaussian(bit_generator, words[i * d + j], sigmas[j])
+                    out[i, j] = _completed_gaussian(bit_generator, words[i * d + j], coarse[j])
+    for j in range(d):
+        if halvings[j]:
+            drawn[:] = out[:, j]
+            _refine(bit_generator, GAUSSIAN, drawn, coarse[j], halvings[j], exact)
+            out[:, j] = drawn
 
 
 def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
-    **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** two words each; ball
-    arithmetic with probability about scale * 2**-46. **Reference** docs/proofs/discrete-laplace.md.
+    **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** twice that of
+    `fill_geometric`. **Reference** docs/proofs/discrete-laplace.md.
     """
     cdef int64_t[::1] second = np.empty(out.shape[0], np.int64)
     cdef Py_ssize_t i
@@ -402,17 +486,44 @@ def one_discrete_laplace(bit_generator, scale, rounded=None):
     **Law**, **Assumes**: as there. **Cost** 0.2 us.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
-    cdef uint64_t word
     cdef int64_t pair[2]
     cdef double near = float(scale) if rounded is None else rounded
-    cdef int i
     with bit_generator.lock:  # until the end: a release takes its words in one piece
-        for i in range(2):
-            word = source.next_uint64(source.state)
-            dpfast_geometric(&word, &pair[i], 1, near)
-            if pair[i] == UNDECIDED:
-                pair[i] = _completed(bit_generator, word, scale, False)
-    return pair[0] - pair[1]
+        pair[0] = _geometric_of(source, bit_generator, scale, near)
+        pair[1] = _geometric_of(source, bit_generator, scale, near)
+        return pair[0] - pair[1]
+
+
+def one_geometric(bit_generator, scale):
+    """One draw of `fill_geometric`, from the same words, without arrays.
+
+    **Law**, **Assumes**: as there. **Cost** 0.1 us.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    with bit_generator.lock:
+        return _geometric_of(source, bit_generator, scale, float(scale))
+
+
+cdef int64_t _geometric_of(bitgen_t *source, object bit_generator, object scale,
+                           double rounded) except? -0x7FFFFFFFFFFFFFFF:
+    """A geometric draw; `rounded` is float(scale)."""
+    cdef int halvings = dpfast_halvings(rounded)
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t out
+    dpfast_geometric(&word, &out, 1, dpfast_coarse(rounded, halvings))
+    if out == UNDECIDED:
+        out = _completed(bit_generator, word, _coarse(scale, halvings), False)
+    if halvings:
+        out = _refined(source.next_uint64(source.state), bit_generator, GEOMETRIC, out, scale, halvings)
+    return out
+
+
+cdef int64_t _refined(uint64_t word, object bit_generator, Law law, int64_t draw, object scale,
+                      int halvings) except? -0x7FFFFFFFFFFFFFFF:
+    """The draw that a word makes of one of a scale that is halved."""
+    if dpfast_doubtful(word, draw):
+        return _settled(bit_generator, law, word, draw, _coarse(scale, halvings), halvings)
+    return dpfast_refined(word, draw, halvings, law != GEOMETRIC)
 
 
 def fill_zero_sums(bit_generator, scale, Py_ssize_t rows, int64_t most, int64_t[:, ::1] out not None):
@@ -475,21 +586,41 @@ cdef object _beyond(object bit_generator, object scale, int64_t most, int64_t dr
 
 
 def one_rounded_laplace(bit_generator, scale):
-    """One draw of `fill_rounded_laplace`, from the same word, without arrays.
+    """One draw of `fill_rounded_laplace`, from the same words, without arrays.
 
     **Law**, **Assumes**: as there. **Cost** 0.1 us.
     """
+    return _one_rounded(bit_generator, LAPLACE, scale)
+
+
+def one_rounded_gaussian(bit_generator, sigma):
+    """One draw of `fill_rounded_gaussian`, from the same words, without arrays.
+
+    **Law**, **Assumes**: as there. **Cost** 0.2 us.
+    """
+    return _one_rounded(bit_generator, GAUSSIAN, sigma)
+
+
+cdef int64_t _one_rounded(object bit_generator, Law law, object scale) except? -0x7FFFFFFFFFFFFFFF:
     cdef bitgen_t *source
-    if type(bit_generator) is SecureBitGenerator:
-        return _rounded_laplace_of(secure_word(bit_generator), bit_generator, scale)
+    cdef int halvings = dpfast_halvings(scale)
+    cdef int64_t out
+    if not halvings and type(bit_generator) is SecureBitGenerator:
+        return _rounded_of(secure_word(bit_generator), bit_generator, law, scale)
     source = unwrap(bit_generator)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
-        return _rounded_laplace_of(source.next_uint64(source.state), bit_generator, scale)
+        out = _rounded_of(source.next_uint64(source.state), bit_generator, law, _coarse(scale, halvings))
+        if halvings:
+            out = _refined(source.next_uint64(source.state), bit_generator, law, out, scale, halvings)
+        return out
 
 
-cdef int64_t _rounded_laplace_of(uint64_t word, object bit_generator, object scale) except? -0x7FFFFFFFFFFFFFFF:
+cdef int64_t _rounded_of(uint64_t word, object bit_generator, Law law, object scale) except? -0x7FFFFFFFFFFFFFFF:
     """The draw of a word, with further ones where it leaves a doubt."""
     cdef int64_t out
+    if law == GAUSSIAN:
+        dpfast_rounded_gaussian(&word, &out, 1, float(scale))
+        return _completed_gaussian(bit_generator, word, scale) if out == UNDECIDED else out
     dpfast_rounded_laplace(&word, &out, 1, float(scale))
     return _completed(bit_generator, word, scale, True) if out == UNDECIDED else out
 
@@ -513,21 +644,36 @@ def one_rounded_student3(bit_generator, scale):
 def fill_staircase(bit_generator, scale, uint64_t s, uint64_t r, int64_t[::1] out not None, *, bint exact=False):
     """Fill with staircase noise: P(z) proportional to e**(-epsilon level), level = floor((|z| - r) / s) + 1.
 
-    epsilon = s / scale. The level is floor(E / epsilon + offset), E standard exponential; z is uniform on its level.
+    epsilon = s / scale. The level is floor(E / epsilon + offset), E standard exponential; z is uniform on its level. If
+    1 / epsilon is 2**34 or more, it is floor(E / epsilon) or one more, with a probability that is public.
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 < scale
-    <= 2**56, 1 <= r <= s <= 2**56. **Cost** two words each, a further one with probability below s * 2**-63; ball
-    arithmetic with probability about scale / s * 2**-48. **Reference** Geng and Viswanath 2016;
-    docs/proofs/staircase.md.
+    <= 2**56, 1 <= r <= s <= 2**56. **Cost** two words each, of a rate from 2**34 on four, a further one with
+    probability below s * 2**-63; ball arithmetic with probability about scale / s * 2**-48, at most 2**-13.
+    **Reference** Geng and Viswanath 2016; docs/proofs/staircase.md.
     """
-    from dpfast._kernels._balls import staircase_level, staircase_offset
     cdef object rate = Fraction(scale) / s  # of the levels: 1 / epsilon
-    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
-    cdef double rounded = float(rate), offset = staircase_offset(rate, s, r)
-    cdef Py_ssize_t i, undecided = 0, n = out.shape[0]
+    cdef Py_ssize_t i, n = out.shape[0]
+    cdef uint64_t[::1] words
     cdef bitgen_t *source = unwrap(bit_generator)
     if n == 0:
         return
+    if dpfast_halvings(rate):
+        _fill_many_levels(bit_generator, rate, s, r, out, exact)
+    else:
+        _fill_levels(bit_generator, rate, s, r, out, exact)
+    words = _words(bit_generator, n)
+    with bit_generator.lock, nogil:
+        for i in range(n):
+            out[i] = dpfast_on_level(source, words[i], out[i], s, r)
+
+
+cdef int _fill_levels(bit_generator, object rate, uint64_t s, uint64_t r, int64_t[::1] out, bint exact) except -1:
+    """Levels floor(E / epsilon + offset)."""
+    from dpfast._kernels._balls import staircase_level, staircase_offset
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(rate), offset = staircase_offset(rate, s, r)
+    cdef Py_ssize_t i, undecided, n = out.shape[0]
     with nogil:
         dpfast_levels(&words[0], &out[0], n, rounded, offset)
         undecided = _count_undecided(out)
@@ -535,10 +681,22 @@ def fill_staircase(bit_generator, scale, uint64_t s, uint64_t r, int64_t[::1] ou
         for i in range(n):
             if exact or out[i] == UNDECIDED:
                 out[i] = staircase_level(words[i], lambda: next_word(bit_generator), rate, s, r)
-    fill_words(bit_generator, words)
-    with bit_generator.lock, nogil:
-        for i in range(n):
-            out[i] = dpfast_on_level(source, words[i], out[i], s, r)
+    return 0
+
+
+cdef int _fill_many_levels(bit_generator, object rate, uint64_t s, uint64_t r, int64_t[::1] out, bint exact) except -1:
+    """Levels floor(E / epsilon) or one more, of a rate that is halved: a geometric draw has no offset to halve."""
+    from dpfast._kernels._scale_balls import staircase_further, staircase_threshold
+    cdef uint64_t[::1] words
+    cdef uint64_t threshold = staircase_threshold(rate, s, r)
+    cdef Py_ssize_t i, n = out.shape[0]
+    fill_geometric(bit_generator, rate, out, exact=exact)
+    words = _words(bit_generator, n)
+    for i in range(n):
+        if exact or words[i] == threshold:
+            words[i] = 0 if staircase_further(words[i], lambda: next_word(bit_generator), rate, s, r) else threshold
+        out[i] += words[i] < threshold and out[i] < INT64_MAX
+    return 0
 
 
 def neg_log_words(const uint64_t[::1] words not None):

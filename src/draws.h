@@ -120,6 +120,53 @@ DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t 
     }
 }
 
+/* How often a scale of 2^34 or more is halved, to one in [2^28, 2^29): there doubles decide nearly all draws, and one more
+ * word refines them. docs/proofs/large-scales.md */
+static inline int dpfast_halvings(double scale)
+{
+    int exponent = (int)(dpfast_bits(scale) >> 52) - 1022;
+    return exponent > 34 ? exponent - 29 : 0;
+}
+
+/* scale 2^-halvings, exact for the halvings of `dpfast_halvings`. */
+static inline double dpfast_coarse(double scale, int halvings)
+{
+    return scale * dpfast_double((uint64_t)(1023 - halvings) << 52);
+}
+
+/* Whether it is left to ball arithmetic if a refining word keeps its place: its last 32 bits, as a number in [0, 1), must be
+ * below exp(-gamma), and gamma is below 2^-21 for draws of magnitude below 2^34. */
+static inline int dpfast_doubtful(uint64_t word, int64_t coarse)
+{
+    uint64_t magnitude = coarse < 0 ? -(uint64_t)coarse : (uint64_t)coarse;
+    return ((word & 0xFFFFFFFFu) >= 0xFFFFF800u) | (magnitude >= UINT64_C(1) << 34);
+}
+
+static inline ptrdiff_t dpfast_count_doubtful(const uint64_t *words, const int64_t *coarse, ptrdiff_t n)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        count += dpfast_doubtful(words[i], coarse[i]);
+    return count;
+}
+
+/* The draw of a scale from that of its 2^-halvings-th, V the uniform number whose first 32 bits are the word's:
+ * floor(2^halvings (|coarse| + V)), or, of a symmetric law, which is rounded, floor(2^halvings (|coarse| - 1/2 + V) + 1/2),
+ * with the sign of `coarse`. Assumes: the word is not doubtful, halvings <= 28. */
+static inline int64_t dpfast_refined(uint64_t word, int64_t coarse, int halvings, int symmetric)
+{
+    uint64_t sign = (uint64_t)(coarse >> 63), magnitude = ((uint64_t)coarse ^ sign) - sign;
+    uint64_t half = (uint64_t)symmetric << 31, place = (word >> 32) << halvings;
+    uint64_t fine = (magnitude << halvings) + ((place + half) >> 32) - ((half << halvings) >> 32);
+    return (int64_t)((fine ^ sign) - sign);
+}
+
+DPFAST_CLONES static void dpfast_refine(const uint64_t *words, int64_t *out, ptrdiff_t n, int halvings, int symmetric)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = dpfast_refined(words[i], out[i], halvings, symmetric);
+}
+
 /* dpfast_student_tail in a time that does not depend on c: each of its pieces, at the point of its range next to c. */
 static double dpfast_secret_student_tail(double c)
 {

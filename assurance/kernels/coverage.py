@@ -18,6 +18,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "bounding.h": "dpfast_bound_pairs dpfast_grow dpfast_reservoirs_free dpfast_reservoirs_reserve",
         "csv.h": "csv_rest csv_row csv_rows",
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
+        "hyperplanes.h": (
+            "dpfast_add_rows dpfast_cell dpfast_hash_of dpfast_mixed dpfast_near dpfast_product dpfast_sum_digit "
+            "dpfast_sum_digits dpfast_swap_digits dpfast_swap_lanes"
+        ),
         "keys.h": (
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize"
@@ -97,9 +101,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_normals dpfast_own_side dpfast_record dpfast_scale"
         ),
         "draws.h": (
-            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_geometric dpfast_levels dpfast_on_level "
-            "dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 dpfast_secret_student_tail "
-            "dpfast_student_start"
+            "dpfast_below_exp_neg dpfast_below_exp_neg_within dpfast_coarse dpfast_geometric dpfast_levels "
+            "dpfast_on_level dpfast_round_exponential dpfast_rounded_laplace dpfast_rounded_student3 "
+            "dpfast_secret_student_tail dpfast_student_start"
         ),
         "gaps.h": "dpfast_discount_up dpfast_gap_weights dpfast_stretch",
         "gradient.h": ("dpfast_add_step dpfast_add_to dpfast_clamp dpfast_meant dpfast_project dpfast_residual"),

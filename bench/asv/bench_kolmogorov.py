@@ -7,7 +7,7 @@ from dpfast.densities import KolmogorovSmirnov
 
 
 class _Records:
-    params = (["beta", "uniform", "tied"], [(1_000, 50), (1_000, 1_000), (100_000, 500)])
+    params = (["beta", "uniform", "tied"], [(1_000, 50), (1_000, 1_000), (100_000, 500), (1_000_000, None)])
     param_names = ("data", "n, k")
 
     def setup(self, data, sizes):

@@ -89,6 +89,27 @@ class Keys:
         self.survey.estimate(self.total, range(1000))
 
 
+class HashedKeys:
+    """The server of many keys: a count of reports for each cell of each hash function, an estimate, one report."""
+
+    params = (["aggregate", "sort of the reports", "estimate", "one report"], [1, 1000, 1_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        survey = local.HashedCategorical(2**30, data.EPSILON)
+        reports = survey.randomize(np.random.default_rng(0).integers(0, 2**30, n))
+        total = survey.aggregate(reports)
+        self.run = {
+            "aggregate": partial(survey.aggregate, reports),
+            "sort of the reports": partial(np.sort, reports),
+            "estimate": partial(survey.estimate, total, [5]),
+            "one report": partial(survey.randomize, 5),
+        }[line]
+
+    def time_hashed(self, line, n):
+        self.run()
+
+
 class CountLines:
     """The server's count of hashed reports, against a NumPy loop over categories."""
 

@@ -11,7 +11,7 @@ from bench import data
 class Laplace:
     """Rounded Laplace noise, from the secure generator and from PCG64, against `Generator.laplace`."""
 
-    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20], [1, 1_000_000])
+    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 1e12, 1e15], [1, 1_000_000])
     param_names = ("line", "scale", "n")
 
     def setup(self, line, scale, n):
@@ -28,7 +28,7 @@ class Laplace:
 class Gaussian:
     """Rounded Gaussian noise, from the secure generator and from PCG64, against `Generator.standard_normal`."""
 
-    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 2.0**30], [1, 1_000_000])
+    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 2.0**30, 1e12, 1e15], [1, 1_000_000])
     param_names = ("line", "sigma", "n")
 
     def setup(self, line, sigma, n):
@@ -63,7 +63,7 @@ class Norm:
 class DiscreteLaplace:
     """The two-sided geometric law; NumPy takes the difference of two geometric draws."""
 
-    params = (["dpfast", "numpy"], [1.0, 1e3])
+    params = (["dpfast", "numpy"], [1.0, 1e3, 1e12, 1e15])
     param_names = ("line", "scale")
 
     def setup(self, line, scale):
@@ -80,7 +80,7 @@ class DiscreteLaplace:
 class Staircase:
     """The staircase law for a sensitivity of 10, against the discrete Laplace law of the same scale."""
 
-    params = (["staircase", "discrete Laplace"], [1.25, 10.0], [1, 1_000_000])
+    params = (["staircase", "discrete Laplace"], [1.25, 10.0, 1e12, 1e15], [1, 1_000_000])
     param_names = ("line", "scale", "n")
 
     def setup(self, line, scale, n):
@@ -96,7 +96,7 @@ class Staircase:
 class Geometric:
     """The geometric law against `Generator.geometric`."""
 
-    params = (["dpfast", "numpy"], [1.0, 1e3])
+    params = (["dpfast", "numpy"], [1.0, 1e3, 1e12, 1e15])
     param_names = ("line", "scale")
 
     def setup(self, line, scale):

@@ -1,3 +1,5 @@
+from typing import Any
+
 from numpy import float64, int64, uint8, uint16, uint32, uint64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
@@ -35,3 +37,26 @@ def count_symbols(
     reports: NDArray[uint8] | NDArray[uint16] | NDArray[uint32], counts: NDArray[uint32] | NDArray[int64]
 ) -> int: ...
 def transform(x: NDArray[int64]) -> None: ...
+def fill_hashed(
+    drawn: NDArray[uint64],
+    heights: NDArray[uint32],
+    keys: NDArray[uint64],
+    buckets: int,
+    prime: int,
+    digits: int,
+    seed: int,
+    hashed: bool,
+    out: NDArray[Any],
+) -> None: ...
+def add_cells(sums: NDArray[int64], keys: NDArray[uint64], seed: int, out: NDArray[int64]) -> None: ...
+def add_functions(
+    reports: NDArray[Any],
+    ends: NDArray[int64],
+    functions: NDArray[int64],
+    prime: int,
+    digits: int,
+    width: int,
+    lanes: int,
+    out: NDArray[int64],
+) -> None: ...
+def add_function(reports: NDArray[Any], prime: int, digits: int, width: int, out: NDArray[int64]) -> None: ...

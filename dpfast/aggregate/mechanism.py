@@ -100,7 +100,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
     public numbers show that this cannot help (see `winsorizes`), it is the same as "mean".
     Cost: one pass; for families of sums about the cost of the sums, with O(blocks) memory. These families read the
     pieces of `Chunks` (pairs for a regression) twice; all others, and `shuffle`, collect them in memory. A callable is
-    called for each block, and with `bias_correction` for each record (jackknife).
+    called for each block, and with `bias_correction` 5 times for each (jackknife).
 
     References
     ----------

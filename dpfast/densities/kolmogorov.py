@@ -20,7 +20,7 @@ from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.streaming import Codes
+from dpfast.streaming import Codes, ascending
 from dpfast.theory.kolmogorov import exponential_distance
 
 _MOST_RECORDS = 2**13 - 1
@@ -135,7 +135,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return exponential_distance(n, k=self.records(n), epsilon=self.epsilon)
 
     def reading(self) -> Codes:
-        return Codes((self.grid,), lambda codes: np.sort(codes[:, 0]))
+        return Codes((self.grid,), ascending)
 
     def law_of(self, codes: NDArray[np.int64]) -> KolmogorovSmirnovLaw:
         return KolmogorovSmirnovLaw(codes, self.records(codes.size), epsilon=self.epsilon, grid=self.grid)
@@ -312,18 +312,22 @@ class KolmogorovSmirnovLaw(Law):
             step *= 2
         if ends[-1] < self.last:
             ends.append(self.last)
+        masses = [self._log_masses(before, end) for before, end in itertools.pairwise([ends[0] - 1, *ends])]
         while True:
-            blocks = list(itertools.pairwise([ends[0] - 1, *ends]))
-            slices = np.array([self._log_slice(before, end) for before, end in blocks])
-            # The mass that a block proposes, and a lower bound on the part that the law keeps.
-            proposed = slices + [self.log_volume(end) for _, end in blocks]
-            kept = slices + [self.log_volume(end if end == before + 1 else before) for before, end in blocks]
-            proposed, kept = np.exp(np.stack([proposed, kept]) - proposed.max())
+            logs = np.array(masses).T
+            proposed, kept = np.exp(logs - logs[0].max())
             widest = int((proposed - kept).argmax())
-            before, end = blocks[widest]
+            before, end = ends[widest - 1] if widest else ends[0] - 1, ends[widest]
             if proposed.sum() <= _ROUNDS * kept.sum() or end == before + 1:
                 return ends
-            ends = sorted([*ends, (before + end) // 2])
+            middle = (before + end) // 2
+            ends.insert(widest, middle)
+            masses[widest : widest + 1] = self._log_masses(before, middle), self._log_masses(middle, end)
+
+    def _log_masses(self, before: int, end: int) -> tuple[float, float]:
+        """Logarithms of the mass that a block proposes, and of a lower bound on the part that the law keeps."""
+        slices = self._log_slice(before, end)
+        return slices + self.log_volume(end), slices + self.log_volume(end if end == before + 1 else before)
 
     def _log_slice(self, before: int, end: int) -> float:
         """Logarithm of the sum over the levels t in before + 1..end of the weights in the mixture."""

@@ -19,6 +19,10 @@ from dpfast.families.family import BlockFamily, Box, Family
 from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
 from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression, Regression
 
+# Of the records of a block, left out in turn by the jackknife. With g groups of b records, what it makes of the square
+# of a mean has the variance 2 g / (g - 1) b**-2, beside that of order 1 / b; with single records 2 b**-2.
+_GROUPS = 4
+
 
 @dataclass(frozen=True)
 class Custom(BlockFamily):
@@ -34,12 +38,13 @@ class Custom(BlockFamily):
     parameters : tuple of str
         Names of the returned numbers.
     jackknife : bool
-        Correct the bias of order 1 / b by the jackknife: b t - (b - 1) mean t(-i) for a block of b records, t(-i) the
-        estimate without record i. False: do not correct it.
+        Correct the bias of order 1 / b by the jackknife: g t - sum_j (b_j / b) t_j for a block of b records, t_j the
+        estimate from the b_j records that are left without every g-th one from the j-th on; g is 4, or b if that is
+        less. False: do not correct it.
 
     Notes
     -----
-    Cost: one call per block, in one thread; with the jackknife, one per record; where there is a ledger, one more.
+    Cost: one call per block, in one thread; with the jackknife, 5; where there is a ledger, one more.
     """
 
     estimator: Callable[[NDArray[np.float64]], Any]
@@ -88,9 +93,15 @@ class Custom(BlockFamily):
         return estimate if estimate.shape == nothing.shape else nothing
 
     def _corrected(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The jackknife: the weights of the estimates add up to 1, and divided by numbers of records to 0."""
         b = block.shape[0]
-        without = [self._estimate(np.delete(block, i)) for i in range(b)]
-        return b * self._estimate(block) - (b - 1) * np.mean(without, axis=0) if b else self._estimate(block)
+        groups = min(b, _GROUPS)
+        if not groups:
+            return self._estimate(block)
+        rests = [block[np.arange(b) % groups != j] for j in range(groups)]
+        sizes = np.array([rest.size / rests[-1].size if b > 1 else 1.0 for rest in rests])
+        without = np.average([self._estimate(rest) for rest in rests], axis=0, weights=sizes)
+        return np.asarray(groups * self._estimate(block) - (groups - 1) * without)
 
 
 @dataclass(frozen=True)

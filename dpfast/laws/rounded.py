@@ -268,3 +268,6 @@ class RoundedGaussian(IntegerNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussian(source, self.scale, out)
+
+    def draw(self, source: np.random.BitGenerator) -> int:
+        return _samplers.one_rounded_gaussian(source, self.scale)

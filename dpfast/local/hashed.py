@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -30,6 +30,8 @@ _BUCKETS = 2**11  # cells of one hash function, at least: its transform fits a c
 _SYMBOLS = 2**21  # symbols of one hash function, about; their counts are transformed at once
 _ALL = 2**24  # so many estimates are made without a list of keys
 _PRIMES = tuple(q for q in range(2, 200) if all(q % d for d in range(2, q)))
+_AT_ONCE = 2**31  # reports whose counts are 32-bit integers
+_LANES, _MANY = 16, 64  # hash functions that are counted at once: a vector; one alone if a prime is longer than vectors
 _TOLERANCE = Fraction(1, 200)
 
 
@@ -168,17 +170,17 @@ class HashedCategorical(LocalMechanism):
             raise ValueError(f"a grid has at most 2**52 keys, not {self.k}: give the grids of fewer of them")
         return Grid(0, self.k - 1, step=1.0)
 
-    @property
+    @cached_property
     def coin(self) -> Coin:
         """The coin that decides whether a report supports its key."""
         return coin(self.epsilon, Fraction(self.width, self.prime - self.width))
 
-    @property
+    @cached_property
     def buckets(self) -> int:
         """The number of cells of one hash function."""
         return int(self.prime**self.digits)
 
-    @property
+    @cached_property
     def hashed(self) -> bool:
         """Whether several keys may share a cell."""
         return self.buckets < self.k
@@ -200,7 +202,7 @@ class HashedCategorical(LocalMechanism):
         ratio = self.coin.ratio
         return float(q * (1 - q) / (p - q) ** 2 / (4 * ratio / (ratio - 1) ** 2))
 
-    @property
+    @cached_property
     def report(self) -> np.dtype[Any]:
         """The dtype of a report."""
         return symbols(self.outcomes)
@@ -246,10 +248,8 @@ class HashedCategorical(LocalMechanism):
         _samplers.fill_uniform(source, self.hashes * self.buckets - 1, drawn)
         start = np.zeros(x.size, np.uint32)
         _randomize.fill_windows(source, start, self.width, self.prime, self.coin.threshold, height)
-        hashes, vectors = np.divmod(drawn, np.uint64(self.buckets))
-        product = self._product(vectors, self._bucket(hashes, keys_of(x, self.k)))
-        prime = np.uint64(self.prime)
-        out[:] = drawn * prime + (height + prime - product) % prime
+        keys = keys_of(x, self.k)
+        _randomize.fill_hashed(drawn, height, keys, self.buckets, self.prime, self.digits, self.seed, self.hashed, out)
 
     def _product(self, a: NDArray[np.uint64], v: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The products of vectors of digits, modulo the prime."""
@@ -317,18 +317,30 @@ class HashedCategorical(LocalMechanism):
         """
         threads, rows = _checks.threads(workers), self._rows(reports)
         valid = rows[rows < self.outcomes] if self.outcomes <= np.iinfo(rows.dtype).max else rows
-        size = self.buckets * self.prime
-        order = np.sort(valid)
-        ends = np.searchsorted(order, np.arange(self.hashes + 1, dtype=np.uint64) * np.uint64(size))
-        sums = np.empty((self.hashes, self.buckets), np.int64)
-
-        def count(j: int) -> None:
-            own = order[ends[j] : ends[j + 1]].astype(np.int64) - j * size
-            sums[j] = supports(np.bincount(own, minlength=size), self.prime, self.digits, self.width)
-
-        each(count, range(self.hashes), threads)
+        sums = np.zeros((self.hashes, self.buckets), np.int64)
+        for first in range(0, valid.size, _AT_ONCE):
+            self._add(valid[first : first + _AT_ONCE], sums, threads)
         refused = int(rows.size - valid.size)
         return Aggregate(int(valid.size), sums.reshape(-1), refused, parameters=self.digest())
+
+    def _add(self, reports: NDArray[Any], sums: NDArray[np.int64], threads: int) -> None:
+        """Add the supports that reports give to the cells of their functions; other rows of `sums` are not touched."""
+        if self.hashes == 1:
+            _randomize.add_function(reports, self.prime, self.digits, self.width, sums[0])
+            return
+        order, size = np.sort(reports), self.buckets * self.prime
+        starts = np.searchsorted(order, (np.arange(self.hashes, dtype=np.uint64) * np.uint64(size)).astype(order.dtype))
+        ends = np.append(starts, order.size)
+        present = np.flatnonzero(np.diff(ends))
+        ends = np.append(ends[present], order.size)
+        lanes = _LANES if self.prime < _MANY else 1
+        share = lanes * max(1, -(-present.size // (lanes * threads)))
+
+        def add(first: int) -> None:
+            some, own = ends[first : first + share + 1], present[first : first + share]
+            _randomize.add_functions(order, some, own, self.prime, self.digits, self.width, lanes, sums)
+
+        each(add, range(0, present.size, share), threads)
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != self.report:
@@ -369,10 +381,11 @@ class HashedCategorical(LocalMechanism):
                 raise ValueError(f"keys must be given for k above 2**24, not {self.k}")
             keys = np.arange(self.k)
         wanted = _checked_keys(keys, self.k)
-        counts = np.zeros(wanted.size, np.int64)
-        for j in range(self.hashes):
-            cells = self._bucket(np.array(j, np.uint64), wanted).astype(np.int64)
-            counts += total.sums[j * self.buckets : (j + 1) * self.buckets][cells]
+        if self.hashed:
+            counts = np.zeros(wanted.size, np.int64)
+            _randomize.add_cells(total.sums.reshape(self.hashes, self.buckets), wanted, self.seed, counts)
+        else:
+            counts = total.sums[wanted]
         p, q = self.support
         frequencies = (counts / total.n - float(q)) / float(p - q)
         return subsimplex(frequencies) if rule else frequencies
@@ -466,21 +479,3 @@ def _mixed(number: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray(z ^ (z >> np.uint64(31)))
-
-
-def supports(counts: NDArray[np.int64], prime: int, digits: int, width: int) -> NDArray[np.int64]:
-    """For each vector v of digits the number of reports (a, b) with ``a v + b`` modulo the prime below `width`.
-
-    counts has an entry for each report a prime + b. The number is a sum over frequencies w of Z / prime of Fourier
-    coefficients: that of w = 0 is n width / prime; for others, the transform over b of the counts is transformed over
-    the digits of a, at w v. Rounded to integers: the error is far below 1/2 for fewer than 2**40 reports.
-    """
-    shape = (prime,) * digits
-    table = scipy.fft.rfft(counts.reshape(-1, prime), axis=1)
-    near = scipy.fft.rfft(np.repeat([1.0, 0.0], [width, prime - width])).conj()
-    total = np.full(shape, counts.sum() * width / prime)
-    for w in range(1, prime // 2 + 1):
-        place = [np.arange(prime) * w % prime] * digits
-        part = scipy.fft.fftn(table[:, w].reshape(shape))[np.ix_(*place)] * near[w]
-        total += part.real * ((1 if 2 * w == prime else 2) / prime)
-    return np.asarray(np.rint(total).astype(np.int64).reshape(-1))

@@ -17,7 +17,7 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _levels
 from dpfast.grid import Points
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
-from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading
+from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading, ascending
 
 __all__ = [
     "Gaps",
@@ -268,9 +268,11 @@ class TrimmedSum(RankStatistic):
         return Gaps(((first, last),), self.corner(n))
 
 
-def _running(start: int, steps: Integers) -> Integers:
-    """The sums start, start + steps[0], start + steps[0] + steps[1], ..."""
-    return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
+def _running(steps: Integers) -> Integers:
+    """The sums 0, steps[0], steps[0] + steps[1], ..."""
+    sums = np.zeros(steps.size + 1, np.int64)
+    np.cumsum(steps, out=sums[1:])
+    return sums
 
 
 def _mean(grid: Points, records: int, code: int) -> float:
@@ -445,14 +447,14 @@ class Huber(RankStatistic):
     def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         def finish(codes: Integers) -> Summary:
             n = len(codes)
-            return Summary(grid, n, levels(n), (np.sort(codes[:, 0]),))
+            return Summary(grid, n, levels(n), (ascending(codes),))
 
         return Codes((grid,), finish)
 
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         [x] = summary.windows
         n, last, k = summary.n, summary.grid.size - 1, self.corner(summary.grid)
-        t, before = np.arange(summary.levels), _running(0, x)
+        t, before = np.arange(summary.levels), _running(x)
 
         def clipped(theta: Integers, start: Integers | int, stop: Integers | int) -> Integers:
             """sum(clip(theta - x[i], -k, k)) over start <= i < stop, from the running sums at the corners."""

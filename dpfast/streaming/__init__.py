@@ -30,7 +30,18 @@ from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
 from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
-from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
+from dpfast.streaming.reading import (
+    Array,
+    Batch,
+    Codes,
+    CodeSums,
+    Counts,
+    Reading,
+    RecordCount,
+    Sums,
+    Values,
+    ascending,
+)
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
 from dpfast.streaming.state import Begun, State, Streamed
 from dpfast.streaming.transformed import ColumnSums, TransformedSums
@@ -66,6 +77,7 @@ __all__ = [
     "TransformedSums",
     "Values",
     "VectorSums",
+    "ascending",
     "check_labels_given",
     "columns_between",
     "known_records",

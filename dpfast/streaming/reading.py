@@ -241,6 +241,13 @@ class Counts(Reading):
         self._counts = read_counts(counts, self._counts.size, n * self._times).reshape(self._shape)
 
 
+def ascending(codes: Integers) -> Integers:
+    """The codes of the only column, which are sorted in place."""
+    column: Integers = codes[:, 0]
+    column.sort()
+    return column
+
+
 class Codes(Reading):
     """The grid codes of all records, in the order of reading: 8 bytes per record and column.
 
@@ -249,7 +256,7 @@ class Codes(Reading):
     grids : tuple of Grid
         One for each column.
     finish : callable
-        Makes the summary from the codes, an array of shape (n, columns).
+        Makes the summary from the codes, an array of shape (n, columns), which it may change.
     records : callable, optional
         Returns a chunk as numbers, of shape (m,) or (m, columns). Default: a vector.
     """
@@ -267,9 +274,16 @@ class Codes(Reading):
     def records(self, x: Any) -> Array:
         return self._records(x)
 
+    def of(self, values: Array, threads: int = 1) -> Any:
+        return self._finish(self._encoded(values))
+
     def add(self, values: Array, threads: int) -> None:
+        self._parts.append(self._encoded(values))
+
+    def _encoded(self, values: Array) -> Integers:
         columns = values.T.reshape(len(self._grids), -1)
-        self._parts.append(np.stack([grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)], axis=1))
+        codes = [grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)]
+        return codes[0][:, None] if len(codes) == 1 else np.stack(codes, axis=1)
 
     def add_counted(self, values: Array, counts: Integers) -> int:
         if len(self._grids) > 1:

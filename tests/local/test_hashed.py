@@ -9,8 +9,10 @@ import pytest
 from numpy.random import PCG64, Generator
 
 from dpfast import local
+from dpfast._kernels import _randomize, _samplers
 from dpfast.coin import Coin, coin
-from dpfast.local.hashed import best_field, keys_of, supports
+from dpfast.local.hashed import best_field, keys_of
+from dpfast.random import streams
 from tests.reference import local as reference
 from tests.statistical import chi_square_rejects, exceeds
 
@@ -67,12 +69,56 @@ def test_samples_follow_the_law():
 # ---- the server ----
 
 
-@pytest.mark.parametrize(("prime", "digits", "width"), [(2, 3, 1), (3, 2, 1), (7, 2, 2), (5, 3, 2), (11, 1, 3)])
-def test_transform_by_definition(prime, digits, width):
-    counts = np.random.default_rng(0).integers(0, 10**6, prime ** (digits + 1))
-    assert supports(counts, prime, digits, width).tolist() == reference.hyperplanes(
-        counts.tolist(), prime, digits, width
-    )
+FIELDS = [(2, 3, 1), (2, 4, 1), (3, 2, 1), (7, 2, 2), (5, 3, 2), (5, 1, 4), (11, 1, 3), (67, 1, 3)]
+
+
+@pytest.mark.parametrize(("prime", "digits", "width"), FIELDS)
+def test_supports_by_definition(prime, digits, width):
+    """Several functions side by side, some without reports, and one alone; they are added to what is there."""
+    size, source = prime**digits, np.random.default_rng(prime + digits)
+    functions, cells = np.array([0, 3, 4, *range(6, 23)]), np.arange(size * prime)
+    two = [source.integers(0, 5, cells.size) for _ in range(2)]
+    expected = [1 + np.array(reference.hyperplanes(count.tolist(), prime, digits, width)) for count in two]
+    counts = [two[i % 2] for i in range(functions.size)]
+    reports = np.concatenate([np.repeat(j * cells.size + cells, c) for j, c in zip(functions, counts, strict=True)])
+    ends = np.cumsum([0, *(count.sum() for count in counts)])
+    for lanes in (1, 16):
+        for kind in (np.uint32, np.uint64):
+            sums = np.ones((24, size), np.int64)
+            _randomize.add_functions(reports.astype(kind), ends, functions, prime, digits, width, lanes, sums)
+            np.testing.assert_array_equal(sums[functions[::2]], np.tile(expected[0], (10, 1)))
+            np.testing.assert_array_equal(sums[functions[1::2]], np.tile(expected[1], (10, 1)))
+            assert (sums[[1, 2, 5, 23]] == 1).all()
+    alone = np.full(size, 5, np.int64)
+    _randomize.add_function(reports[: ends[1]].astype(np.uint16), prime, digits, width, alone)
+    np.testing.assert_array_equal(alone - 4, expected[0])
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(40, 1.0), (2**40, 0.1), (2**40, 5.0), (2**64, 3.0)])
+def test_reports_and_estimates_are_those_of_numpy(k, epsilon):
+    """The kernels against the definition in NumPy, for the same words."""
+    survey = local.HashedCategorical(k, epsilon, cells=2**12, seed=7)
+    x = np.random.default_rng(1).integers(0, k - 1, 300, np.uint64, endpoint=True)
+    reports = survey.randomize(x, rng=PCG64(2))
+    source = streams(PCG64(2), 1)[0]
+    drawn, heights = np.empty(x.size, np.uint64), np.empty(x.size, np.uint32)
+    _samplers.fill_uniform(source, survey.hashes * survey.buckets - 1, drawn)
+    windows = survey.width, survey.prime, survey.coin.threshold
+    _randomize.fill_windows(source, np.zeros(x.size, np.uint32), *windows, heights)
+    assert [survey.supported(r[None], [v])[0, 0] for r, v in zip(reports, x, strict=True)] == (
+        heights < survey.width
+    ).tolist()
+    assert (reports // survey.prime == drawn).all()
+    total, keys = survey.aggregate(reports), x[:20]
+    shares = survey.supported(reports, keys)
+    counts = shares.sum(axis=0)
+    if survey.hashed:  # the support of a report counts for the cell of its own function
+        sums = total.sums.reshape(survey.hashes, survey.buckets)
+        cells = survey._bucket(np.arange(survey.hashes, dtype=np.uint64)[:, None], keys[None, :])
+        np.testing.assert_array_equal(counts, np.take_along_axis(sums, cells.astype(int), 1).sum(axis=0))
+    p, q = survey.support
+    expected = (counts / total.n - float(q)) / float(p - q)
+    np.testing.assert_array_equal(survey.estimate(total, keys), expected)
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(40, 1.0), (2**40, 0.1), (2**64, 3.0)])

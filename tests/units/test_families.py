@@ -459,12 +459,30 @@ class TestCustom:
         assert x.tolist() == list(range(24))
 
     def test_jackknife(self):
-        """It makes the variance n-1 version of the plug-in variance, exactly."""
-        x = np.random.default_rng(0).normal(size=60)
+        """Of 4 records it makes the variance n-1 version of the plug-in variance, exactly."""
+        x = np.random.default_rng(0).normal(size=12)
         got = self.estimates(np.var, x, 3, corrected=True)
-        assert got == pytest.approx([np.var(x[a : a + 20], ddof=1) for a in (0, 20, 40)], rel=1e-12)
+        assert got == pytest.approx([np.var(x[a : a + 4], ddof=1) for a in (0, 4, 8)], rel=1e-12)
         raw = self.estimates(np.var, x, 3, corrected=True, jackknife=False)
-        assert raw == pytest.approx([np.var(x[a : a + 20]) for a in (0, 20, 40)], rel=1e-12)
+        assert raw == pytest.approx([np.var(x[a : a + 4]) for a in (0, 4, 8)], rel=1e-12)
+        by_hand = [4 * np.var(x) - sum(3 / 4 * np.var(np.delete(x, np.arange(j, 12, 4))) for j in range(4))]
+        assert self.estimates(np.var, x, 1, corrected=True) == pytest.approx(by_hand, rel=1e-12)
+
+    @pytest.mark.parametrize("b", [2, 3, 4, 5, 6, 7, 20, 63])
+    def test_the_jackknife_removes_what_is_inverse_to_the_number_of_records(self, b):
+        """Also where the groups that are left out differ in size; what does not depend on it remains."""
+        x, calls = np.random.default_rng(b).normal(size=3 * b), []
+
+        def estimator(block):
+            calls.append(block.size)
+            return 5 + 7 / block.size
+
+        assert self.estimates(estimator, x, 3, corrected=True) == pytest.approx([5.0] * 3, rel=1e-12)
+        assert len(calls) == 3 * (1 + min(b, 4))
+        assert self.estimates(np.mean, x, 3, corrected=True) == pytest.approx(x.reshape(3, b).mean(axis=1), rel=1e-12)
+        squares = [np.mean(self.estimates(np.var, np.random.default_rng(i).normal(size=3 * b), 3, corrected=True))
+                   for i in range(400)]  # fmt: skip
+        assert abs(np.mean(squares) - 1) < 6 * np.std(squares) / 20
 
     @pytest.mark.slow
     def test_bias(self):

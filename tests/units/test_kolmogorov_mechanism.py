@@ -221,3 +221,28 @@ class TestTheory:
     def test_bad_parameters(self, call, match):
         with pytest.raises(ValueError, match=match):
             call(dpf.theory)
+
+
+@pytest.mark.parametrize(("n", "k"), [(40, 7), (1000, 90), (5000, 64)])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+def test_the_blocks_are_those_of_a_plan_made_anew_after_each_cut(n, k, epsilon):
+    """The masses of blocks that a cut does not touch are kept: the same ends as without that, so the same draws."""
+    x = np.sort(np.random.default_rng(n).integers(0, 500, n))
+    law = KolmogorovSmirnovLaw(x, k, epsilon=epsilon, grid=dpf.Grid(0, 499, step=1))
+    ends = law._ends()
+    assert ends == sorted(set(ends))
+    remade = [end for end in ends if end in (ends[0], ends[-1])]
+    step, most = law._k, max(law.log_volume(e) - float(law._rate) * e for e in remade)
+    while remade[-2] + step < law.last and -float(law._rate) * remade[-2] > most - 3:
+        remade.insert(-1, remade[-2] + step)
+        most = max(most, law.log_volume(remade[-2]) - float(law._rate) * remade[-2])
+        step *= 2
+    while True:
+        blocks = list(zip([ends[0] - 1, *remade[:-1]], remade, strict=True))
+        logs = np.array([law._log_masses(*block) for block in blocks]).T
+        proposed, kept = np.exp(logs - logs[0].max())
+        before, end = blocks[int((proposed - kept).argmax())]
+        if proposed.sum() <= module._ROUNDS * kept.sum() or end == before + 1:
+            break
+        remade = sorted([*remade, (before + end) // 2])
+    assert remade == ends

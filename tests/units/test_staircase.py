@@ -180,7 +180,9 @@ class TestSampler:
 
     def test_saturation(self):
         for s, place, limit in ((1, 0, 2**63 - 1), (1, 2**64 - 1, 1 - 2**63), (2**56, 2**64 - 1, 1 - 2**63)):
-            source, out = ScriptedBits([0] * 40 + [1, place], PCG64(1)), np.empty(1, np.int64)
+            # a rate of 2**56 is halved: more digits of E, the place in a cell, and one further level
+            refining = [5, 1, 0] if s == 1 else []
+            source, out = ScriptedBits([0] * 40 + [1, *refining, place], PCG64(1)), np.empty(1, np.int64)
             _samplers.fill_staircase(source, 2.0**56, s, 1, out)
             assert out[0] == limit
         assert abs(draws(5e-324, 2**56, 1, 1000)).max() == 0

@@ -50,3 +50,24 @@ void check_choose(void)
     const ptrdiff_t chosen = dpfast_choose_weight(any_uint64(), weights, n, cumulative);
     holds(-1 <= chosen && chosen < n);
 }
+
+/* A draw of a scale in [2^34, 2^56], refined: of magnitude below 2^62, on its cell, with the sign of the coarse draw. */
+void check_refined(void)
+{
+    const double scale = any_double();
+    requires(0x1p34 <= scale && scale <= 0x1p56);
+    const int halvings = dpfast_halvings(scale), symmetric = any_between(0, 1);
+    holds(6 <= halvings && halvings <= 28);
+    uint64_t word = any_uint64();
+    int64_t draw = (int64_t)any_uint64();
+    const int64_t coarse = draw;
+    requires(symmetric || draw >= 0);
+    if (dpfast_count_doubtful(&word, &draw, 1))
+        return;
+    dpfast_refine(&word, &draw, 1, halvings, symmetric);
+    holds(draw == dpfast_refined(word, coarse, halvings, symmetric));
+    const int64_t least = symmetric ? 2 * (coarse < 0 ? -coarse : coarse) - 1 : 2 * coarse;   /* in halves of a cell */
+    const int64_t magnitude = coarse < 0 ? -draw : draw;
+    holds(least * ((int64_t)1 << (halvings - 1)) <= magnitude);
+    holds(magnitude <= (least + 2) * ((int64_t)1 << (halvings - 1)));
+}

@@ -57,3 +57,10 @@ CASES.add(
     ("draws.h", "if (low < n - 1 && cumulative[low] - target < margin)", "if (cumulative[low + 1] - target < margin)"),
     size=3,
 )
+CASES.add(
+    "refined",
+    "dpfast_halvings dpfast_doubtful dpfast_count_doubtful dpfast_refined dpfast_refine",
+    "all words, coarse draws and scales from 2^34 to 2^56",
+    2,
+    ("draws.h", "return exponent > 34 ? exponent - 29 : 0;", "return exponent > 34 ? exponent - 23 : 0;"),
+)

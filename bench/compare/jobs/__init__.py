@@ -31,6 +31,7 @@ GROUPS = {
     "series": arrays.series,
     "local": reports.local_privacy,
     "many-categories": reports.many_categories,
+    "hashed-keys": reports.hashed_keys,
     "descents": reports.descents,
     "regressions": reports.regressions,
     "streams": hosts.streams,

@@ -137,6 +137,10 @@ def histograms(size) -> Iterator[Job]:
     x, public = data.pay(n), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
     floor = Floor("np.histogram", lambda: np.histogram(x, bins=1000, range=data.BOUNDS), 0.35)
     yield Job(f"histogram, 1000 bins, n = {power(n)}", lambda: dpf.histogram(x, 1000, **public), (floor,))
+    part = x[: size(10**6)]
+    smirnov = dpf.densities.KolmogorovSmirnov(grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
+    floor = Floor("the histogram of the same", lambda: dpf.histogram(part, 1000, **public), 4.0)
+    yield Job(f"Kolmogorov-Smirnov, n = {power(part.size)}", lambda: smirnov(part), (floor,))
     few, floor = data.pay(100), Floor("0.3 s", 0.3, 1.0)
     bins = 2**24 // (10**7 // n)
     yield Job(f"histogram, {power(bins)} bins, n = 100", lambda: dpf.histogram(few, bins, **public), (floor,))

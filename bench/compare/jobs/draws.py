@@ -36,6 +36,16 @@ def noise(size) -> Iterator[Job]:
     yield Job(f"discrete Laplace, scale 1e3, {power(n)} draws", run, (floor,))
     floor = Floor("Generator.geometric", lambda: rng.geometric(p, n))
     yield Job(f"geometric, scale 1e3, {power(n)} draws", lambda: dpf.noise.geometric(scale, n), (floor,))
+    few, names = size(10**5), ("laplace", "geometric", "discrete_laplace", "gaussian")
+    draws = {name: getattr(dpf.noise, name) for name in names}
+    draws["staircase"] = lambda scale, n: dpf.noise.staircase(scale, 10, n)
+    for name, draw in draws.items():
+        floor = Floor("the same of scale 1e3", partial(draw, 1e3, few), 4.0)
+        for scale in (1e12, 1e15):
+            yield Job(f"{name}, scale {scale:.0e}, {power(few)} draws", partial(draw, scale, few), (floor,))
+    for name in names:
+        floor = Floor("Generator.laplace, one", lambda: rng.laplace(0.0, 1e3))
+        yield Job(f"{name}, one draw", partial(draws[name], 1e3), (floor,))
 
 
 def random(size) -> Iterator[Job]:

@@ -65,14 +65,17 @@ def m_estimates(size) -> Iterator[Job]:
         "logistic": dpf.psi.Logistic(20_000.0),
         "user's": dpf.psi.Function(data.user_psi),
     }
+    huber = dpf.MEstimator(psis["Huber's"], grid=grid, epsilon=data.EPSILON)
     for x in map(data.pay, map(size, (10**6, 10**7))):
         floor = Floor("np.sort", partial(np.sort, x), 1.0)
         for name, psi in psis.items():
             mechanism = dpf.MEstimator(psi, grid=grid, epsilon=data.EPSILON)
             yield Job(f"{name} psi, n = {power(x.size)}", partial(mechanism, x), (floor,))
-    few, mechanism = data.pay(size(10**4)), dpf.MEstimator(psis["Huber's"], grid=grid, epsilon=data.EPSILON)
+        run = partial(dpf.huber, x, 20_000.0, grid=grid, epsilon=data.EPSILON)
+        yield Job(f"huber, n = {power(x.size)}", run, (Floor("m_estimate, Huber's psi", partial(huber, x)),))
+    few = data.pay(size(10**4))
     floor = Floor("np.sort", partial(np.sort, few))
-    yield Job(f"Huber's psi, n = {power(few.size)}", partial(mechanism, few), (floor,))
+    yield Job(f"Huber's psi, n = {power(few.size)}", partial(huber, few), (floor,))
 
 
 def block_fits(size) -> Iterator[Job]:
@@ -101,3 +104,8 @@ def estimates(size) -> Iterator[Job]:
     gamma = dpf.SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0)
     floor = Floor("np.log(x).mean(), x.mean()", lambda: (np.log(x).mean(), x.mean()), 1.0)
     yield Job(f"mle, gamma shape, n = {power(n)}", lambda: gamma(x), (floor,))
+    own = lambda block: 1 / block.mean()  # noqa: E731
+    few = x[: 10**5]
+    runs = lambda: [own(few[i : i + 20]) for i in range(0, few.size, 20)]  # noqa: E731
+    run = partial(dpf.mle, few, own, bounds=(1e-6, 1.0), epsilon=data.EPSILON)
+    yield Job(f"mle by a callable, n = {power(few.size)}", run, (Floor("a call for every 20 records", runs, 20.0),))

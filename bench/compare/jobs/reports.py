@@ -12,6 +12,7 @@ from bench.asv.bench_descent import numpy_descent
 from bench.compare.clock import Floor, Job, power
 from dpfast import local
 from dpfast._kernels import _randomize
+from dpfast.random import bit_generator
 
 
 def local_vectors(size) -> Iterator[Job]:
@@ -68,6 +69,27 @@ def many_categories(size) -> Iterator[Job]:
             aggregates = [survey.aggregate(part[:1000]) for part in parts]
             floor = Floor("plain read of their sums", partial(_read_all, [part.sums for part in aggregates]))
             yield Job(f"10 aggregates merged, k = {power(k)}", partial(sum, aggregates[1:], aggregates[0]), (floor,))
+
+
+def hashed_keys(size) -> Iterator[Job]:
+    """Reports about 2**30 keys, counted for each cell of 437 hash functions; one estimate; one report."""
+    survey, source = local.HashedCategorical(2**30, data.EPSILON), np.random.default_rng(0)
+    for n in (1, 1000, size(10**6)):
+        reports = survey.randomize(source.integers(0, 2**30, n))
+        cells = np.ones(survey.outcomes // 2 * 2, np.uint32)
+        floor = Floor("plain read of a table of all reports", partial(_read_all, [cells]))
+        yield Job(f"HashedCategorical, {power(n)} reports", partial(survey.aggregate, reports), (floor,))
+    total, places = survey.aggregate(reports), source.integers(0, survey.buckets, survey.hashes)
+    table = total.sums.reshape(survey.hashes, survey.buckets)
+    floor = Floor("as many entries of a table", lambda: table[np.arange(survey.hashes), places].sum())
+    yield Job("HashedCategorical, estimate of one key", lambda: survey.estimate(total, [5]), (floor,))
+    floor = Floor("3 words of the generator", lambda: bit_generator(None).random_raw(3))
+    yield Job("HashedCategorical, one report", lambda: survey.randomize(5), (floor,))
+    hitters = local.HeavyHitters(data.EPSILON, 48)
+    reports = hitters.randomize(source.integers(0, 2**48, 1000))
+    cells = np.zeros(sum(oracle.outcomes for oracle in hitters.oracles), np.uint32)
+    floor = Floor("plain read of a table of all reports", partial(_read_all, [cells[: cells.size // 2 * 2]]))
+    yield Job("HeavyHitters, 1000 reports", partial(hitters.aggregate, reports), (floor,))
 
 
 def _counted(symbols, counts):
