@@ -398,7 +398,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
 
 _RECENT = "_recent"  # the attribute with the plan of the last n
-_LEFT = {_RECENT, "cost"}  # attributes that calls leave, and copies do not have
+_LEFT = {_RECENT, "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
 
 
