@@ -312,7 +312,9 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            refuse(reason, args[0] if args else None)
+            of = args[0] if args else None
+            if blocks or active.get() is not None or (isinstance(of, Bearer) and of._ticket is not None):
+                refuse(reason, of)
             return function(*args, **options)
 
         guarded.refused = True  # type: ignore[attr-defined]

@@ -408,7 +408,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
 
 _RECENT = "_recent"  # the attribute with the plan of the last n
-_LEFT = {_RECENT, "cost"}  # attributes that calls leave, and copies do not have
+_LEFT = {_RECENT, "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
 
 
 def _without_plan(state: Any) -> Any:
