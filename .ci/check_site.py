@@ -74,7 +74,7 @@ def faults(site: Path) -> Iterator[str]:
 
 
 def addresses(site: Path) -> list[str]:
-    """The addresses outside the site that pages link to. They are listed, not opened."""
+    """Return the addresses outside the site that pages link to. They are listed, not opened."""
     found = {link for path in site.rglob("*.html") for link in Page(path).links if is_elsewhere(link)}
     return sorted(found)
 

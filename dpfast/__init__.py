@@ -74,5 +74,5 @@ def _module(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names. Modules that are not listed are not public."""
+    """Return the public names. Modules that are not listed are not public."""
     return [*__all__, "__version__"]

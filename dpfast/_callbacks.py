@@ -28,7 +28,7 @@ def is_pointer(function: Any) -> bool:
 
 
 def identity(function: Any) -> int:
-    """A hash that is the same for equal LowLevelCallables, which are not hashable."""
+    """Return a hash that is the same for equal LowLevelCallables, which are not hashable."""
     return id(tuple.__getitem__(function, 0))
 
 

@@ -58,13 +58,13 @@ def is_real(value: Any) -> bool:
 
 
 def exact(value: Any) -> Fraction:
-    """The exact value of a finite real number."""
+    """Return the exact value of a finite real number."""
     _computable("a number", value)
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
 
 
 def rational(name: str, value: Any) -> Fraction:
-    """The exact value of a privacy parameter, a number or a string: "0.1", "1e-6" or "1/3"."""
+    """Return the exact value of a privacy parameter, a number or a string: "0.1", "1e-6" or "1/3"."""
     if isinstance(value, str):
         if not _SPELLED.fullmatch(value):
             raise ValueError(f"{name} must be a number, such as '0.1', '1e-6' or '1/3', not {value!r}")
@@ -112,7 +112,7 @@ def delta_down(value: Any) -> float:
 
 
 def _down(name: str, value: Any) -> float:
-    """The largest double that is not above a finite number."""
+    """Return the largest double that is not above a finite number."""
     if isinstance(value, float) or (type(value) is int and abs(value) <= 2**53):
         return real(name, float(value))
     number = rational(name, value)
@@ -229,7 +229,7 @@ def density_range(size: float) -> None:
 
 
 def noise_scale(sensitivity: int, epsilon: float | Fraction) -> Fraction:
-    """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
+    """Return the exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
         raise ValueError(
@@ -271,7 +271,7 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 
 def threads(workers: SupportsIndex) -> int:
-    """The number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
+    """Return the number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
     if type(workers) is int and workers > 0:
         return workers
     number = whole("workers", workers, least=-1)
@@ -281,12 +281,14 @@ def threads(workers: SupportsIndex) -> int:
 
 
 def _cores() -> int:
-    """The number of cores that this process may use, or of all cores if the system does not report it (macOS)."""
+    """Return the number of cores that this process may use, or of all cores if the system does not
+    report it (macOS).
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, ...]:
-    """The shape of an array of draws, () for None."""
+    """Return the shape of an array of draws, () for None."""
     if size is None:
         return ()
     return tuple(whole("size", part) for part in (size if isinstance(size, tuple) else (size,)))
@@ -362,7 +364,9 @@ def bounds_or_grid(bounds: Any, grid: Any) -> None:
 
 
 def _in_order(value: Any) -> Any:
-    """The entries of a pair; a TypeError for a mapping, which unpacks into its keys, and for a set, in any order."""
+    """Return the entries of a pair; a TypeError for a mapping, which unpacks into its keys, and for a set, in any
+    order.
+    """
     if isinstance(value, (Mapping, Set)):
         raise TypeError
     return value
@@ -429,7 +433,7 @@ def _is_several(entry: Any) -> bool:
 def _named_bounds(
     value: Mapping[Any, Any], names: Sequence[str] | None, name: str, part: str, whole: type | tuple[type, ...]
 ) -> tuple[Any, ...]:
-    """The pairs of a mapping, in the order of the names."""
+    """Return the pairs of a mapping, in the order of the names."""
     if names is None:
         raise ValueError(f"{name} by name need a frame, whose {part}s have names: {_form(name, part)} in order")
     given = {str(key): once(entry) for key, entry in value.items()}

@@ -81,7 +81,7 @@ def matrix(name: str, x: Any) -> NDArray[Any]:
 
 
 def shape_of(array: NDArray[Any]) -> str:
-    """The shape as text, without the number of records, which may be private."""
+    """Return the shape as text, without the number of records, which may be private."""
     return "()" if array.ndim == 0 else f"({', '.join(['n', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
 
 
@@ -126,7 +126,7 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
 
 
 def doubles(array: NDArray[Any]) -> NDArray[np.float64]:
-    """An array of numbers as a contiguous one of float64."""
+    """Return an array of numbers as a contiguous one of float64."""
     if array.dtype == np.float64 and array.flags.c_contiguous:
         return array
     with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
@@ -134,7 +134,7 @@ def doubles(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def cell(x: Any) -> NDArray[np.float64]:
-    """The number in one cell, by itself, as `numbers` reads it in a list: an array of length 1."""
+    """Return the number in one cell, by itself, as `numbers` reads it in a list: an array of length 1."""
     if type(x) in (float, int):
         return _floats([x])
     with foreign(), np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ def cell(x: Any) -> NDArray[np.float64]:
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype, without the length of the longest text."""
+    """Return the name of a dtype, without the length of the longest text."""
     return dtype.type.__name__.rstrip("_")
 
 
@@ -213,7 +213,7 @@ def _from_polars(name: str, x: Any) -> NDArray[Any]:
 
 
 def column_names(x: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame or a table, or of `Chunks` of them; None for other containers."""
+    """Return the names of the columns of a data frame or a table, or of `Chunks` of them; None for other containers."""
     if hasattr(type(x), "named_columns"):  # Chunks
         names: tuple[str, ...] | None = x.named_columns()
         return names
@@ -226,7 +226,7 @@ def column_names(x: Any) -> tuple[str, ...] | None:
 
 
 def _table(x: Any) -> list[Any] | None:
-    """The columns of a data frame or a table; None if NumPy converts it by dtypes alone."""
+    """Return the columns of a data frame or a table; None if NumPy converts it by dtypes alone."""
     library = type(x).__module__.partition(".")[0]
     if library == "polars" and hasattr(x, "get_columns"):
         return list(x.get_columns())
@@ -273,7 +273,7 @@ def _from_sequence(name: str, x: Sequence[Any], dimensions: int) -> NDArray[np.f
 
 
 def _entries(cell: Any) -> Sequence[Any] | None:
-    """The entries of a row; None for an object without entries, for example a zero-dimensional array."""
+    """Return the entries of a row; None for an object without entries, for example a zero-dimensional array."""
     if type(cell) in (list, tuple):
         return cell  # type: ignore[no-any-return]
     try:
@@ -292,7 +292,7 @@ def _floats(cells: list[Any]) -> NDArray[np.float64]:
 
 
 def _float(value: Any) -> float:
-    """The number in a cell, or its text as a number; NaN for any other cell."""
+    """Return the number in a cell, or its text as a number; NaN for any other cell."""
     try:
         if isinstance(value, _NO_FLOATS) or (isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any()):
             return math.nan
@@ -311,7 +311,8 @@ def _infinity(value: Any) -> float:
 
 
 def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
-    """The exact scores of candidates: a contiguous array of float64, int64 or uint64, or a list from `exact_scores`.
+    """Return the exact scores of candidates: a contiguous array of float64, int64 or uint64, or a list from
+    `exact_scores`.
 
     A null, a masked entry and, in a sequence, None and any other item that is not a number become 0; NaN counts as 0
     for readers of the result. The conversion may depend on the values, but never changes one.
@@ -332,13 +333,15 @@ def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
 
 
 def exact_scores(values: Iterable[Any], missing: Fraction | float = _ZERO) -> list[Fraction | float]:
-    """The exact values of scores, or infinities; `missing` for NaN, None and anything else that is not a number."""
+    """Return the exact values of scores, or infinities; `missing` for NaN, None and anything else
+    that is not a number.
+    """
     with swallowed():
         return [exact_score(value, missing) for value in values]
 
 
 def exact_score(value: Any, missing: Fraction | float = _ZERO) -> Fraction | float:
-    """The exact value of one score, see `exact_scores`."""
+    """Return the exact value of one score, see `exact_scores`."""
     if type(value) is np.ndarray and value.ndim == 0:
         value = value[()]
     try:
@@ -431,7 +434,8 @@ def counts(name: str, x: Any) -> NDArray[np.int64]:
 
 
 def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
-    """The group of each record; negative if its label is invalid: not a whole number, missing, masked, or beyond 2**53.
+    """Return the group of each record; negative if its label is invalid: not a whole number, missing, masked, or beyond
+    2**53.
 
     Private labels of any kind are read with `numbers`, and so are public labels with an integer dtype; other public
     labels must be `integers`.

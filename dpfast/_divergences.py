@@ -102,7 +102,7 @@ def _three_losses_renyi(e: arb, part: Part, a: arb) -> arb:
 
 
 def _most_loss(e: arb, part: Part) -> arb:
-    """The probability of the loss epsilon, where all losses are epsilon, 0 and -epsilon."""
+    """Return the probability of the loss epsilon, where all losses are epsilon, 0 and -epsilon."""
     return _staircase_share(e, part) if part.family == "staircase" else _zero_sum_share(e, part)
 
 
@@ -124,7 +124,7 @@ def _zero_sum_share(e: arb, part: Part) -> arb:
 
 
 def _squared_binomials(n: int, x: arb) -> arb:
-    """The polynomial with the coefficients ``comb(n, i)**2``, by Horner's rule."""
+    """Return the polynomial with the coefficients ``comb(n, i)**2``, by Horner's rule."""
     total = arb(0)
     for i in range(n + 1):
         total = total * x + math.comb(n, i) ** 2
@@ -177,7 +177,7 @@ def has_epsilon(family: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def rho_up(part: Part) -> Fraction:
-    """The least rho of a part, exact for the families without epsilon, else rounded up to a double."""
+    """Return the least rho of a part, exact for the families without epsilon, else rounded up to a double."""
     if part.family in _UNBOUNDED:
         return _UNBOUNDED[part.family](Fraction(part.parameter))
     if not part.parameter:
@@ -188,7 +188,7 @@ def rho_up(part: Part) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def renyi_up(part: Part, order: float) -> Fraction:
-    """The largest Renyi divergence of an order above 1 of a part, exact or rounded up as by `rho_up`."""
+    """Return the largest Renyi divergence of an order above 1 of a part, exact or rounded up as by `rho_up`."""
     if part.family in _UNBOUNDED:
         return Fraction(order) * rho_up(part)
     if not part.parameter:
@@ -199,7 +199,7 @@ def renyi_up(part: Part, order: float) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def zero_sum_share_up(part: Part) -> float:
-    """The probability of the largest loss of "zero-sum-laplace", rounded up."""
+    """Return the probability of the largest loss of "zero-sum-laplace", rounded up."""
     return min(1.0, _balls.upper(lambda: _zero_sum_share(arb(part.parameter), part)))
 
 
@@ -207,7 +207,7 @@ def zero_sum_share_up(part: Part) -> float:
 
 
 def pure_delta_up(bound: Fraction, epsilon: Fraction) -> float:
-    """The delta at epsilon of any release that is pure with a bound above epsilon, rounded up."""
+    """Return the delta at epsilon of any release that is pure with a bound above epsilon, rounded up."""
     b, e = _rational(bound), _rational(epsilon)
     return min(1.0, _balls.upper(lambda: -arb(e - b).expm1() / (1 + (-arb(b)).exp())))
 
@@ -231,7 +231,8 @@ def _gaussian_delta(mu: arb, e: arb) -> arb:
 
 
 def new_keys_delta_up(mu_squared: Fraction, new: int, reach: Fraction, epsilon: Fraction) -> float:
-    """The delta of a Gaussian and `new` keys, each seen with p = P(Z > reach) in one data set, never in the other.
+    """Return the delta of a Gaussian and `new` keys, each seen with p = P(Z > reach) in one data set, never in the
+    other.
 
     The larger one of both directions, rounded up; it increases in mu_squared and in `new`.
     https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
@@ -255,7 +256,7 @@ def new_keys_delta_up(mu_squared: Fraction, new: int, reach: Fraction, epsilon: 
 
 
 def concentrated_delta_up(rho: Fraction, epsilon: Fraction) -> float:
-    """A delta that rho implies at epsilon, ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)**a / (a - 1)``, rounded up.
+    """Return a delta that rho implies at epsilon, ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)**a / (a - 1)``, rounded up.
 
     It holds at every a > 1, and is computed at one near the minimum.
     """
@@ -271,7 +272,7 @@ def concentrated_delta_up(rho: Fraction, epsilon: Fraction) -> float:
 
 
 def _best_excess(rho: Fraction, epsilon: Fraction) -> float:
-    """The a - 1 where the derivative (2 a - 1) rho - epsilon + log(1 - 1/a) of the logarithm is 0, nearly."""
+    """Return the a - 1 where the derivative (2 a - 1) rho - epsilon + log(1 - 1/a) of the logarithm is 0, nearly."""
     r, e = float(rho), float(min(epsilon, Fraction(sys.float_info.max)))
     low, high = -60.0, 500.0  # of its binary logarithm
     for _ in range(60):
@@ -287,7 +288,7 @@ def _rational(x: Fraction) -> fmpq:
 
 @lru_cache(maxsize=1024)
 def gaussian_mu_down(epsilon: float, delta: float) -> float:
-    """The greatest mu whose delta at epsilon is at most delta, a positive double, rounded down."""
+    """Return the greatest mu whose delta at epsilon is at most delta, a positive double, rounded down."""
     target = Fraction(epsilon)
 
     def fits(mu: float) -> bool:
@@ -314,7 +315,8 @@ _BISECTED = 1 + 2.0**-20
 
 @lru_cache(maxsize=256)
 def bounded_range_epsilon_down(epsilon: float, delta: float, times: int) -> float:
-    """The greatest range, to one part in 2**20, for which this many independent releases are (epsilon, delta)-private.
+    """Return the greatest range, to one part in 2**20, for which this many independent releases are (epsilon,
+    delta)-private.
 
     Of more than 256 releases the delta is bounded by rho, and the range is 5 to 10 percent less than the greatest one.
     """
@@ -343,12 +345,12 @@ def bounded_range_epsilon_down(epsilon: float, delta: float, times: int) -> floa
 
 
 def bounded_range_delta_up(part: float, times: int, epsilon: Fraction) -> float:
-    """The least delta at epsilon of this many independent releases, each with a range of `part`, rounded up."""
+    """Return the least delta at epsilon of this many independent releases, each with a range of `part`, rounded up."""
     return max(_bounded_range_excesses(part, times, epsilon), default=0.0)
 
 
 def _bounded_range_excesses(part: float, times: int, epsilon: Fraction) -> Iterator[float]:
-    """The terms, rounded up, whose maximum is the delta of `bounded_range_delta_up`; those that may exceed 0."""
+    """Yield the terms, rounded up, whose maximum is the delta of `bounded_range_delta_up`; those that may exceed 0."""
     range_, target = Fraction(part), _rational(epsilon)
     low_losses = (low for low in range(times) if (times - low) * range_ > epsilon)
     for low in sorted(low_losses, key=lambda low: abs(2 * low - times)):  # the greatest is near the middle

@@ -27,7 +27,7 @@ class Event(NamedTuple):
     high: float
 
     def count(self, columns: Columns) -> int:
-        """The number of releases in the event."""
+        """Return the number of releases in the event."""
         values = self.statistic(columns)
         return int(np.count_nonzero((values >= self.low) & (values <= self.high)))
 
@@ -41,7 +41,7 @@ class Chosen(NamedTuple):
 
 
 def best(a: Columns, b: Columns, delta: float, confidence: float, *, learned: bool) -> Chosen:
-    """The event of the largest bound: on one number of a release, or on a score learned from all of them."""
+    """Return the event of the largest bound: on one number of a release, or on a score learned from all of them."""
     statistics: list[Callable[[Columns], Floats]] = [
         make(i) for i in range(len(a)) for make in (_Value, _LowestBit, _TrailingZeros)
     ]
@@ -106,7 +106,7 @@ class _TrailingZeros:
 
 
 def lowest_bit(values: Floats) -> Floats:
-    """The largest k with a value a multiple of 2**k; large for 0 and non-finite values."""
+    """Return the largest k with a value a multiple of 2**k; large for 0 and non-finite values."""
     mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
     digits = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
     zeros = np.frexp((digits & -digits).astype(np.float64))[1] - 1

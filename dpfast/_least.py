@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 
 def least(enough: Callable[[int], bool], *, most: int | None = None, too_many: str = "", exact: bool = True) -> int:
-    """The least sufficient number from 1 on, if all larger ones are sufficient; some sufficient number otherwise.
+    """Return the least sufficient number from 1 on, if all larger ones are sufficient; some sufficient number
+    otherwise.
 
     Parameters
     ----------

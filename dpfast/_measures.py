@@ -33,7 +33,7 @@ _DENOMINATORS = (1, 5, 25)  # of a spacing in codes, odd for exact counts
 
 
 def checked(measure: Any) -> str | Table:
-    """The measure as a parameter: one of `NAMES`, or a tuple of positive weights."""
+    """Return the measure as a parameter: one of `NAMES`, or a tuple of positive weights."""
     if isinstance(measure, str):
         if measure not in NAMES:
             raise ValueError(f"measure must be one of {', '.join(map(repr, NAMES))}, or weights, not {measure!r}")
@@ -51,7 +51,7 @@ def checked(measure: Any) -> str | Table:
 
 @lru_cache(maxsize=64)
 def measure_on(measure: str | Table, first: int, last: int, step: float) -> Measure | None:
-    """The weights of the codes 0..last, None if all of them are 1."""
+    """Return the weights of the codes 0..last, None if all of them are 1."""
     size = last + 1
     if isinstance(measure, tuple):
         if len(measure) != size:
@@ -74,7 +74,7 @@ def measure_on(measure: str | Table, first: int, last: int, step: float) -> Meas
 
 
 def _auto(unit: Fraction, size: int) -> list[Fraction]:
-    """The decimals that gain a factor of two or more at their share."""
+    """Return the decimals that gain a factor of two or more at their share."""
     return [spacing for spacing in _decimals(unit, size) if spacing * _AUTO_SHARE > 1]
 
 
@@ -123,7 +123,7 @@ def _decades(d: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def on_floats(grid: FloatGrid, measure: str | Table) -> Measure:
-    """The weights of the codes of a grid of floats: modest magnitudes and round numbers have more."""
+    """Return the weights of the codes of a grid of floats: modest magnitudes and round numbers have more."""
     if measure != "auto":
         raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
     return Measure(grid.size - 1, offset=grid.first, floats=_magnitudes(grid.digits, grid.resolution))
@@ -131,7 +131,7 @@ def on_floats(grid: FloatGrid, measure: str | Table) -> Measure:
 
 @lru_cache(maxsize=16)
 def _magnitudes(digits: int, resolution: float) -> Magnitudes:
-    """The weights of all floats of so many bits that are evenly spaced below the resolution."""
+    """Return the weights of all floats of so many bits that are evenly spaced below the resolution."""
     grid = FloatGrid(digits, resolution=resolution)
     most = grid.size // 2  # the magnitude of the greatest point
     middle = 2 ** (digits - 1)  # the magnitude of the resolution
@@ -155,7 +155,9 @@ def _magnitudes(digits: int, resolution: float) -> Magnitudes:
 
 
 def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The magnitudes of the round numbers on an unbounded grid, ascending, and the share of each on each side of 0."""
+    """Return the magnitudes of the round numbers on an unbounded grid, ascending, and the share of each on each side of
+    0.
+    """
     decades = sorted(set().union(*_DECADES_OF_DIGITS.values()))
     most = {d: max(digits for digits, those in _DECADES_OF_DIGITS.items() if d in those) for d in decades}
     values = [np.zeros(1), *(_numbers(d, digits) for d, digits in most.items())]
@@ -174,6 +176,6 @@ def _rounds(grid: FloatGrid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _numbers(decade: int, digits: int) -> NDArray[np.float64]:
-    """The numbers of so many significant digits from 10**decade on, ascending."""
+    """Return the numbers of so many significant digits from 10**decade on, ascending."""
     leading, power = np.arange(10.0 ** (digits - 1), 10.0**digits), decade - digits + 1
     return leading / 10.0**-power if power < 0 else leading * float(10**power)

@@ -13,7 +13,7 @@ _ASPECT = 0.52  # of the mean width of a letter to the size of the font
 
 
 def axes(ax: Any) -> Any:
-    """The given axes, or the current ones of pyplot."""
+    """Return the given axes, or the current ones of pyplot."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -22,7 +22,7 @@ def axes(ax: Any) -> Any:
 
 
 def ink(ax: Any) -> Any:
-    """The colour of the text of the axes, for lines that are to be seen on light and dark grounds."""
+    """Return the colour of the text of the axes, for lines that are to be seen on light and dark grounds."""
     return ax.xaxis.label.get_color()
 
 
@@ -64,15 +64,15 @@ def whole_ticks(axis: Any) -> None:
 
 
 def plain(text: object) -> str:
-    """A text in which Matplotlib sees no formula."""
+    """Return a text in which Matplotlib sees no formula."""
     return str(text).replace("$", r"\$")
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """The label of an axis."""
+    """Return the label of an axis."""
     return name if unit is None else f"{plain(name)} ({plain(unit)})"
 
 
 def percent(confidence: float) -> str:
-    """A probability as a percentage."""
+    """Return a probability as a percentage."""
     return f"{100 * confidence:.10g} %"

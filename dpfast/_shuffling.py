@@ -64,7 +64,7 @@ class _Bounds(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def delta_up(batch: Batch, epsilon: Fraction) -> float:
-    """A delta with which the batch is private at epsilon, rounded up."""
+    """Return a delta with which the batch is private at epsilon, rounded up."""
     if epsilon >= Fraction(batch.epsilon):
         return 0.0
     alone, batch = _alone_up(batch, epsilon), batch._replace(n=min(batch.n, MOST))
@@ -81,7 +81,7 @@ def delta_up(batch: Batch, epsilon: Fraction) -> float:
 
 @lru_cache(maxsize=4096)
 def delta_down(batch: Batch, epsilon: Fraction) -> float:
-    """A delta below which k-ary randomised response of n reports is not private, rounded down; needs k above 2.
+    """Return a delta below which k-ary randomised response of n reports is not private, rounded down; needs k above 2.
 
     That of n - 1 records in one category and a record that is moved between two others.
     """
@@ -95,18 +95,20 @@ def delta_down(batch: Batch, epsilon: Fraction) -> float:
 
 
 def _alone_up(batch: Batch, epsilon: Fraction) -> float:
-    """The delta of one report by itself."""
+    """Return the delta of one report by itself."""
     b, e = arb(batch.epsilon), _rational(epsilon)
     return min(1.0, _balls.upper(lambda: -(e - b).expm1() / (1 + (arb(batch.k) - 1) * (-b).exp())))
 
 
 def epsilon_up(batch: Batch, delta: float) -> float:
-    """An epsilon, at most one part in 2**24 above the least, at which `delta_up` is at most delta."""
+    """Return an epsilon, at most one part in 2**24 above the least, at which `delta_up` is at most delta."""
     return _crossing(delta_up, batch, delta)[1]
 
 
 def epsilon_down(batch: Batch, delta: float) -> float:
-    """An epsilon, at most one part in 2**24 below the greatest, up to which `delta_down` is above delta; 0 for none."""
+    """Return an epsilon, at most one part in 2**24 below the greatest, up to which `delta_down` is above delta; 0 for
+    none.
+    """
     return _crossing(delta_down, batch, delta)[0]
 
 
@@ -144,7 +146,9 @@ def _crossing(curve: Callable[[Batch, Fraction], float], batch: Batch, delta: fl
 
 
 def _log_delta_up(batch: Batch, epsilon: Fraction) -> float:
-    """A bound of the logarithm of delta, as x_+ is at most ``exp(r x - 1) / r`` for any rate r; close far out."""
+    """Return a bound of the logarithm of delta, as x_+ is at most ``exp(r x - 1) / r`` for any rate
+    r; close far out.
+    """
     n, k, e = batch.n, batch.k, _rational(epsilon)
     E, t = math.exp(batch.epsilon), math.exp(float(epsilon))
     terms = [(1 / (E + k - 1), E - t), (1 / (E + k - 1), 1 - E * t), ((k - 2) / (E + k - 1), 1 - t)]
@@ -192,7 +196,7 @@ class Curve(NamedTuple):
 
 @lru_cache(maxsize=64)
 def curve(batch: Batch) -> Curve:
-    """A curve whose points are dense where the privacy loss is likely."""
+    """Return a curve whose points are dense where the privacy loss is likely."""
     typical = math.sqrt(2 * math.pi) * delta_up(batch, Fraction())
     epsilons: list[float] = []
     logarithms: list[float] = []
@@ -219,7 +223,7 @@ def _above_chord(epsilons: list[float], logarithms: list[float], epsilon: float,
 
 
 def renyi(batch: Batch, order: arb) -> arb:
-    """A bound of the Renyi divergence of an order above 1: that of the curve.
+    """Return a bound of the Renyi divergence of an order above 1: that of the curve.
 
     The integral of ``a (a - 1) (t**(a - 2) + t**(-a - 1)) delta(log t)`` from 1 on, plus 1, is the a-th moment.
     """
@@ -238,7 +242,7 @@ def renyi(batch: Batch, order: arb) -> arb:
 
 @lru_cache(maxsize=64)
 def rho_up(batch: Batch) -> float:
-    """A rho of the batch, rounded up: of each interval of orders the divergence of the last, over the first."""
+    """Return a rho of the batch, rounded up: of each interval of orders the divergence of the last, over the first."""
     bound = batch.epsilon
     low, rho = 1.0, 0.0
     while rho * low < bound:  # at orders a above, the divergence is at most the epsilon of one report
@@ -266,7 +270,7 @@ class _Sums:
         self.cut = 2 * math.exp(-_TAIL) * (top + float(self.e - 1)) * 1.01 + _FLOOR
 
     def bounds(self, g: Fraction) -> _Bounds:
-        """The value for one g, whose c (n - T) + g is at least 0, and without c or with the least g."""
+        """Return the value for one g, whose c (n - T) + g is at least 0, and without c or with the least g."""
         slope = (self.E * self.e - 1 - (self.e - 1) * self.c) / self.gap  # in [1/2, 1]
         start = slope * self.first + (self.e - 1) * (self.c * self.n + g) / self.gap
         whole = math.floor(start)
@@ -288,7 +292,9 @@ class _Sums:
         return _Bounds(lower if lower > _LEAST else 0.0, upper if upper < math.inf else math.inf)
 
     def spread_up(self) -> float:
-        """The mean over g, the centred number of reports of third categories, spread to few points: an upper bound."""
+        """Return the mean over g, the centred number of reports of third categories, spread to few points: an upper
+        bound.
+        """
         if not self.c:
             return self.bounds(Fraction()).upper
         trials = self.n - self.first
@@ -320,7 +326,8 @@ class _Sums:
 
 
 def _binomial(n: int, odds: Fraction) -> tuple[int, NDArray[np.float64], float]:
-    """The probabilities of a binomial number with these odds, from the first one of a window on, and a relative error.
+    """Return the probabilities of a binomial number with these odds, from the first one of a window on, and a relative
+    error.
 
     Below the window, and above it, the probability is at most exp(-75), also for n - 1 trials and the number plus 1.
     """

@@ -24,14 +24,16 @@ class Tabular(ABC):
 
     @abstractmethod
     def _as_columns(self) -> Mapping[str, Column]:
-        """The columns by name, equally long: arrays of numbers, or sequences of text, bytes, integers and None."""
+        """Return the columns by name, equally long: arrays of numbers, or sequences of text, bytes,
+        integers and None.
+        """
 
     @abstractmethod
     def _caption(self) -> str:
-        """A line about the table that states the guarantee."""
+        """Return a line about the table that states the guarantee."""
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame, with the columns that the guide lists.
+        """Return the table as a pandas.DataFrame, with the columns that the guide lists.
 
         https://dpfast.readthedocs.io/en/latest/guides/results.html
         """
@@ -40,13 +42,13 @@ class Tabular(ABC):
         return pandas.DataFrame({name: _listed(column) for name, column in self._as_columns().items()})
 
     def to_polars(self) -> Any:
-        """The table as a polars.DataFrame."""
+        """Return the table as a polars.DataFrame."""
         import polars
 
         return polars.DataFrame([_series(name, column) for name, column in self._as_columns().items()])
 
     def to_arrow(self) -> Any:
-        """The table as a pyarrow.Table."""
+        """Return the table as a pyarrow.Table."""
         import pyarrow
 
         return pyarrow.table({name: pyarrow.array(_listed(column)) for name, column in self._as_columns().items()})
@@ -72,7 +74,7 @@ class Described:
 def html_table(
     caption: str, headings: Sequence[str], rows: Iterable[Sequence[Any]], *, left_out: int = 0, note: str = ""
 ) -> str:
-    """A table in HTML, of escaped text and numbers. Its colours are those of the notebook.
+    """Return a table in HTML, of escaped text and numbers. Its colours are those of the notebook.
 
     Parameters
     ----------
@@ -97,14 +99,14 @@ def html_table(
 
 
 def unused(name: str, taken: Mapping[str, object]) -> str:
-    """The name, with underscores if it is taken."""
+    """Return the name, with underscores if it is taken."""
     while name in taken:
         name += "_"
     return name
 
 
 def _ends(length: int) -> Iterable[int]:
-    """The places of the rows of a long table that are shown."""
+    """Return the places of the rows of a long table that are shown."""
     return range(length) if length <= 2 * _SHOWN else chain(range(_SHOWN), range(length - _SHOWN, length))
 
 
@@ -117,13 +119,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A value as text of limited length; floats to six digits."""
+    """Return a value as text of limited length; floats to six digits."""
     text = f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _series(name: str, column: Column) -> Any:
-    """A column of polars; of objects, if they are of several types."""
+    """Return a column of polars; of objects, if they are of several types."""
     import polars
 
     try:
@@ -133,5 +135,5 @@ def _series(name: str, column: Column) -> Any:
 
 
 def _listed(column: Column) -> Any:
-    """An array of numbers unchanged; objects as a list, from which libraries infer a type."""
+    """Return an array of numbers unchanged; objects as a list, from which libraries infer a type."""
     return column.tolist() if isinstance(column, np.ndarray) and column.dtype == object else column

@@ -33,7 +33,7 @@ class Trap(NamedTuple):
 
 
 def of_epsilon(epsilon: Any) -> Iterator[Trap]:
-    """The trap of a large epsilon."""
+    """Yield the trap of a large epsilon."""
     if epsilon is not None and MOST_EPSILON < epsilon < float("inf"):
         shown = f"{float(epsilon):g}"
         yield Trap(
@@ -44,7 +44,7 @@ def of_epsilon(epsilon: Any) -> Iterator[Trap]:
 
 
 def of_delta(delta: Any) -> Iterator[Trap]:
-    """The trap of a large delta."""
+    """Yield the trap of a large delta."""
     # A method of some mechanisms has this name.
     if isinstance(delta, (float, int, Fraction)) and delta >= MOST_DELTA:
         shown = f"{float(delta):g}"
@@ -56,7 +56,7 @@ def of_delta(delta: Any) -> Iterator[Trap]:
 
 
 def of_noise(scale: float, step: float) -> Iterator[Trap]:
-    """The trap of noise below the step of the grid that values are rounded to."""
+    """Yield the trap of noise below the step of the grid that values are rounded to."""
     if scale < step:
         yield Trap(
             UtilityWarning,
@@ -66,7 +66,7 @@ def of_noise(scale: float, step: float) -> Iterator[Trap]:
 
 
 def of_corner(corner: float, step: float) -> Iterator[Trap]:
-    """The trap of a grid that is too coarse for the corner of Huber's estimate."""
+    """Yield the trap of a grid that is too coarse for the corner of Huber's estimate."""
     if corner < step:
         yield Trap(
             UtilityWarning,
@@ -76,7 +76,7 @@ def of_corner(corner: float, step: float) -> Iterator[Trap]:
 
 
 def of_width(width: float, scale: float) -> Iterator[Trap]:
-    """The trap of bounds that are far wider than the assumed records, for noise that grows with the width."""
+    """Yield the trap of bounds that are far wider than the assumed records, for noise that grows with the width."""
     if scale > 0 and width > MOST_WIDTHS * scale:
         yield Trap(
             UtilityWarning,
@@ -86,7 +86,7 @@ def of_width(width: float, scale: float) -> Iterator[Trap]:
 
 
 def of_step(step: float, error: float) -> Iterator[Trap]:
-    """The trap of a grid that is coarser than the expected error of a release on it."""
+    """Yield the trap of a grid that is coarser than the expected error of a release on it."""
     if step > error:
         yield Trap(
             UtilityWarning,
@@ -96,7 +96,7 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
 
 
 def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
-    """The trap of quantiles without bounds, if n epsilon is below `least`."""
+    """Yield the trap of quantiles without bounds, if n epsilon is below `least`."""
     if n * epsilon < least:
         enough = least / epsilon
         more = f", or at least {math.ceil(enough):,} records" if enough < 2**60 else ""

@@ -110,7 +110,7 @@ _FUNCTIONS = {
 
 
 def advised(value: Any) -> Any:
-    """A public object, which advises on its arguments if it is a function."""
+    """Return a public object, which advises on its arguments if it is a function."""
     return PublicFunction(value, advise) if isinstance(value, FunctionType) else value
 
 
@@ -124,7 +124,7 @@ def advise(called: Callable[..., Any], error: TypeError) -> None:
 
 
 def _instead_of(word: str, names: list[str]) -> str:
-    """What to write instead of a word."""
+    """Return what to write instead of a word."""
     known = {word.lower(), *_PARAMETERS.get(word.lower(), ())}
     meant = [name for name in names if name in known or name.lower() in known]
     if not meant and word.lower() in _NOTES:
@@ -134,7 +134,7 @@ def _instead_of(word: str, names: list[str]) -> str:
 
 
 def _usage(name: str, own: inspect.Signature) -> str:
-    """A call with the required parameters, and the first keyword if none is required."""
+    """Return a call with the required parameters, and the first keyword if none is required."""
     parts = list(own.parameters.values())
     needed = [part for part in parts if part.default is part.empty]
     keywords = [part for part in parts if part.kind is part.KEYWORD_ONLY]
@@ -144,13 +144,13 @@ def _usage(name: str, own: inspect.Signature) -> str:
 
 
 def _written(part: inspect.Parameter) -> str:
-    """A parameter of a call."""
+    """Return a parameter of a call."""
     if part.kind is part.KEYWORD_ONLY:
         return f"{part.name}=..."
     return f"*{part.name}" if part.kind is part.VAR_POSITIONAL else part.name
 
 
 def unknown(name: str) -> str:
-    """The message for a name that `dpfast` does not have."""
+    """Return the message for a name that `dpfast` does not have."""
     other = f": did you mean dpfast.{_FUNCTIONS[name]}?" if name in _FUNCTIONS else ""
     return f"module 'dpfast' has no attribute {name!r}{other}"

@@ -166,7 +166,7 @@ def verify(
 
 
 def _laws(mechanism: Any, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
-    """The law on each dataset. Equal arrays of values, the usual case, are stored once."""
+    """Return the law on each dataset. Equal arrays of values, the usual case, are stored once."""
     laws: dict[tuple[Record, ...], _Outcomes] = {}
     values, name = np.empty(0), type(mechanism).__name__
     for data in datasets:
@@ -197,7 +197,7 @@ def _datasets(records: list[Record], n: int, ordered: bool) -> Iterator[tuple[Re
 
 
 def _array(data: tuple[Record, ...], datasets: list[tuple[Record, ...]]) -> NDArray[np.float64]:
-    """The dataset as an array, with all columns even if it has no records."""
+    """Return the dataset as an array, with all columns even if it has no records."""
     return np.array(data, dtype=np.float64).reshape((len(data), *np.shape(datasets[-1])[1:]))
 
 
@@ -218,7 +218,7 @@ def _grown(
 
 
 def _grids(mechanism: Any) -> Points | Sequence[Points]:
-    """The grids of the records; checks that laws on a grid, in the central model, are not too large."""
+    """Return the grids of the records; checks that laws on a grid, in the central model, are not too large."""
     grids: Any = getattr(mechanism, "grids", None)
     if isinstance(grids, Sequence) and grids and getattr(mechanism, "points", grids):
         return grids[0] if len(grids) == 1 and not _reads_rows(mechanism) else grids
@@ -246,7 +246,7 @@ def _reads_rows(mechanism: Any) -> bool:
 
 
 def _records(grids: Points | Sequence[Points], values: int) -> list[Record]:
-    """The possible records: numbers or rows of numbers."""
+    """Return the possible records: numbers or rows of numbers."""
     if isinstance(grids, Points):
         return list(_spaced_values(grids, values))
     return list(itertools.product(*(_spaced_values(grid, values) for grid in grids)))
@@ -269,7 +269,7 @@ def _neighbors(
 
 
 def _sorted(data: tuple[Record, ...], records: list[Record]) -> tuple[Record, ...]:
-    """A dataset in the order of the list of possible records, which ends with NaN."""
+    """Return a dataset in the order of the list of possible records, which ends with NaN."""
     places = {record: place for place, record in enumerate(records)}
     return tuple(sorted(data, key=places.__getitem__))
 
@@ -305,7 +305,7 @@ class _Outcomes:
         )
 
     def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
-        """The largest log-ratio and the hockey-stick divergence at epsilon of this law from the other."""
+        """Return the largest log-ratio and the hockey-stick divergence at epsilon of this law from the other."""
         if not (self.proper and other.proper):
             return math.inf, 1.0
         mine, theirs = self._aligned(other)
@@ -450,7 +450,7 @@ def _exact_scores(scores: Any) -> list[Fraction | float]:
 
 
 def _change(before: Fraction | float, after: Fraction | float) -> Fraction | float:
-    """The exact difference, after minus before; 0 for equal infinities."""
+    """Return the exact difference, after minus before; 0 for equal infinities."""
     if before == after:
         return Fraction(0)
     if isinstance(after, float):
@@ -529,7 +529,7 @@ def distinguish(
 
 
 def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) -> list[NDArray[np.float64]]:
-    """The releases or reports, as one array for each of their numbers; 64-bit words are split into halves."""
+    """Return the releases or reports, as one array for each of their numbers; 64-bit words are split into halves."""
     if hasattr(mechanism, "randomize"):
         record = np.asarray(data)
         values = np.asarray(mechanism.randomize(np.broadcast_to(record, (trials, *record.shape)), rng=rng))
@@ -544,7 +544,7 @@ def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) ->
 
 
 def power_bound(level: float, epsilon: float) -> float:
-    """The largest power of any level-`level` test about one record of an epsilon-differentially private release.
+    """Return the largest power of any level-`level` test about one record of an epsilon-differentially private release.
 
     ``min(level e^epsilon, 1 - e^-epsilon (1 - level))``; randomised response attains it.
 

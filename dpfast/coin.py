@@ -58,7 +58,8 @@ class Coin:
 
 @lru_cache(maxsize=256)
 def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
-    """The 64-bit coin of probability ``odds e^epsilon / (odds e^epsilon + 1)``, rounded down, toward more privacy.
+    """Return the 64-bit coin of probability ``odds e^epsilon / (odds e^epsilon + 1)``, rounded down, toward more
+    privacy.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ class BoundedContributions:
             self._settle()
 
     def kept(self) -> Any:
-        """The kept records of each array, in their order: an array, or a tuple if the chunks had several.
+        """Return the kept records of each array, in their order: an array, or a tuple if the chunks had several.
 
         Each has the type of its chunks, but Arrow's arrays become a chunked array, and record batches a table.
         """
@@ -213,7 +213,9 @@ class _Groups:
         self.units, self._keys, self.pairs = Table(), Table(), Table()
 
     def add(self, unit: Any, keys: Any) -> tuple[Codes, Codes | None]:
-        """The codes of the units of records, -1 for a record that is left out, and of the pairs, if there are keys."""
+        """Return the codes of the units of records, -1 for a record that is left out, and of the pairs, if there are
+        keys.
+        """
         units = self.units.add(unit)
         if keys is None:
             return units, None
@@ -260,7 +262,7 @@ def _seem_few(keys: Codes) -> bool:
 
 
 def _numbered(keys: Any) -> tuple[Codes, int]:
-    """A number for the key of each record, -1 without a key, and a number above all of them, at most 2**31."""
+    """Return a number for the key of each record, -1 without a key, and a number above all of them, at most 2**31."""
     part = _integers(column_of(keys))
     if part is None or _range(part) > 2**31:
         return _coded(keys)
@@ -275,7 +277,7 @@ def _coded(keys: Any) -> tuple[Codes, int]:
 
 
 def _integers(column: Column | Several) -> Numbers | None:
-    """The integers of a column that is one array of them, and not empty."""
+    """Return the integers of a column that is one array of them, and not empty."""
     if isinstance(column, Column) and column.kind in NUMBERS and len(column.parts) == 1 and len(column):
         [part] = column.parts
         assert isinstance(part, Numbers)
@@ -284,7 +286,7 @@ def _integers(column: Column | Several) -> Numbers | None:
 
 
 def _limits(per_unit: SupportsIndex, per_key: SupportsIndex | None) -> tuple[int, int]:
-    """The two limits, 0 for none per key."""
+    """Return the two limits, 0 for none per key."""
     most = min(_checks.whole("per_unit", per_unit, least=1), _LIMIT)
     return most, 0 if per_key is None else min(_checks.whole("per_key", per_key, least=1), _LIMIT)
 
@@ -297,7 +299,7 @@ def _check_given(arrays: tuple[Any, ...], keys: Any, limits: tuple[int, int]) ->
 
 
 def _common_length(unit: Any, arrays: tuple[Any, ...], keys: Any) -> int:
-    """The number of records, which must be that of all arrays; no message has it, because it may be private."""
+    """Return the number of records, which must be that of all arrays; no message has it, because it may be private."""
     n = len(column_of(unit, "unit"))
     if any(_length(x) != n for x in arrays) or (keys is not None and len(column_of(keys)) != n):
         raise ValueError("unit, keys and all arrays must have the same number of records")
@@ -305,7 +307,7 @@ def _common_length(unit: Any, arrays: tuple[Any, ...], keys: Any) -> int:
 
 
 def _length(x: Any) -> int:
-    """The number of records: rows of a frame, entries of anything else."""
+    """Return the number of records: rows of a frame, entries of anything else."""
     if isinstance(x, (str, bytes)) or not (hasattr(x, "shape") or hasattr(x, "__len__")):
         raise TypeError(f"an array of records is needed, not {type(x).__name__}")
     shape = getattr(x, "shape", None)
@@ -315,7 +317,9 @@ def _length(x: Any) -> int:
 
 
 def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:
-    """The records that are to be kept, in a container of the same type; a list for another sequence without a dtype."""
+    """Return the records that are to be kept, in a container of the same type; a list for another sequence without a
+    dtype.
+    """
     x = _containers.imported(x)
     if _containers.is_sequence(x):
         kept = list(compress(x, keep))
@@ -333,7 +337,7 @@ def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:
 
 
 def _joined(pieces: list[Any]) -> Any:
-    """The records of pieces. The type depends on theirs, and not on their number, which is private."""
+    """Return the records of pieces. The type depends on theirs, and not on their number, which is private."""
     first = pieces[0]
     if isinstance(first, (list, tuple)):
         return type(first)(chain.from_iterable(pieces))

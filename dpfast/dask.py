@@ -110,7 +110,7 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
 
 
 def _state(mechanism: Mechanism, chunks: list[Any], branches: int) -> State:
-    """The state of a mechanism after reading the chunks in all passes. PRIVATE."""
+    """Return the state of a mechanism after reading the chunks in all passes. PRIVATE."""
     from dask.delayed import delayed
 
     made = mechanism.start()
@@ -165,7 +165,7 @@ def _check_workers() -> None:
 
 
 def _descended(descent: Descent, chunks: list[Any], branches: int, rng: RandomSource) -> Fit:
-    """The fit after all releases, charged together."""
+    """Return the fit after all releases, charged together."""
     with spending(descent.privacy_profile, label=repr(descent)):
         while (mechanism := descent.mechanism) is not None:
             descent.advance(_state(mechanism, chunks, branches).release(rng=rng))
@@ -173,7 +173,7 @@ def _descended(descent: Descent, chunks: list[Any], branches: int, rng: RandomSo
 
 
 def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branches: int) -> BlockState:
-    """The sums over the blocks of a collection, with each chunk at its position. PRIVATE."""
+    """Return the sums over the blocks of a collection, with each chunk at its position. PRIVATE."""
     from dask.delayed import delayed
 
     *starts, end = itertools.accumulate(_lengths(x, chunks), initial=0)
@@ -185,7 +185,7 @@ def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branch
 
 
 def _chunks(x: Any) -> list[Any]:
-    """The chunks of a collection, in the order of their rows."""
+    """Return the chunks of a collection, in the order of their rows."""
     from dask.delayed import Delayed
 
     if isinstance(x, Delayed):
@@ -202,7 +202,7 @@ def _chunks(x: Any) -> list[Any]:
 
 
 def _lengths(x: Any, chunks: list[Any]) -> list[int]:
-    """The numbers of rows of the chunks; computed if the collection does not have them."""
+    """Return the numbers of rows of the chunks; computed if the collection does not have them."""
     import dask
 
     known = x.chunks[0] if hasattr(type(x), "chunks") else (math.nan,)

@@ -50,7 +50,7 @@ class Domain(ABC):
             raise ValueError(f"X must have {self.columns} columns, like the {self}, not {d}")
 
     def columns_of(self, dimension: SupportsIndex | None) -> int:
-        """The number of columns d, given by the domain or by `dimension`; raises an error unless they agree."""
+        """Return the number of columns d, given by the domain or by `dimension`; raises an error unless they agree."""
         if dimension is not None:
             d = _checks.whole("dimension", dimension, least=1)
             self.check_columns(d)
@@ -60,20 +60,20 @@ class Domain(ABC):
         return self.columns
 
     def records(self, X: ArrayLike) -> NDArray[Any]:
-        """The rows as an array of numbers, without a copy if possible."""
+        """Return the rows as an array of numbers, without a copy if possible."""
         rows = _containers.matrix("X", X)
         self.check_columns(rows.shape[1])
         return rows
 
     def encode(self, X: ArrayLike) -> Integers:
-        """The codes of the rows, an array of shape (n, d). Private data."""
+        """Return the codes of the rows, an array of shape (n, d). Private data."""
         rows = self._resolved(self.records(X))
         out = np.empty(rows.shape, np.int64)
         self._encode(rows, out)
         return out
 
     def _resolved(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The rows after the policy for missing records."""
+        """Return the rows after the policy for missing records."""
         return rows
 
     def add(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
@@ -99,15 +99,16 @@ class Domain(ABC):
 
     @abstractmethod
     def means(self, sums: Integers, n: int) -> Values:
-        """The means of n rows, moved into the domain."""
+        """Return the means of n rows, moved into the domain."""
 
     @abstractmethod
     def sums(self, sums: Integers, n: int) -> Values:
-        """The sums of n rows, moved to where those of n rows in the domain are."""
+        """Return the sums of n rows, moved to where those of n rows in the domain are."""
 
     @abstractmethod
     def free_sums(self, sums: Integers, most: int) -> Values:
-        """The sums of any number of rows, from sums counted from 0, clamped to 0 on a side where that is a bound.
+        """Return the sums of any number of rows, from sums counted from 0, clamped to 0 on a side where that is a
+        bound.
 
         The magnitude of `sums` is at most `most`.
         """
@@ -195,7 +196,7 @@ class Box(Domain):
         return (self.grid,) if isinstance(self.grid, Grid) else self.grid
 
     def grids_of(self, d: int) -> tuple[Grid, ...]:
-        """The grids of d columns."""
+        """Return the grids of d columns."""
         return (self.grid,) * d if isinstance(self.grid, Grid) else self.grid
 
     @property
@@ -366,20 +367,22 @@ class Ball(Domain):
         return np.asarray(sums * self.step)
 
     def center_of(self, d: int) -> Values:
-        """The center of d columns."""
+        """Return the center of d columns."""
         return np.ascontiguousarray(np.broadcast_to(np.array(self.center, dtype=np.float64), (d,)))
 
     def _kernel(self, d: int) -> dict[str, Any]:
-        """The keyword arguments that describe the ball to the kernel."""
+        """Return the keyword arguments that describe the ball to the kernel."""
         most = float(self.most)
         return {"center": self.center_of(d), "inverse": 1 / self.step, "radius": self.ratio, "most": most}
 
     def for_products(self) -> Ball:
-        """The same ball, if necessary with a coarser step: ``radius / step < 2**23``, as products of codes need."""
+        """Return the same ball, if necessary with a coarser step: ``radius / step < 2**23``, as
+        products of codes need.
+        """
         return self.with_digits(_PRODUCT_DIGITS)
 
     def with_digits(self, digits: int) -> Ball:
-        """The same ball, if necessary with a coarser step: ``radius / step < 2**digits``."""
+        """Return the same ball, if necessary with a coarser step: ``radius / step < 2**digits``."""
         step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - digits))
         return self if step == self.step else Ball(self.radius, center=self.center, step=step)
 
@@ -391,7 +394,7 @@ class Ball(Domain):
     def add_labelled_products(
         self, rows: NDArray[Any], labels: NDArray[Any], ball: Ball, sums: Integers, threads: int
     ) -> None:
-        """The same for records with labels in a `ball` of one column, whose codes come after those of the row."""
+        """Do the same for records with labels in a `ball` of one column, whose codes come after those of the row."""
         own = {f"label_{name}": value for name, value in ball._kernel(1).items()}
         add = partial(_rows.add_labelled_products, **self._kernel(rows.shape[1]), **own)
         _add_in_parts(add, rows, labels, sums=sums, threads=threads)

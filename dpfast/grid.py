@@ -61,20 +61,20 @@ class Points(ABC):
         return self.lower if isinstance(self.missing, str) else self.missing
 
     def with_missing(self, missing: float | str | None) -> Self:
-        """The same points, with another value or policy for missing records; None keeps it."""
+        """Return the same points, with another value or policy for missing records; None keeps it."""
         return self if missing is None else replace(self, missing=missing)  # type: ignore[type-var]
 
     @abstractmethod
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The codes of the values, integers in [0, size), in order."""
+        """Return the codes of the values, integers in [0, size), in order."""
 
     @abstractmethod
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The exact values of integer codes in [0, size)."""
+        """Return the exact values of integer codes in [0, size)."""
 
     @abstractmethod
     def value(self, code: int) -> float:
-        """The exact value of one code."""
+        """Return the exact value of one code."""
 
     @property
     @abstractmethod
@@ -83,7 +83,8 @@ class Points(ABC):
 
     @abstractmethod
     def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
-        """A grid of evenly spaced points, and values that have the codes of `values` on it, for kernels of codes.
+        """Return a grid of evenly spaced points, and values that have the codes of `values` on it, for kernels of
+        codes.
 
         They are in `values`, or in `out` if that is given and conversion is needed.
         """
@@ -181,7 +182,7 @@ class Grid(Points):
             object.__setattr__(self, name, value)
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The codes of the values, integers in [0, size), in order.
+        """Return the codes of the values, integers in [0, size), in order.
 
         Parameters
         ----------
@@ -209,15 +210,16 @@ class Grid(Points):
         return out
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The exact values of integer codes in [0, size)."""
+        """Return the exact values of integer codes in [0, size)."""
         return np.asarray(_containers.integers("codes", codes) + self.first, dtype=np.float64) * self.step
 
     def value(self, code: int) -> float:
-        """The exact value of one code."""
+        """Return the exact value of one code."""
         return (self.first + code) * self.step
 
     def sql(self, column: str) -> str:
-        """The SQL expression of the code of a column, as of `encode`: exact in engines with IEEE doubles (DuckDB).
+        """Return the SQL expression of the code of a column, as of `encode`: exact in engines with IEEE doubles
+        (DuckDB).
 
         `column`, an SQL expression, is part of the result as it is; its numbers are cast to doubles first. The code of
         NULL and NaN is NULL, a missing record for ``mechanism.release_counts``. Example:
@@ -354,11 +356,11 @@ class FloatGrid(Points):
             object.__setattr__(self, name, value)
 
     def _index(self, value: float) -> int:
-        """The index of the point nearest to a value, while `first` is 0."""
+        """Return the index of the point nearest to a value, while `first` is 0."""
         return int(self._codes(np.array([value]))[0])
 
     def _point(self, index: int) -> float:
-        """The point of an index, counted from 0.0."""
+        """Return the point of an index, counted from 0.0."""
         magnitude = abs(index)
         octave = max((magnitude >> (self.digits - 1)) - 1, 0)
         leading = magnitude - (octave << (self.digits - 1))
@@ -370,7 +372,7 @@ class FloatGrid(Points):
         return math.frexp(max(self.resolution, _LEAST_NORMAL))[1] + 1021
 
     def _codes(self, x: NDArray[Any], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """The codes as doubles."""
+        """Return the codes as doubles."""
         codes = np.empty(x.shape[0]) if out is None else out
         _grid.encode_floats(
             x,
@@ -387,11 +389,11 @@ class FloatGrid(Points):
         return codes
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The codes of the values, integers in [0, size), in order; see `Grid.encode`."""
+        """Return the codes of the values, integers in [0, size), in order; see `Grid.encode`."""
         return self._codes(resolved(_readable(values), (self,))).astype(np.int64)
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The exact values of integer codes in [0, size)."""
+        """Return the exact values of integer codes in [0, size)."""
         index = np.asarray(_containers.integers("codes", codes) + self.first)
         magnitude = np.abs(index)
         octave = np.maximum((magnitude >> (self.digits - 1)) - 1, 0)
@@ -399,7 +401,7 @@ class FloatGrid(Points):
         return np.asarray(np.ldexp(np.sign(index) * leading * self._unit, octave))
 
     def value(self, code: int) -> float:
-        """The exact value of one code."""
+        """Return the exact value of one code."""
         return self._point(code + self.first)
 
     @property
@@ -422,7 +424,9 @@ class FloatGrid(Points):
     def codes_within(
         self, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The least code with a value of at least `low` and the greatest with one of at most `high`, elementwise."""
+        """Return the least code with a value of at least `low` and the greatest with one of at most `high`,
+        elementwise.
+        """
         first, last = self.encode(low), self.encode(high)
         return first + (self.decode(first) < low), last - (self.decode(last) > high)
 
@@ -458,7 +462,7 @@ def checked_policy(missing: Any) -> float | str | None:
 
 
 def _policy(missing: Any, lower: float, upper: float) -> float | str:
-    """The value of missing records within the bounds, "half" or "drop"."""
+    """Return the value of missing records within the bounds, "half" or "drop"."""
     policy = checked_policy(missing)
     if isinstance(policy, float):
         return min(max(policy, lower), upper)
@@ -466,7 +470,7 @@ def _policy(missing: Any, lower: float, upper: float) -> float | str:
 
 
 def resolved(values: NDArray[Any], grids: Sequence[Points]) -> NDArray[Any]:
-    """The records of a chunk, of shape (m,) or (m, d), after "half" and "drop"; a row of them is one record.
+    """Return the records of a chunk, of shape (m,) or (m, d), after "half" and "drop"; a row of them is one record.
 
     For "half", NaN in an even record of the chunk becomes the lower bound of its column, in an odd one the upper bound;
     for "drop", records with NaN in such a column are left out. `grids` has a grid for each column, or one for all.
@@ -509,7 +513,7 @@ def check_number(grid: Points) -> None:
 
 
 def _readable(values: ArrayLike) -> NDArray[Any]:
-    """A vector of numbers of a dtype that the kernels read."""
+    """Return a vector of numbers of a dtype that the kernels read."""
     x = _containers.vector("values", values)
     if x.dtype.kind == "b":
         x = x.view(np.uint8)
@@ -520,7 +524,7 @@ def _readable(values: ArrayLike) -> NDArray[Any]:
 
 
 def _outward(lower: Fraction, upper: Fraction, step: float) -> tuple[int, int]:
-    """The bounds in steps, rounded outward."""
+    """Return the bounds in steps, rounded outward."""
     return math.floor(lower / Fraction(step)), math.ceil(upper / Fraction(step))
 
 
@@ -529,7 +533,7 @@ def _fits(first: int, last: int, size: int) -> bool:
 
 
 def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
-    """The smallest power of two with at most `size` points and all indices exact in float64."""
+    """Return the smallest power of two with at most `size` points and all indices exact in float64."""
     least = float(max((upper - lower) / size, max(abs(lower), abs(upper)) / _MAX_STEPS_FROM_ZERO))
     step = math.ldexp(1.0, max(math.frexp(least)[1] - 2, -1074)) if least else math.ulp(0.0)
     while not _fits(*_outward(lower, upper, step), size):
@@ -552,7 +556,7 @@ def check_grid(grid: Any) -> None:
 
 
 def grid_for(x: Any, bounds: Any, grid: Grid | None, missing: float | str | None = None) -> Grid:
-    """The given grid, or the grid with the given bounds; exactly one of the two must be given."""
+    """Return the given grid, or the grid with the given bounds; exactly one of the two must be given."""
     _checks.bounds_or_grid(bounds, grid)
     if grid is None:
         return Grid(*_checks.pair("bounds", bounds), step=natural_step(x), missing=missing)
@@ -561,7 +565,7 @@ def grid_for(x: Any, bounds: Any, grid: Grid | None, missing: float | str | None
 
 
 def grid_with(grid: Any, missing: float | str | None) -> Any:
-    """A grid, or several, with another policy for missing records; None keeps that of each."""
+    """Return a grid, or several, with another policy for missing records; None keeps that of each."""
     if missing is None:
         return grid
     if isinstance(grid, Sequence):
@@ -571,17 +575,17 @@ def grid_with(grid: Any, missing: float | str | None) -> Any:
 
 
 def floats_for(x: Any, missing: float | str | None = None) -> FloatGrid:
-    """The grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
+    """Return the grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
     return unbounded(_containers.declares_integers(x)).with_missing(missing)
 
 
 def unbounded(integers: bool) -> FloatGrid:
-    """The grid of floats for records without bounds, or of integers."""
+    """Return the grid of floats for records without bounds, or of integers."""
     return _INTEGERS if integers else _FLOATS
 
 
 def integers_within(lower: float, upper: float) -> FloatGrid:
-    """The floats that are integers."""
+    """Return the floats that are integers."""
     return FloatGrid(resolution=math.ldexp(1.0, FloatGrid().digits - 1), lower=lower, upper=upper)
 
 
@@ -589,7 +593,7 @@ _FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 
 
 def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple[Grid, ...]:
-    """The grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
+    """Return the grid within a pair of bounds, or the grids within one pair for each column, which x may name."""
     found = _checks.bounds_of(bounds, partial(_containers.column_names, x))
     grids = tuple(Grid(lower, upper, step) for lower, upper in (found if isinstance(found[0], tuple) else [found]))
     return grids if isinstance(found[0], tuple) else grids[0]

@@ -500,7 +500,7 @@ def _add(
     rng: RandomSource,
     workers: int,
 ) -> NDArray[np.float64]:
-    """The rounded values plus noise of this scale, in data units."""
+    """Return the rounded values plus noise of this scale, in data units."""
     check_grid(grid)
     check_number(grid)
     steps = _checks.scale(scale, grid.step, name)

@@ -89,7 +89,7 @@ class Arrays:
 
     @classmethod
     def of(cls, domain: Any) -> Arrays:
-        """The properties of an OpenDP domain: of vectors, of NumPy arrays, or an `array_domain`."""
+        """Return the properties of an OpenDP domain: of vectors, of NumPy arrays, or an `array_domain`."""
         if str(domain.type).startswith("VectorDomain"):
             return cls(domain.size, 0, None)
         about: Any = domain.descriptor if str(domain.carrier_type) == "ExtrinsicObject" else None
@@ -130,7 +130,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | None = np.float64) -> Any:
-    """The domain of NumPy arrays of `n` records, which OpenDP passes on without conversion or copy.
+    """Return the domain of NumPy arrays of `n` records, which OpenDP passes on without conversion or copy.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
 
 
 def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
-    """The data unchanged; a masked array keeps its mask."""
+    """Return the data unchanged; a masked array keeps its mask."""
     values: NDArray[Any] = _containers.numbers("x", x) if isinstance(x, list) else x
     if not arrays.hold(values):
         raise ValueError(f"the data are not in the input domain: they must be an array of {arrays}")
@@ -257,7 +257,7 @@ def _inverse(
 
 
 def _grid(bounds: Any, grid: Any, input_domain: Any, *, order_only: bool = False, several: bool = False) -> Any:
-    """The grid of a measurement; without bounds, that of floats if the order of the records is enough."""
+    """Return the grid of a measurement; without bounds, that of floats if the order of the records is enough."""
     if grid is not None and bounds is None:
         return grid
     dtype = Arrays.of(input_domain).dtype

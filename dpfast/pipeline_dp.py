@@ -67,7 +67,7 @@ class Accumulator:
         return "<Accumulator of private records>"
 
     def merged(self, other: Accumulator, mechanism: Callable[[], Mechanism]) -> Accumulator:
-        """The records of both; the mechanism is made only if they need a state."""
+        """Return the records of both; the mechanism is made only if they need a state."""
         pieces = self._pieces + other._pieces
         states = [one._state for one in (self, other) if one._state is not None]
         if self._held + other._held <= _HELD and len(states) < 2:
@@ -75,7 +75,7 @@ class Accumulator:
         return Accumulator((), _read(mechanism(), states, pieces))
 
     def read(self, mechanism: Mechanism) -> State:
-        """The state of all records."""
+        """Return the state of all records."""
         return _read(mechanism, [] if self._state is None else [self._state], self._pieces)
 
 
@@ -164,51 +164,53 @@ class MechanismCombiner(CustomCombiner):
         return self._make(epsilon=_checks.positive_down("epsilon", Fraction(self._spec.eps) / self._per_unit))
 
     def create_accumulator(self, values: Iterable[Any]) -> Accumulator:
-        """The records of one privacy id in one partition, which PipelineDP has bounded."""
+        """Return the records of one privacy id in one partition, which PipelineDP has bounded."""
         records = _containers.numbers("values", list(values), dimensions=self._dimensions)
         return Accumulator((records,) if len(records) else ())
 
     def merge_accumulators(self, accumulator1: Accumulator, accumulator2: Accumulator) -> Accumulator:
-        """The records of both."""
+        """Return the records of both."""
         return accumulator1.merged(accumulator2, lambda: self.mechanism)
 
     def compute_metrics(self, accumulator: Accumulator) -> Any:
-        """The release of a partition, a float or an array."""
+        """Return the release of a partition, a float or an array."""
         return accumulator.read(self.mechanism).release()
 
     def metrics_names(self) -> list[str]:
-        """The name."""
+        """Return the name."""
         return [self._name]
 
     def explain_computation(self) -> Callable[[], str]:
-        """A sentence for PipelineDP's report, which is made after the budgets are known."""
+        """Return a sentence for PipelineDP's report, which is made after the budgets are known."""
         return lambda: (
             f"Computed {self._name} by dpfast: {self.mechanism!r}, for {self._per_unit} records of a privacy id"
         )
 
 
 def quantile(q: float, *, grid: Grid, weight: float = 1.0) -> MechanismCombiner:
-    """The q-quantile of the values of each partition by inverse sensitivity, on a grid of at most 2**18 points."""
+    """Return the q-quantile of the values of each partition by inverse sensitivity, on a grid of at
+    most 2**18 points.
+    """
     make = partial(InverseSensitivity, Quantile(q), grid=grid, neighbors="add-remove")
     return MechanismCombiner(make, name=f"{q:g}-quantile", weight=weight)
 
 
 def mean(*, grid: Grid, weight: float = 1.0) -> MechanismCombiner:
-    """The mean of the values of each partition."""
+    """Return the mean of the values of each partition."""
     return MechanismCombiner(
         partial(GlobalSensitivity, Mean(), grid=grid, neighbors="add-remove"), name="mean", weight=weight
     )
 
 
 def sum(*, grid: Grid, weight: float = 1.0) -> MechanismCombiner:
-    """The sum of the values of each partition; the bounds of the grid should include 0."""
+    """Return the sum of the values of each partition; the bounds of the grid should include 0."""
     return MechanismCombiner(
         partial(GlobalSensitivity, Sum(), grid=grid, neighbors="add-remove"), name="sum", weight=weight
     )
 
 
 def count(*, weight: float = 1.0) -> MechanismCombiner:
-    """The number of records of each partition, values of any kind."""
+    """Return the number of records of each partition, values of any kind."""
     records = Grid(0, 1, step=1)
     return _Counter(
         partial(GlobalSensitivity, Count(), grid=records, neighbors="add-remove"), name="count", weight=weight

@@ -50,7 +50,7 @@ class Releases(ABC):
 
     @abstractmethod
     def _made(self, function: Callable[[Any], Any], dtype: pl.DataType) -> Any:
-        """The release by this function of a Series, or the expression of it."""
+        """Return the release by this function of a Series, or the expression of it."""
 
     def median(self, **options: Any) -> Any:
         """Release the median: `dpfast.median`."""

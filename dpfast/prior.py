@@ -56,7 +56,7 @@ class Cauchy:
         return f"a Cauchy prior around {self.center:g}, width {self.width:g}"
 
     def grid(self, step: float) -> Grid:
-        """The widest grid around the center: 2**51 - 1 multiples of `step` on each side. NaN goes to the center.
+        """Return the widest grid around the center: 2**51 - 1 multiples of `step` on each side. NaN goes to the center.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Cauchy:
         return Grid((center - _REACH) * size, (center + _REACH) * size, step=size, missing=center * size)
 
     def codes(self, grid: Grid) -> tuple[int, int]:
-        """The center and width in steps, the center counted from the lower bound.
+        """Return the center and width in steps, the center counted from the lower bound.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Cauchy:
 
 
 def edges(center: int, width: int, last: int) -> NDArray[np.int64]:
-    """The cuts in 1..last, at center and center +- width 2**j, between which the weight varies by at most 4x."""
+    """Return the cuts in 1..last, at center and center +- width 2**j, between which the weight varies by at most 4x."""
     offsets = [width << j for j in range(64)]
     points = {center, *(center + offset for offset in offsets), *(center - offset for offset in offsets)}
     return np.array(sorted(point for point in points if 0 < point <= last), dtype=np.int64)

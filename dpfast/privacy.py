@@ -155,7 +155,7 @@ class Privacy:
         return f"{stated} for {_NEIGHBORS[self.neighbors].format(changed)}"
 
     def group_up(self, records: int) -> Privacy:
-        """The guarantee for k changed records (or units, if it is for units) at once, rounded up.
+        """Return the guarantee for k changed records (or units, if it is for units) at once, rounded up.
 
         epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); rho becomes k^2 rho, and
         mu becomes k mu; all are 0 for k = 0. Where rho or mu exceeds the doubles, epsilon is infinite. Raises a
@@ -176,7 +176,7 @@ class Privacy:
         return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k, per_unit=self.per_unit)
 
     def for_units(self, per_unit: int) -> Privacy:
-        """The guarantee for one unit with at most `per_unit` records, which are added or removed together.
+        """Return the guarantee for one unit with at most `per_unit` records, which are added or removed together.
 
         The group guarantee of `per_unit` records (`group_up`). A guarantee that is already for units of at least as
         many records is returned unchanged.
@@ -218,7 +218,7 @@ class Privacy:
         return min(1.0, self.delta * growth * (1 + 2.0**-40))
 
     def delta_up(self, epsilon: float) -> float:
-        """A delta with which this guarantee implies (epsilon, delta) differential privacy, rounded up.
+        """Return a delta with which this guarantee implies (epsilon, delta) differential privacy, rounded up.
 
         The least for a guarantee in epsilon (Kairouz, Oh and Viswanath 2015) or in mu (Balle and Wang 2018); for rho
         that of Canonne, Kamath and Steinke 2020, which is close to the least.
@@ -244,7 +244,8 @@ class Privacy:
         return up(aside + (1 - aside) * Fraction(delta))
 
     def epsilon_up(self, delta: float) -> float:
-        """The least double epsilon whose `delta_up` is at most delta; infinity if it is beyond 2**1000, for mu 2**20.
+        """Return the least double epsilon whose `delta_up` is at most delta; infinity if it is beyond 2**1000, for mu
+        2**20.
 
         Examples
         --------
@@ -263,7 +264,9 @@ class Privacy:
 
 
 def _least(suffices: Callable[[float], bool]) -> float:
-    """The least double, at least 0, with a property that all greater ones have; infinity if it is beyond 2**1000."""
+    """Return the least double, at least 0, with a property that all greater ones have; infinity if it is beyond
+    2**1000.
+    """
     if suffices(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -355,18 +358,18 @@ class PrivacyProfile:
         object.__setattr__(self, "failure", failure)
 
     def _default_failure(self) -> float:
-        """The delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated parts."""
+        """Return the delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated parts."""
         on_a_curve = self.privacy.unit == "epsilon" and not all(
             has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
         )
         return 0.0 if on_a_curve else self.privacy.delta
 
     def each_part(self) -> list[tuple[Part, int]]:
-        """The parts, and how many times each is made."""
+        """Return the parts, and how many times each is made."""
         return [(Part(family, parameter, *shape), times) for family, parameter, times, *shape in self.parts]
 
     def for_units(self, per_unit: int) -> PrivacyProfile:
-        """The profile for one unit with at most `per_unit` records, which are added or removed together.
+        """Return the profile for one unit with at most `per_unit` records, which are added or removed together.
 
         Parts that are all "gaussian" have mu times `per_unit`. One part made once keeps its family, with its parameter
         times `per_unit` ("concentrated": times `per_unit`**2), unless it is a "staircase" or "zero-sum-laplace". Other
@@ -397,7 +400,7 @@ class PrivacyProfile:
         return grouped
 
     def _parts_of_group(self, privacy: Privacy, k: int) -> Iterator[tuple[Any, ...]]:
-        """The parts for k records at once, whose guarantee is `privacy`, without `failure`."""
+        """Yield the parts for k records at once, whose guarantee is `privacy`, without `failure`."""
         parts = self.each_part()
         single = len(parts) == 1 and parts[0][1] == 1 and parts[0][0].family in _CLOSED
         if single or all(part.family == "gaussian" for part, _ in parts):
@@ -448,7 +451,7 @@ class PrivacyProfile:
         return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
 
     def renyi_up(self, order: float) -> float:
-        """The largest Renyi divergence of this order, above 1, between neighbours; both are rounded up.
+        """Return the largest Renyi divergence of this order, above 1, between neighbours; both are rounded up.
 
         The sum over the parts; some release of each family attains it. Except for the event of `failure`.
 
@@ -471,7 +474,9 @@ _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
 
 
 def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]:
-    """A checked part: an epsilon as a double, rounded up; steps only where they are not 1, and of a staircase, r."""
+    """Return a checked part: an epsilon as a double, rounded up; steps only where they are not 1, and of a staircase,
+    r.
+    """
     parameter = _checks.rational_or_double("epsilon", epsilon)
     if has_epsilon(family):
         parameter = double_up(parameter)
@@ -490,7 +495,7 @@ def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]
 
 
 def _kinds(k: Any) -> float:
-    """The k of shuffled reports: a double, rounded down; an int if it is whole."""
+    """Return the k of shuffled reports: a double, rounded down; an int if it is whole."""
     kinds = down(_checks.rational("k", k))
     if not 2 <= kinds < math.inf:
         raise ValueError(f"k must be at least 2, not {k!r}")

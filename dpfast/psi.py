@@ -99,7 +99,9 @@ class Psi(ABC):
 
     @abstractmethod
     def table(self, grid: Grid) -> IntegerTable:
-        """The integer table on the differences of a grid; raises a ValueError if the function is not a psi there."""
+        """Return the integer table on the differences of a grid; raises a ValueError if the function is not a psi
+        there.
+        """
 
 
 @dataclass(frozen=True)
@@ -226,10 +228,10 @@ class _Tabulated(Psi):
 
     @abstractmethod
     def at(self, difference: float) -> float:
-        """The value of the function at a difference in data units."""
+        """Return the value of the function at a difference in data units."""
 
     def values(self, differences: list[float]) -> Sequence[float]:
-        """The value of the function at each difference."""
+        """Return the value of the function at each difference."""
         return [self.at(difference) for difference in differences]
 
     def table(self, grid: Grid) -> IntegerTable:
@@ -309,7 +311,7 @@ class Function(_Tabulated):
 
 
 def _places(last: int) -> list[int]:
-    """The differences -last, ..., -2, -1, 0, 1, 2, ..., last: all up to 64, then 32 for every doubling."""
+    """Return the differences -last, ..., -2, -1, 0, 1, 2, ..., last: all up to 64, then 32 for every doubling."""
     right = list(range(1, min(2 * _SUBDIVISIONS, last)))
     for shift in range(1, max(last.bit_length(), 1)):
         right += [place << shift for place in range(_SUBDIVISIONS, 2 * _SUBDIVISIONS) if place << shift < last]
@@ -318,7 +320,9 @@ def _places(last: int) -> list[int]:
 
 
 def _worth_a_knot(places: Sequence[int], values: Sequence[float]) -> list[int]:
-    """Indices between which the values are linear to 2**-14 of their range: a greedy choice from first to last."""
+    """Return the indices between which the values are linear to 2**-14 of their range: a greedy choice from first to
+    last.
+    """
     tolerance = (values[-1] - values[0]) * _TOLERANCE
     kept, least, most = [0], -math.inf, math.inf  # range of slopes from the last kept index that fit all values since
     for i in range(1, len(places)):

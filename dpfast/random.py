@@ -154,7 +154,7 @@ def streams(rng: RandomSource, count: int) -> Streams:
 
 
 def stream(rng: RandomSource) -> BitGenerator:
-    """The source of a single block: the only item of ``streams(rng, 1)``."""
+    """Return the source of a single block: the only item of ``streams(rng, 1)``."""
     return bit_generator(None) if rng is None else streams(rng, 1)[0]
 
 

@@ -51,7 +51,7 @@ class Budget(Protocol):
         """Record all costs, or raise a `BudgetError` without recording any of them."""
 
     def _ticket(self) -> Ticket:
-        """A handle that finds the budget from other contexts and processes."""
+        """Return a handle that finds the budget from other contexts and processes."""
 
 
 known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by name
@@ -134,7 +134,9 @@ class Carrier(Bearer):
 
 
 def _here() -> Budget | None:
-    """The budget that is charged for a release here; None for a step of a release, and if no budget is active."""
+    """Return the budget that is charged for a release here; None for a step of a release, and if no
+    budget is active.
+    """
     marker = active.get()
     if isinstance(marker, Paid):
         return None if marker.covers() else cast("Budget | None", marker.budget)
@@ -150,7 +152,9 @@ def sums_epsilons() -> bool:
 
 
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:
-    """The ticket for copies of the object: that of the context's budget, else the one that it carries or lends."""
+    """Return the ticket for copies of the object: that of the context's budget, else the one that
+    it carries or lends.
+    """
     budget = _here()
     if budget is None:
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
@@ -158,7 +162,8 @@ def claim(of: Carrier | type[Carrier]) -> Ticket | None:
 
 
 def payer(of: object = None) -> Budget | None:
-    """The budget to charge for a release by `of` here; None if it is free, outside all budgets or inside a release.
+    """Return the budget to charge for a release by `of` here; None if it is free, outside all budgets or inside a
+    release.
 
     Raises
     ------
@@ -225,7 +230,7 @@ def _name(budget: Budget) -> str:
 
 
 def _caller() -> FrameType | None:
-    """The frame that opens the block of the context manager that calls this."""
+    """Return the frame that opens the block of the context manager that calls this."""
     frame = inspect.currentframe()
     return frame and frame.f_back and frame.f_back.f_back
 
@@ -258,7 +263,7 @@ _END = object()
 
 
 def _common_payer(of: Sequence[object]) -> Budget | None:
-    """The one budget to charge for releases by all these objects."""
+    """Return the one budget to charge for releases by all these objects."""
     budgets = [payer(item) for item in of]
     if any(budget is not budgets[0] for budget in budgets):
         raise BudgetError(_APART)
@@ -352,7 +357,7 @@ def hook_plan(cls: type) -> None:
 
 
 def _step(method: _Method) -> _Method:
-    """A method of a plan that is refused while a budget is active that did not pay for it."""
+    """Return a method of a plan that is refused while a budget is active that did not pay for it."""
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **options: Any) -> Any:

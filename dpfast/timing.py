@@ -120,7 +120,7 @@ class AnswerTime:
         return min(max(self.reach + noise, 0), 2 * self.reach)
 
     def privacy(self, release: Privacy) -> Privacy:
-        """The guarantee of an (epsilon, delta)-DP release together with the time of its answer, rounded up."""
+        """Return the guarantee of an (epsilon, delta)-DP release together with the time of its answer, rounded up."""
         if release.unit != "epsilon":
             raise ValueError(f"release must have an epsilon, not a {release.unit}")
         epsilon = Fraction(release.epsilon) + Fraction(self.epsilon)
@@ -155,7 +155,7 @@ class AnswerTime:
 
 
 def _reach(stability: int, scale: Fraction, delta: Fraction) -> int:
-    """The least m, or one more, with (q**m + q**(m - stability + 1)) / (1 + q) <= delta, q = exp(-1 / scale)."""
+    """Return the least m, or one more, with (q**m + q**(m - stability + 1)) / (1 + q) <= delta, q = exp(-1 / scale)."""
 
     def least() -> arb:
         rate = 1 / _balls.rational(scale)

@@ -21,7 +21,7 @@ CHUNK = 2**22  # rows: 32 MB
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--epsilon", type=float, default=1.0)

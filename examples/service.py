@@ -50,10 +50,10 @@ TIME = AnswerTime("0.25", stability="1e-4", epsilon="1/500", delta="1e-9", overr
 
 
 def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger, time: AnswerTime | None = None) -> Starlette:
-    """The service for private records x, with public bounds and a budget. Without `time` it answers at once."""
+    """Return the service for private records x, with public bounds and a budget. Without `time` it answers at once."""
 
     def left(epsilon: Any) -> Any:
-        """What is left of an epsilon for the release."""
+        """Return what is left of an epsilon for the release."""
         given = number("epsilon", epsilon)
         if time is None or not math.isfinite(given):
             return given
@@ -124,7 +124,7 @@ def parsed(body: bytearray) -> dict[str, Any]:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dict of pairs with distinct keys; a repeated key would be ambiguous."""
+    """Return a dict of pairs with distinct keys; a repeated key would be ambiguous."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("the request must have each key once")
@@ -132,21 +132,23 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def values(query: dict[str, Any], *keys: str) -> list[Any]:
-    """The values of these keys; the query must not have others."""
+    """Return the values of these keys; the query must not have others."""
     if set(query) != set(keys):
         raise ValueError(f"the request must have {' and '.join(map(repr, keys))}, and nothing else")
     return [query[key] for key in keys]
 
 
 def number(name: str, value: Any) -> int | float | Fraction:
-    """A JSON number; Python would also accept text and booleans."""
+    """Return a JSON number; Python would also accept text and booleans."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise TypeError(f"{name} must be a number")
     return value
 
 
 def exact(text: str) -> Fraction | float:
-    """A decimal as a fraction, if it is in the range of doubles; otherwise a short exponent could fill the memory."""
+    """Return a decimal as a fraction, if it is in the range of doubles; otherwise a short exponent could fill the
+    memory.
+    """
     rounded = float(text)
     if not math.isfinite(rounded):
         raise ValueError("numbers must be finite")
@@ -154,7 +156,7 @@ def exact(text: str) -> Fraction | float:
 
 
 def refusal(status: int, reason: str) -> JSONResponse:
-    """An error without a release."""
+    """Return an error without a release."""
     return JSONResponse({"error": reason}, status_code=status)
 
 
@@ -164,7 +166,7 @@ def payroll() -> NDArray[np.float64]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", help="CSV or Parquet, with --column, --bounds and --epsilon; or made-up pay")
     parser.add_argument("--column")

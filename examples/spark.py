@@ -34,7 +34,7 @@ def timed(what: str, compute: Callable[[], Any]) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--epsilon", type=float, default=1.0)

@@ -16,7 +16,7 @@ TERM = re.compile(rf"(?:\b(?:{'|'.join(GREEK)})\b.*[-+*/=<>] )|(?:[-+*/=<>] .*\b
 
 
 def latex(text: str) -> str | None:
-    """The LaTeX of a formula, or None if the text is code, or has names that are not those of a formula."""
+    """Return the LaTeX of a formula, or None if the text is code, or has names that are not those of a formula."""
     text = " ".join(text.split())
     if CODE.search(text) or text.count("(") != text.count(")") or not (MARKS.search(text) or TERM.search(text)):
         return None
@@ -43,12 +43,12 @@ class Tokens:
         return self.at < len(self.tokens) and self.tokens[self.at] in [(sign, False) for sign in signs]
 
     def take(self) -> tuple[str, bool]:
-        """The next token."""
+        """Return the next token."""
         self.at += 1
         return self.tokens[self.at - 1]
 
     def group(self) -> str:
-        """The LaTeX within the parentheses that open here."""
+        """Return the LaTeX within the parentheses that open here."""
         start, depth = self.at + 1, 0
         while True:
             depth += {"(": 1, ")": -1}.get(self.take()[0], 0)
@@ -57,7 +57,7 @@ class Tokens:
 
 
 def pieces(tokens: Tokens) -> Iterator[str]:
-    """The LaTeX of tokens, one after the other."""
+    """Yield the LaTeX of tokens, one after the other."""
     after_operand = False
     while tokens.at < len(tokens.tokens):
         token, spaced = tokens.take()
@@ -79,7 +79,7 @@ def pieces(tokens: Tokens) -> Iterator[str]:
 
 
 def script(tokens: Tokens) -> str:
-    """What is raised or lowered: a sign, and a number, a name or what is in parentheses."""
+    """Return what is raised or lowered: a sign, and a number, a name or what is in parentheses."""
     sign = tokens.take()[0] if tokens.follows("-") else ""
     if tokens.follows("("):
         return sign + tokens.group()
@@ -92,7 +92,7 @@ def script(tokens: Tokens) -> str:
 
 
 def name(token: str, tokens: Tokens) -> str:
-    """A name, with its subscript: of a letter its digits, else what follows the underscore."""
+    """Return a name, with its subscript: of a letter its digits, else what follows the underscore."""
     base, underscore, below = token.partition("_")
     if digits := re.fullmatch(rf"([A-Za-z]|{'|'.join(GREEK)})(\d+)", base):
         base, underscore, below = digits[1], "_", digits[2] + underscore + below

@@ -12,7 +12,7 @@ LONG = 24  # characters that fit beside the indents of a phone
 
 
 def inline(self: HTML5Translator, node: nodes.math) -> None:
-    """A formula within a line. Browsers do not break it, so a long one may scroll."""
+    """Write a formula within a line. Browsers do not break it, so a long one may scroll."""
     formula = convert(node.astext(), display="inline")
     is_long = len(re.sub(r"\\mathrm|[\\{} ]", "", node.astext())) > LONG
     self.body.append(f'<span class="math-long">{formula}</span>' if is_long else formula)
@@ -20,7 +20,7 @@ def inline(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def block(self: HTML5Translator, node: nodes.math_block) -> None:
-    """A formula on a line of its own, with its number if it has a label."""
+    """Write a formula on a line of its own, with its number if it has a label."""
     self.body.append(self.starttag(node, "div", CLASS="math-block"))
     self.body.append(convert(node.astext(), display="block"))
     if node["number"]:

@@ -7,7 +7,7 @@ from sphinx.application import Sphinx
 
 
 def entries(app: Sphinx, parent: str, chain: set[str], page: str) -> list[dict[str, Any]]:
-    """The pages below a page; below those of the chain, theirs."""
+    """Return the pages below a page; below those of the chain, theirs."""
     found = []
     for name in app.env.toctree_includes.get(parent, ()):
         title = app.env.titles[name].astext() if name in app.env.titles else name

@@ -28,18 +28,18 @@ OTHERS += ("pyarrow", "pyspark", "scipy", "sklearn", "tqdm", "self", "list")
 
 
 def named(module: str, name: str) -> Any:
-    """The object of this name in a module."""
+    """Return the object of this name in a module."""
     return getattr(importlib.import_module(module), name)
 
 
 @functools.cache
 def documented() -> dict[int, str]:
-    """The path of each listed object, by its identity."""
+    """Return the path of each listed object, by its identity."""
     return {id(inspect.unwrap(named(module, name))): f"{module}.{name}" for _, module, name in listing.listed()}
 
 
 def kind_of(member: Any) -> str:
-    """The kind of a member of a class: a property or a method of this library, or "" for all else."""
+    """Return the kind of a member of a class: a property or a method of this library, or "" for all else."""
     if isinstance(member, (property, functools.cached_property)):
         return "property"
     here = str(getattr(member, "__module__", None) or "dpfast").startswith("dpfast")
@@ -67,7 +67,7 @@ def member_path(cls: type, name: str) -> str | None:
 
 
 def stub(module: str, name: str) -> str:
-    """The page of a name."""
+    """Return the page of a name."""
     thing = named(module, name)
     title = f"{module}.{name}"
     lines = [title, "=" * len(title), "", f".. currentmodule:: {module}", ""]
@@ -128,7 +128,7 @@ class Names(SphinxDirective):
         return self.parse_lines(lines)
 
     def parse_lines(self, lines: list[str]) -> list[nodes.Node]:
-        """The nodes of lines of reStructuredText."""
+        """Return the nodes of lines of reStructuredText."""
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source=self.get_source_info()[0]), self.content_offset, node)
         return node.children
@@ -166,7 +166,7 @@ def path_of(name: str, spaces: list[dict[str, Any]]) -> str | None:
 
 @functools.cache
 def attributes(cls: type) -> set[str]:
-    """The names of the members, fields and instance attributes of a class of this library."""
+    """Return the names of the members, fields and instance attributes of a class of this library."""
     names = set()
     for base in cls.__mro__:
         if base.__module__.startswith("dpfast"):
@@ -177,7 +177,7 @@ def attributes(cls: type) -> set[str]:
 
 
 def parameters(thing: Any) -> set[str]:
-    """The names of the parameters of an object, and what its docstring lists."""
+    """Return the names of the parameters of an object, and what its docstring lists."""
     names = set()
     with contextlib.suppress(TypeError, ValueError):
         names |= set(inspect.signature(thing).parameters)
@@ -187,7 +187,7 @@ def parameters(thing: Any) -> set[str]:
 
 
 def returned(thing: Any, spaces: list[dict[str, Any]]) -> list[type]:
-    """The classes of this library that the annotation or the section of what is returned names."""
+    """Return the classes of this library that the annotation or the section of what is returned names."""
     texts = [str(getattr(thing, "__annotations__", {}).get("return", ""))]
     texts += re.findall(r"^Returns\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(thing) or "", re.DOTALL | re.MULTILINE)
     names = {name for text in texts for name in re.findall(r"\b[A-Z]\w+", text)}
@@ -196,7 +196,9 @@ def returned(thing: Any, spaces: list[dict[str, Any]]) -> list[type]:
 
 
 def resolved(text: str, thing: Any, owner: type | None, site: str) -> str:
-    """A docstring with addresses and names as links, and formulas. `owner` is the class of a method or property."""
+    """Return a docstring with addresses and names as links, and formulas. `owner` is the class of a
+    method or property.
+    """
     text = re.sub(rf"{re.escape(site)}([\w/-]+)\.html", r":doc:`/\1`", text)
     thing = getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
     owner = thing if inspect.isclass(thing) else owner

@@ -20,7 +20,7 @@ def use():
 
 
 def guarantee(privacy):
-    """The guarantee in one line."""
+    """Return the guarantee in one line."""
     delta = f", delta = {float(privacy.delta):g}" if privacy.delta else ""
     return f"{privacy.unit} = {float(privacy.amount):g}{delta}, {NEIGHBORS[privacy.neighbors]}"
 
@@ -37,12 +37,12 @@ def legend(figure, ax, ncols=2):
 
 
 def interval(law, mass=0.9):
-    """The central interval of an exact law that holds at least this mass, in data units."""
+    """Return the central interval of an exact law that holds at least this mass, in data units."""
     return [law.value(quantile(law, q)) for q in ((1 - mass) / 2, (1 + mass) / 2)]
 
 
 def quantile(law, q):
-    """The least code k with P(K <= k) >= q."""
+    """Return the least code k with P(K <= k) >= q."""
     low, high = law.support
     while low < high:
         middle = (low + high) // 2
@@ -72,5 +72,5 @@ def svg_scraper(*block, **options):
 
 
 def spread(releases, mass=0.9):
-    """The central interval of each column of releases that holds this share of the rows."""
+    """Return the central interval of each column of releases that holds this share of the rows."""
     return np.quantile(releases, [(1 - mass) / 2, (1 + mass) / 2], axis=0)

@@ -29,7 +29,7 @@ statistics = {
 
 
 def error(kind, statistic, n, epsilon):
-    """The error that 95 % of the releases do not exceed."""
+    """Return the error that 95 % of the releases do not exceed."""
     return kind(statistic, grid=grid, epsilon=epsilon).error(n, distribution=assumed, confidence=0.95)
 
 

@@ -29,7 +29,7 @@ widths = 10.0 ** np.arange(7)
 
 
 def noise(statistic, exact, widths):
-    """The noise of every run, one row for each width."""
+    """Return the noise of every run, one row for each width."""
     return np.array(
         [
             [abs(statistic(x, bounds=(0, 300_000 * width), epsilon=1.0, rng=rng) - exact(x)) for x in samples]

@@ -152,7 +152,7 @@ def staircase_level(word: int, more: Callable[[], int], rate: Fraction, s: int, 
 
 @lru_cache(maxsize=256)
 def staircase_offset(rate: Fraction, s: int, r: int) -> float:
-    """The offset of `staircase_level` as a double, within 2**-53."""
+    """Return the offset of `staircase_level` as a double, within 2**-53."""
     with working_bits(192):
         return float(_level_offset(1 / rational(rate), fmpq(2 * r - 1, 2 * s)))
 
@@ -163,7 +163,8 @@ def _level_offset(epsilon: fmpq, share: fmpq) -> arb:
 
 
 def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) -> int:
-    """The largest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the word's.
+    """Return the largest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the
+    word's.
 
     T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
     - y / (1 + y**2)). Found by bisection of 0..2**63 - 1; each step is decided as in `below_exp_neg`.
@@ -192,7 +193,8 @@ def _below_student_tail(u: Uniform, inverse: fmpq) -> bool:
 
 
 def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) -> int:
-    """The greatest k with k = 0 or U < P(|Z| > (k - 1/2) / sigma), U the number whose first 63 bits are the word's.
+    """Return the greatest k with k = 0 or U < P(|Z| > (k - 1/2) / sigma), U the number whose first 63 bits are the
+    word's.
 
     Z is standard normal. Found by bisection of 0..2**63 - 1 between two ends near a candidate in doubles, which proves
     nothing; each comparison is decided as in `below_exp_neg`.
@@ -254,7 +256,9 @@ def below(word: int, more: Callable[[], int], edge: Callable[[], arb]) -> bool:
 
 
 def poisson(word: int, more: Callable[[], int], mean: Callable[[], arb]) -> int:
-    """A Poisson number with this mean, by inversion of the word's uniform number. **Cost** the mean, in steps."""
+    """Return a Poisson number with this mean, by inversion of the word's uniform number. **Cost**
+    the mean, in steps.
+    """
     u = Uniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
@@ -325,7 +329,8 @@ def choose_level(
 
 
 def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[int], epsilon: float, depth: int) -> int:
-    """The level t of the greatest -log(1 - U_t**(1 / sizes[t])) - epsilon / 2 * exponent(t), U_t the word's number.
+    """Return the level t of the greatest -log(1 - U_t**(1 / sizes[t])) - epsilon / 2 * exponent(t), U_t the word's
+    number.
 
     exponent(t) is t + depth for t > 0, and 0 for t = 0. Levels of size 0 do not count. All levels that may be the
     greatest are refined, in order.
@@ -409,7 +414,7 @@ def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) 
 
 
 def _in_least_units(weight: float) -> int:
-    """A double as a multiple of 2**-1074."""
+    """Return a double as a multiple of 2**-1074."""
     numerator, denominator = weight.as_integer_ratio()
     return (numerator << 1074) // denominator
 
@@ -439,7 +444,8 @@ def keeps(
 def proposed_weight(
     odds: Sequence[tuple[float, npt.NDArray[np.float64]]], counts: Sequence[int], total: Fraction
 ) -> Callable[[], arb]:
-    """The total times the probability of these choices, weight / sum of weights each, over the product of counts.
+    """Return the total times the probability of these choices, weight / sum of weights each, over the product of
+    counts.
 
     A function of the working precision: an exact product would have as many digits as all weights together.
     """
@@ -453,7 +459,7 @@ def proposed_weight(
 
 
 def _sum_in_least_units(weights: npt.NDArray[np.float64]) -> int:
-    """The sum of normal doubles, or zeros, as a multiple of 2**-1074, exact for less than 2**26 of them."""
+    """Return the sum of normal doubles, or zeros, as a multiple of 2**-1074, exact for less than 2**26 of them."""
     if len(weights) < 64:
         return sum(map(_in_least_units, weights.tolist()))
     mantissas, exponents = np.frexp(weights)
@@ -464,7 +470,7 @@ def _sum_in_least_units(weights: npt.NDArray[np.float64]) -> int:
 
 
 def keep_threshold(epsilon: float, odds: Fraction) -> int:
-    """A lower bound, almost always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
+    """Return a lower bound, almost always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
     with working_bits(256):
         weight = arb(rational(odds)) * arb(rational(min(epsilon, 2.0**20))).exp()
         threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
@@ -544,7 +550,7 @@ def tested_threshold(epsilon: float, delta: float) -> int:
 
 
 def upper(formula: Callable[[], arb]) -> float:
-    """The value of a formula as a double, rounded up; infinity if no working precision gives digits of it."""
+    """Return the value of a formula as a double, rounded up; infinity if no working precision gives digits of it."""
     precision = 128
     while True:
         with working_bits(precision):

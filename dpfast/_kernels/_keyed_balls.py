@@ -11,7 +11,7 @@ from dpfast._kernels._balls import Uniform, rational, working_bits
 
 
 def exp_down(x: float | Fraction, bits: int) -> int:
-    """The integer part of exp(x) * 2**bits, or one less; x >= 0."""
+    """Return the integer part of exp(x) * 2**bits, or one less; x >= 0."""
     with working_bits(bits + int(1.5 * x) + 64):
         floor = (arb(rational(x)).exp() * 2**bits).lower().floor()
         return int(floor.unique_fmpz())
@@ -42,7 +42,7 @@ def part_down(k: int, delta: Fraction) -> Fraction:
 
 
 def truncation_up(epsilon: float | Fraction, delta: Fraction) -> int:
-    """The least k, or one more, with e**(-epsilon k) / (1 + 2 sum of e**(-epsilon x) for x = 1..k) <= delta."""
+    """Return the least k, or one more, with e**(-epsilon k) / (1 + 2 sum of e**(-epsilon x) for x = 1..k) <= delta."""
     with working_bits(2600):
         x, d = arb(rational(epsilon)), arb(rational(delta))
         ratio = (x.expm1() + 2 * d) / (d * (x.expm1() + 2))

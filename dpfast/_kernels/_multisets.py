@@ -22,21 +22,21 @@ _DOUBT = 2.0**-34
 
 
 def weight_of_all(measure: Measure | None, first: int, last: int, length: int) -> int:
-    """The sum of the weights of all sorted vectors of a length with entries in first..last."""
+    """Return the sum of the weights of all sorted vectors of a length with entries in first..last."""
     if measure is None:
         return comb(last - first + length, length)
     return _sums(measure.kinds(first, last), length)[1][-1]
 
 
 def weights_of_all(measure: Measure | None, first: int, last: int, length: int) -> list[int]:
-    """The same for the lengths 0, 1, ..., `length`."""
+    """Return the same for the lengths 0, 1, ..., `length`."""
     if measure is None:
         return [comb(last - first + r, r) for r in range(length + 1)]
     return _sums(measure.kinds(first, last), length)[1]
 
 
 def _sums(kinds: Kinds, length: int) -> tuple[list[int], list[int]]:
-    """The power sums p_1, ..., p_length, and h_0, ..., h_length: r h_r = p_1 h_(r-1) + ... + p_r h_0."""
+    """Return the power sums p_1, ..., p_length, and h_0, ..., h_length: r h_r = p_1 h_(r-1) + ... + p_r h_0."""
     powers = [0] * length
     for weight, codes in kinds:
         term = codes
@@ -50,7 +50,8 @@ def _sums(kinds: Kinds, length: int) -> tuple[list[int], list[int]]:
 
 
 def draw(measure: Measure, first: int, last: int, length: int, word: Callable[[], int]) -> npt.NDArray[np.int64]:
-    """A sorted vector with entries in first..last, with probability proportional to the product of their weights.
+    """Return a sorted vector with entries in first..last, with probability proportional to the product of their
+    weights.
 
     One term k of r h_r = p_1 h_(r-1) + ... at a time: k copies of a code of weight w, with probability w**k / p_k, and
     a vector of length r - k. Doubles of p_k and h_r decide where their errors, below 2**-37, leave no doubt.
@@ -72,7 +73,7 @@ def draw(measure: Measure, first: int, last: int, length: int, word: Callable[[]
 
 
 def _term(terms: list[float], word: int) -> int:
-    """The number of the term, from 1, in which the word is a place of their sum; 0 in doubt."""
+    """Return the number of the term, from 1, in which the word is a place of their sum; 0 in doubt."""
     edges = list(accumulate(terms))
     place, doubt = word * 2.0**-64 * edges[-1], _DOUBT * edges[-1]
     k = bisect(edges[:-1], place)
@@ -81,7 +82,7 @@ def _term(terms: list[float], word: int) -> int:
 
 
 def _term_exactly(measure: Measure, first: int, last: int, length: int, word: int, more: Callable[[], int]) -> int:
-    """The same in integers, with further digits of the place."""
+    """Return the same in integers, with further digits of the place."""
     powers, sums = _sums(measure.kinds(first, last), length)
     edges = list(accumulate(map(mul, powers, reversed(sums[:length]))))
     digits, place = 64, word
@@ -91,7 +92,7 @@ def _term_exactly(measure: Measure, first: int, last: int, length: int, word: in
 
 
 def _repeated(measure: Measure, first: int, last: int, k: int, word: Callable[[], int]) -> int:
-    """A code of weight w with probability w**k / p_k."""
+    """Return a code of weight w with probability w**k / p_k."""
     kinds = measure.kinds(first, last)
     edges = list(accumulate(codes * weight**k for weight, codes in kinds))
     kind = bisect(edges, _below(edges[-1], word))
@@ -99,7 +100,7 @@ def _repeated(measure: Measure, first: int, last: int, k: int, word: Callable[[]
 
 
 def _below(n: int, word: Callable[[], int]) -> int:
-    """A uniform integer below n."""
+    """Return a uniform integer below n."""
     bits = (n - 1).bit_length()
     words = bits // 64 + 1
     while True:

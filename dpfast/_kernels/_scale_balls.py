@@ -12,7 +12,7 @@ from dpfast._kernels._balls import LARGEST, Uniform, below, rational, working_bi
 
 
 def refined_geometric(draw: int, word: int, more: Callable[[], int], scale: float | Fraction, halvings: int) -> int:
-    """A geometric draw of scale * 2**halvings, from one of `scale` and a word.
+    """Return a geometric draw of scale * 2**halvings, from one of `scale` and a word.
 
     It is floor(2**halvings (draw + V)), V of density proportional to exp(-V / scale) on [0, 1):
     https://dpfast.readthedocs.io/en/latest/proofs/large-scales.html.
@@ -23,13 +23,13 @@ def refined_geometric(draw: int, word: int, more: Callable[[], int], scale: floa
 
 
 def refined_laplace(draw: int, word: int, more: Callable[[], int], scale: float | Fraction, halvings: int) -> int:
-    """A rounded Laplace draw of scale * 2**halvings, from one of `scale` and a word."""
+    """Return a rounded Laplace draw of scale * 2**halvings, from one of `scale` and a word."""
     rate = 1 / rational(scale)
     return _refined(draw, _place(word, more, lambda v: (v if draw else abs(v - fmpq(1, 2))) * rate), halvings)
 
 
 def refined_gaussian(draw: int, word: int, more: Callable[[], int], sigma: float | Fraction, halvings: int) -> int:
-    """A rounded Gaussian draw of sigma * 2**halvings, from one of `sigma` and a word."""
+    """Return a rounded Gaussian draw of sigma * 2**halvings, from one of `sigma` and a word."""
     rate, width = 1 / (2 * rational(sigma) ** 2), 2 * abs(draw) - 1
 
     def exponent(v: arb) -> arb:
@@ -46,7 +46,7 @@ def _refined(draw: int, place: int, halvings: int) -> int:
 
 
 def _place(word: int, more: Callable[[], int], exponent: Callable[[arb], arb]) -> int:
-    """The first 32 bits of a V in [0, 1) of density proportional to exp(-exponent(V)), exponent >= 0.
+    """Return the first 32 bits of a V in [0, 1) of density proportional to exp(-exponent(V)), exponent >= 0.
 
     V starts with the first half of a word, and is kept if a number A that starts with the other half is below
     exp(-exponent(V)); else another word follows.
@@ -75,7 +75,9 @@ def _further_level(rate: Fraction, s: int, r: int) -> arb:
 
 @lru_cache(maxsize=256)
 def staircase_threshold(rate: Fraction, s: int, r: int) -> int:
-    """The first 64 bits of the probability that the level of staircase noise is one more than floor(rate * E)."""
+    """Return the first 64 bits of the probability that the level of staircase noise is one more
+    than floor(rate * E).
+    """
     precision = 192
     while True:  # the probability is irrational
         with working_bits(precision):

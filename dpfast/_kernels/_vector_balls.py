@@ -20,7 +20,7 @@ class _Normal:
         self._bits, self._ball = 0, arb(0)
 
     def known_to(self, bits: int) -> arb:
-        """A ball of the number, from at least `bits` bits of the uniform number and the working precision."""
+        """Return a ball of the number, from at least `bits` bits of the uniform number and the working precision."""
         while self._u.bits < bits or not self._u.first:
             self._u.refine()
         if self._bits < self._u.bits:
@@ -33,7 +33,7 @@ def round_wishart(
     more: Callable[[], int],
     wanted: Iterable[tuple[int, int, float | Fraction]],
 ) -> list[int]:
-    """The integers nearest to scale (G G' - H H')[i, j], for each (i, j, scale) of `wanted`.
+    """Return the integers nearest to scale (G G' - H H')[i, j], for each (i, j, scale) of `wanted`.
 
     The two matrices of words are those of the standard normal numbers G and H: 63 bits of a uniform number and a sign.
     Saturates at +-(2**63 - 1).
@@ -83,13 +83,13 @@ class _Numbers:
         return -product.log()
 
     def normals(self) -> list[arb]:
-        """The z >= 0 with P(|Z| > z) = U for these numbers U, Z standard normal."""
+        """Return the z >= 0 with P(|Z| > z) = U for these numbers U, Z standard normal."""
         root, unit = arb(2).sqrt(), arb((fmpz(1), fmpz(-self.bits - 1)))
         return [root * (arb(2 * first + 1, 1) * unit).erfcinv() for first in self.firsts]
 
 
 def _nearest(y: arb) -> int | None:
-    """The integer nearest to y >= 0, at most 2**63 - 1, or None if the ball leaves it open."""
+    """Return the integer nearest to y >= 0, at most 2**63 - 1, or None if the ball leaves it open."""
     if y.lower() > LARGEST:
         return LARGEST
     nearest = (y + fmpq(1, 2)).floor().unique_fmpz()
@@ -99,7 +99,8 @@ def _nearest(y: arb) -> int | None:
 def round_box(
     words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
 ) -> list[int]:
-    """The integers nearest to +-r scales_i U_i for the wanted i, r = -log of the product of the numbers of `radii`.
+    """Return the integers nearest to +-r scales_i U_i for the wanted i, r = -log of the product of the numbers of
+    `radii`.
 
     U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
     """
@@ -121,7 +122,8 @@ def round_box(
 def round_ball(
     words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
 ) -> list[int]:
-    """The integers nearest to +-r scales_i z_i / ||z|| for the wanted i, z the normal magnitudes of the first d words.
+    """Return the integers nearest to +-r scales_i z_i / ||z|| for the wanted i, z the normal magnitudes of the first d
+    words.
 
     r is half the sum of the squares of the magnitudes of all words, plus -log of the product of the numbers of `radii`.
     A word's last bit is the sign.

@@ -149,7 +149,7 @@ class BlockParameters:
         return _Scale(math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *ends)
 
     def _others(self, name: str) -> dict[str, float]:
-        """The guesses of the other parameters, without parameters that determine this one."""
+        """Return the guesses of the other parameters, without parameters that determine this one."""
 
         def implied(known: dict[str, float]) -> float:
             return float(self.family.reference(self.box, known)[name])
@@ -158,7 +158,9 @@ class BlockParameters:
         return {k: v for k, v in known.items() if implied({**known, k: 0.75 * v}) == implied(known)}
 
     def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
-        """The range to which estimates of a parameter are clamped, on the scale of the average: bounds and margin."""
+        """Return the range to which estimates of a parameter are clamped, on the scale of the average: bounds and
+        margin.
+        """
         scale = self._scales[name]
         noise = scale.width / (k * self.sums_noise().laplace_epsilon)
         margins = []
@@ -175,7 +177,8 @@ class BlockParameters:
         return max(scale.low - margins[0], scale.least), min(scale.high + margins[1], scale.most)
 
     def grids(self, n: SupportsIndex) -> tuple[Grid, ...]:
-        """The public grids to which the estimates of the parameters, or their logarithms, are rounded for n records.
+        """Return the public grids to which the estimates of the parameters, or their logarithms, are rounded for n
+        records.
 
         The middle of the bounds replaces a missing estimate.
         """
@@ -188,7 +191,7 @@ class BlockParameters:
             return tuple(Grid(*self._ends(n, k, name), self.step, at) for name, at in middle)
 
     def block_count(self, n: SupportsIndex) -> int:
-        """The number of blocks for n records. Public.
+        """Return the number of blocks for n records. Public.
 
         Raises
         ------
@@ -254,14 +257,16 @@ class BlockParameters:
             ) from None
 
     def released(self, n: int, k: int) -> list[Released]:
-        """What is public for each parameter, for n records in k blocks."""
+        """Return what is public for each parameter, for n records in k blocks."""
         return [
             Released(grid, _widening(k) if winsorizes else None)
             for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)
         ]
 
     def sums_noise(self, windows: int = 0) -> SumsNoise:
-        """The noise of the sums of all parameters, of which `windows` are Winsorized; half of their shares is left."""
+        """Return the noise of the sums of all parameters, of which `windows` are Winsorized; half of their shares is
+        left.
+        """
         kind = self.narrowest_noise.kind
         return SumsNoise(kind, len(self.bounds), self._left(windows), self.delta)
 
@@ -272,7 +277,7 @@ class BlockParameters:
         return SumsNoise.chosen(self.noise, len(self.bounds), self._left(windows), self.delta)
 
     def _left(self, windows: int) -> Fraction:
-        """The part of epsilon that the quartiles of Winsorized means leave."""
+        """Return the part of epsilon that the quartiles of Winsorized means leave."""
         return Fraction(self.epsilon) - windows * self.share / 2
 
     @property
@@ -305,7 +310,7 @@ class BlockParameters:
         return {"v2": _finite(v2), "b1": 0.0 if self.bias_correction else _finite(b1), "b2": _finite(b2)}
 
     def _deviation(self, name: str, theta: Theta) -> float:
-        """The standard deviation per record, 1 / sqrt(I), on the scale of the average; 0 if unknown."""
+        """Return the standard deviation per record, 1 / sqrt(I), on the scale of the average; 0 if unknown."""
         try:
             deviation = 1 / math.sqrt(_positive(self.family.information(name, theta)))
         except TypeError:
@@ -313,7 +318,9 @@ class BlockParameters:
         return deviation / theta[name] if name in self.box.logs else deviation
 
     def _skewness(self, name: str, theta: Theta) -> float:
-        """The skewness of a block's estimate times the root of its number of records, on the scale of the average."""
+        """Return the skewness of a block's estimate times the root of its number of records, on the scale of the
+        average.
+        """
         try:
             skewness = self.family.skewness(name, theta)
         except TypeError:
@@ -326,7 +333,7 @@ class BlockParameters:
         return _Point(at, self._deviation(name, theta), self._skewness(name, theta), self._terms(name, theta), reach)
 
     def _points(self, name: str) -> list[_Point]:
-        """The assumed parameters whose largest error is minimised: the guess, or three points for "worst"."""
+        """Return the assumed parameters whose largest error is minimised: the guess, or three points for "worst"."""
         if self.guess != "worst":
             return [self._point(name, self._theta())]
         points = []
@@ -338,7 +345,7 @@ class BlockParameters:
         return points or [self._point(name, self._theta())]
 
     def _excess(self, n: int, k: int, name: str, point: _Point) -> float:
-        """The excess of the mean squared error over 1 / (n I), on the scale of the average."""
+        """Return the excess of the mean squared error over 1 / (n I), on the scale of the average."""
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
         clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
@@ -346,7 +353,9 @@ class BlockParameters:
         return block_excess(n, k, width=upper - lower, epsilon=epsilon, **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
-        """The distances below and above at which estimates of blocks are clamped; inf if none can be beyond the end."""
+        """Return the distances below and above at which estimates of blocks are clamped; inf if none can be beyond the
+        end.
+        """
         scale, (lower, upper) = self._scales[name], ends
         return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
 
@@ -371,7 +380,9 @@ class BlockParameters:
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
 
     def _least_block(self, n: int, points: list[_Point]) -> int:
-        """The least size of a block: as large as the expansions need, if enough blocks remain for a small noise."""
+        """Return the least size of a block: as large as the expansions need, if enough blocks
+        remain for a small noise.
+        """
         least: int = self.family.least_block
         reach = max(point.reach for point in points)
         return (
@@ -383,7 +394,9 @@ class BlockParameters:
         return _widening(k) * self._spread(n, k, name, theta)
 
     def _spread(self, n: int, k: int, name: str, theta: Theta) -> float:
-        """The expected interquartile range of the estimates; if unknown, for estimates that spread over the range."""
+        """Return the expected interquartile range of the estimates; if unknown, for estimates that spread over the
+        range.
+        """
         deviation = self._deviation(name, theta) or self._scales[name].width
         return _IQR * deviation * math.sqrt(k / n)
 
@@ -453,7 +466,9 @@ class BlockParameters:
         return errors[0] if len(errors) == 1 else np.array(errors)
 
     def deviations(self, n: int, known: Theta) -> list[float]:
-        """The root mean squared error of each parameter at assumed parameters, at most the distance to a bound."""
+        """Return the root mean squared error of each parameter at assumed parameters, at most the
+        distance to a bound.
+        """
         k, theta, found = self.block_count(n), self.family.reference(self.box, known), []
         for name, (low, high) in self.bounds:
             point = self._point(name, theta)
@@ -524,7 +539,7 @@ def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, floa
 
 
 def _range_of(family: Family, name: str, pair: tuple[Any, Any]) -> tuple[float, float]:
-    """The bounds of a parameter as doubles."""
+    """Return the bounds of a parameter as doubles."""
     low, high = map(float, pair)
     if not low < high:
         raise ValueError(f"the bounds of {name} must be in order, not ({low!r}, {high!r})")

@@ -56,7 +56,9 @@ class LikelihoodChoice:
         return [*([measure] if self.errors else []), f"Taken: {self.method}, because {self.reason}."]
 
     def _rows(self) -> list[list[str]]:
-        """The headings, and the errors of the candidates: over the bounds, and at the middle of the assumed values."""
+        """Return the headings, and the errors of the candidates: over the bounds, and at the middle of the assumed
+        values.
+        """
         if not self.errors:
             return []
         names, middle = [name for name, _ in self.mechanism.bounds], len(self.assumed) // 2
@@ -82,7 +84,7 @@ def rounded_down(n: int) -> int:
 
 
 def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) -> LikelihoodChoice:
-    """The choice for about n records.
+    """Return the choice for about n records.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
 
 
 def _weights(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of the assumed values, in the order of `assumed`: falling from the middle of the bounds."""
+    """Return the weights of the assumed values, in the order of `assumed`: falling from the middle of the bounds."""
     m, p = theta.shape
     count = round(m ** (1 / p))
     one = (count + 1 - np.abs(2 * np.arange(count) + 1 - count)) ** 4.0
@@ -136,7 +138,7 @@ def _weights(theta: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def sums_for(blocks: SampleAndAggregate, n: int, missing: float | None) -> SufficientStatistics:
-    """The mechanism of sums with the parameters of one of blocks, planned for n records."""
+    """Return the mechanism of sums with the parameters of one of blocks, planned for n records."""
     return SufficientStatistics(
         blocks.family,
         bounds=blocks.bounds,

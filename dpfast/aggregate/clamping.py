@@ -46,7 +46,9 @@ class Clamping(NamedTuple):
 
 
 def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequence[float] | None) -> Values:
-    """The assumed values of the parameters, of shape (m, p): the guess, or points that cover the bounds evenly."""
+    """Return the assumed values of the parameters, of shape (m, p): the guess, or points that cover
+    the bounds evenly.
+    """
     if guess is not None:
         return np.array([guess])
     axes = []
@@ -61,7 +63,7 @@ def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequenc
 def clamping(
     family: Family, names: tuple[str, ...], bounds: Ranges, guess: tuple[float, ...] | None, n: int, noise: float
 ) -> Clamping:
-    """The interval of least mean error, relative to the least one at each assumed value.
+    """Return the interval of least mean error, relative to the least one at each assumed value.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ def clamping(
 
 
 def _candidates(model: Summed, theta: Values) -> tuple[list[float], list[float]]:
-    """Ends of intervals: quantiles of the coordinate at the assumed parameters."""
+    """Return the ends of intervals: quantiles of the coordinate at the assumed parameters."""
     least, most = model.most
     lows, highs = _ENDS[model.statistics]
 

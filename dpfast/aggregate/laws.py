@@ -37,7 +37,7 @@ Window: TypeAlias = tuple[int, int]  # the least and the greatest code
 
 
 def parameter_of(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
-    """The parameter values of sums of codes over k blocks, clipped to the bounds."""
+    """Return the parameter values of sums of codes over k blocks, clipped to the bounds."""
     means = np.asarray(Mean().decode(grid, k, codes))
     if logs:
         with np.errstate(over="ignore"):  # noise may be far beyond the bounds
@@ -46,7 +46,7 @@ def parameter_of(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, co
 
 
 def sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:
-    """The sum of the codes of values, computed in batches to save memory."""
+    """Return the sum of the codes of values, computed in batches to save memory."""
     batches = range(0, len(values), _BATCH)
     return sum(int(grid.encode(values[start : start + _BATCH]).sum()) for start in batches)
 
@@ -54,7 +54,9 @@ def sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:
 def noisy_sums(
     noise: SumsNoise, totals: Sequence[int], widths: Sequence[int], lasts: Sequence[int], decodes: Sequence[Decode]
 ) -> Law:
-    """The law of sums of codes, each in 0..last, with noise for their widths; `decodes` convert sums to values."""
+    """Return the law of sums of codes, each in 0..last, with noise for their widths; `decodes`
+    convert sums to values.
+    """
     scales = [noise.scale(width) for width in widths]
     if noise.kind == "k-norm" and len(totals) > 1:
         return ClampedBox(RoundedBox(scales), center=totals, last=lasts, decode=partial(_decoded, decodes))
@@ -96,7 +98,7 @@ class Windowed:
             self._quartiles = quartiles.law_of(quartiles.reading().of(codes.astype(np.float64)))
 
     def window(self, first: int, third: int) -> Window:
-        """The least and greatest code of the window around two quartiles."""
+        """Return the least and greatest code of the window around two quartiles."""
         assert self._widening is not None
         reach = max(math.ceil(self._widening * (third - first)), 1)
         return max((first + third) // 2 - reach, 0), min((first + third + 1) // 2 + reach, self._size - 1)
@@ -108,7 +110,7 @@ class Windowed:
         return self.window(*self._quartiles.sample(rng=source).tolist())
 
     def windows(self) -> list[tuple[float, Window]]:
-        """The natural logarithm of the probability of each pair of quartiles, and its window."""
+        """Return the natural logarithm of the probability of each pair of quartiles, and its window."""
         if self._widening is None:
             return [(0.0, (0, self._size - 1))]
         size = self._size
@@ -121,7 +123,7 @@ class Windowed:
         return [(weight, self.window(*pair)) for weight, pair in zip(weights, pairs.tolist(), strict=True)]
 
     def total(self, window: Window) -> int:
-        """The sum of the codes, clipped to a window."""
+        """Return the sum of the codes, clipped to a window."""
         return int(np.clip(self._codes, *window).sum())
 
 
@@ -142,7 +144,7 @@ class WinsorizedMeansLaw(Law):
         self._columns, self._noise, self._decodes = columns, noise, decodes
 
     def given(self, windows: Sequence[Window]) -> Any:
-        """The law of the release given the windows."""
+        """Return the law of the release given the windows."""
         totals = [column.total(window) for column, window in zip(self._columns, windows, strict=True)]
         widths = [high - low for low, high in windows]
         return noisy_sums(self._noise, totals, widths, [column.last for column in self._columns], self._decodes)

@@ -124,7 +124,7 @@ def mle(
 def _choice(
     blocks: SampleAndAggregate, method: str, missing: float | None, n: int | None
 ) -> LikelihoodChoice | SampleAndAggregate | SufficientStatistics:
-    """The mechanism of a method, or the choice of "auto"."""
+    """Return the mechanism of a method, or the choice of "auto"."""
     given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
     if method == "sums":
         if given:

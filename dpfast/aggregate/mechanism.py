@@ -195,7 +195,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         return BlockState(self.family.state(n, self.block_count(n), self.box, start=start), self)
 
     def law_of(self, blocks: BlockState | Estimates) -> Law:
-        """The exact law of the release, from a state that has read all records. PRIVATE."""
+        """Return the exact law of the release, from a state that has read all records. PRIVATE."""
         n, estimates = blocks.estimates()
         return self._combined(self.released(n, len(estimates)), estimates)
 

@@ -57,16 +57,16 @@ class Moments:
         return lower, upper
 
     def phi(self, theta: Values) -> Values:
-        """The scale on which estimates are computed."""
+        """Return the scale on which estimates are computed."""
         with np.errstate(divide="ignore"):
             return np.clip(np.where(self._logs, np.log(np.where(self._logs, theta, 1.0)), theta), *self._range)
 
     def theta(self, phi: Values) -> Values:
-        """The parameters."""
+        """Return the parameters."""
         return np.where(self._logs, np.exp(np.where(self._logs, phi, 0.0)), phi)
 
     def at(self, phi: Values) -> tuple[Values, Values]:
-        """The means, of shape (m, p), and covariances of the statistics of one record."""
+        """Return the means, of shape (m, p), and covariances of the statistics of one record."""
         ends = np.broadcast_to([[self.low], [self.high]], (2, len(phi)))
         return self.model.moments(self.theta(phi), *ends)
 
@@ -75,7 +75,9 @@ class Moments:
         return np.where(self._logs, _STEP, _STEP / 8 * (self.high - self.low))
 
     def slopes(self, phi: Values) -> tuple[Values, Values, Values]:
-        """The means, the covariances, and the derivatives of the means, of shape (m, p, p), by statistic, parameter."""
+        """Return the means, the covariances, and the derivatives of the means, of shape (m, p, p), by statistic,
+        parameter.
+        """
         (m, p), steps = phi.shape, self._steps
         shifts = np.concatenate([np.zeros((1, p)), np.diag(steps), -np.diag(steps)])
         means, covariances = self.at((phi + shifts[:, None]).reshape(-1, p))
@@ -84,7 +86,7 @@ class Moments:
         return means[0], covariances[:m], np.moveaxis(slopes, 0, -1)
 
     def covariance(self, phi: Values, n: int, noise: Values) -> Values:
-        """A, for noise of these variances on the averages; infinite where the moments do not determine phi."""
+        """Return a, for noise of these variances on the averages; infinite where the moments do not determine phi."""
         _, covariances, slopes = self.slopes(phi)
         inverse = inverses(slopes)
         spread = covariances / n + np.diag(noise)
@@ -93,7 +95,7 @@ class Moments:
         return np.where(np.isfinite(found), found, np.inf)
 
     def bias(self, phi: Values, covariance: Values) -> Values:
-        """The bias of second order of the parameters, of shape (m, p)."""
+        """Return the bias of second order of the parameters, of shape (m, p)."""
         (m, p), steps = phi.shape, self._steps
         *_, slopes = self.slopes(phi)
         curvature = np.empty((m, p, p, p))  # by statistic, then two parameters
@@ -111,7 +113,9 @@ class Moments:
             return np.asarray(np.where(self._logs, self.theta(phi) * (of_phi + own / 2), of_phi))
 
     def deviations(self, phi: Values, covariance: Values) -> Values:
-        """The standard deviations of the estimates, to first order; at most the distance to the farther bound."""
+        """Return the standard deviations of the estimates, to first order; at most the distance to
+        the farther bound.
+        """
         theta = self.theta(phi)
         scale = np.where(self._logs, theta, 1.0)
         lower, upper = np.array(self.bounds).T
@@ -120,7 +124,7 @@ class Moments:
             return np.asarray(np.fmin(scale * np.sqrt(np.einsum("mii->mi", covariance)), farther))
 
     def estimates(self, averages: Values, n: int, noise: Values, *, corrected: bool) -> Values:
-        """The parameters within the bounds whose moments are nearest to the averages, of shape (m, p).
+        """Return the parameters within the bounds whose moments are nearest to the averages, of shape (m, p).
 
         With several parameters, "nearest" is in units of the covariance of the averages at the middle of the bounds.
         """
@@ -142,7 +146,7 @@ class Moments:
         return np.asarray(np.where(relative < 1, 1 - relative, 0.0))
 
     def _monotone(self, averages: Values) -> Values:
-        """The root of a monotone function of one parameter, by the secant in a bracket, or its middle."""
+        """Return the root of a monotone function of one parameter, by the secant in a bracket, or its middle."""
         lower, upper = (np.full(averages.shape, end[0]) for end in self._range)
         below, above = (self.at(end[:, None])[0][:, 0] - averages for end in (lower, upper))
         sign = np.where(above >= below, 1.0, -1.0)
@@ -208,12 +212,12 @@ def positive(model: Summed) -> NDArray[np.bool_]:
 
 
 def scaled_range(low: float, high: float, *, logs: bool) -> tuple[float, float]:
-    """The range of a parameter, or of its logarithm."""
+    """Return the range of a parameter, or of its logarithm."""
     return (math.log(max(low, high * _LEAST)), math.log(high)) if logs else (low, high)
 
 
 def inverses(matrices: Values) -> Values:
-    """The inverses of matrices of one or two rows; infinite or NaN for a singular one."""
+    """Return the inverses of matrices of one or two rows; infinite or NaN for a singular one."""
     with np.errstate(all="ignore"):
         if matrices.shape[-1] == 1:
             return 1 / matrices

@@ -42,7 +42,7 @@ class SumsNoise:
 
     @classmethod
     def chosen(cls, noise: str, parameters: int, epsilon: Fraction, delta: float) -> SumsNoise:
-        """The noise of this kind; for "auto", the one of less variance."""
+        """Return the noise of this kind; for "auto", the one of less variance."""
         norm = cls("k-norm", parameters, epsilon, delta)
         if noise == "k-norm" or not delta:
             return norm
@@ -60,7 +60,9 @@ class SumsNoise:
         return self.mu * math.sqrt(2 / p) if self.kind == "gaussian" else _norm_share(p) * float(self.epsilon)
 
     def scale(self, width: int) -> Fraction | float:
-        """The scale of the noise of a sum of this width: width / epsilon, or the standard deviation, rounded up."""
+        """Return the scale of the noise of a sum of this width: width / epsilon, or the standard
+        deviation, rounded up.
+        """
         if self.kind == "k-norm":
             return _checks.noise_scale(width, self.epsilon)
         sigma = up(width * Fraction(root_up(self.parameters / Fraction(self.mu) ** 2)))
@@ -69,7 +71,7 @@ class SumsNoise:
         return sigma
 
     def error(self, deviation: float, width: float, confidence: float) -> float:
-        """The error that a normal variable of this deviation and the noise have with this confidence."""
+        """Return the error that a normal variable of this deviation and the noise have with this confidence."""
         if self.kind == "gaussian":
             sigma = width * math.sqrt(self.parameters) / self.mu
             return math.hypot(deviation, sigma) * float(scipy.special.ndtri((1 + confidence) / 2))

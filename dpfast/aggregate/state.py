@@ -69,7 +69,7 @@ class BlockState:
         self.sums.merge(other.sums)
 
     def estimates(self) -> Estimates:
-        """The estimates of the blocks; raises a ValueError before all records are read."""
+        """Return the estimates of the blocks; raises a ValueError before all records are read."""
         if self.seen != self.n:
             raise ValueError(f"the state has read {self.seen} of {self.n} records")
         made, corrected = self.mechanism, self.mechanism.bias_correction

@@ -221,7 +221,7 @@ class SufficientStatistics(Mechanism):
         return tuple(self._grid(a, b, missing) for (a, b), missing in zip(ends, filled, strict=True))
 
     def _coordinate_of_missing(self, low: float, high: float) -> float:
-        """The coordinate of `missing`, in the interval."""
+        """Return the coordinate of `missing`, in the interval."""
         assert self.missing is not None
         try:
             return min(max(self.model.coordinate(self.missing), low), high)
@@ -229,7 +229,7 @@ class SufficientStatistics(Mechanism):
             return low if self.missing <= 0 else high
 
     def _grid(self, low: float, high: float, missing: float) -> Grid:
-        """The grid of one function; with an odd number of points if squares around the middle one are summed."""
+        """Return the grid of one function; with an odd number of points if squares around the middle one are summed."""
         squares = self.model.squares
         step = self.step
         if step is None:
@@ -283,7 +283,7 @@ class SufficientStatistics(Mechanism):
         return integer_noise(self._kind, width, width, self.epsilon)
 
     def _noise_variances(self, n: int) -> NDArray[np.float64]:
-        """The variances of the noise on the means of the statistics, in units of their widths."""
+        """Return the variances of the noise on the means of the statistics, in units of their widths."""
         if len(self.widths) == 1:
             return np.array([self._noise_of_one.variance / self.widths[0] ** 2 / n**2])
         return np.full(len(self.widths), self._unit_variance / n**2)
@@ -349,7 +349,7 @@ class SufficientStatistics(Mechanism):
         return ClampedBox(RoundedBox(scales), center=center, last=last, decode=decode)
 
     def _decode(self, codes: NDArray[np.int64], n: int) -> Any:
-        """The estimates from noisy sums, of shape (..., p) for p > 1 statistics."""
+        """Return the estimates from noisy sums, of shape (..., p) for p > 1 statistics."""
         p = len(self.widths)
         shape = codes.shape if p == 1 else codes.shape[:-1]
         averages = codes.reshape(-1, p) / (n * np.array(self.widths, np.float64))
@@ -378,7 +378,7 @@ class SufficientStatistics(Mechanism):
         )
 
     def deviations(self, n: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The standard deviations of the estimates at assumed parameters, both of shape (m, p)."""
+        """Return the standard deviations of the estimates at assumed parameters, both of shape (m, p)."""
         phi = self.moments.phi(theta)
         with np.errstate(all="ignore"):
             return self.moments.deviations(phi, self.moments.covariance(phi, n, self._noise_variances(n)))
@@ -437,7 +437,7 @@ class SufficientStatistics(Mechanism):
         return errors[0] if len(errors) == 1 else np.array(errors)
 
     def _quantile(self, sampled: float, spread: float, confidence: float) -> float:
-        """The error of a normal variable and of noise with these standard deviations."""
+        """Return the error of a normal variable and of noise with these standard deviations."""
         if self.sums_noise.kind == "gaussian" or not spread:
             return math.hypot(sampled, spread) * float(scipy.special.ndtri((1 + confidence) / 2))
         p = len(self.widths)
@@ -445,7 +445,7 @@ class SufficientStatistics(Mechanism):
         return normal_plus_box_error(max(sampled, 1e-9 * spread), scale, p, confidence)
 
     def _assumed(self, theta: Any) -> NDArray[np.float64]:
-        """The values of theta, in the order of the bounds."""
+        """Return the values of theta, in the order of the bounds."""
         if theta is None:
             raise TypeError("give theta, the assumed parameters")
         names = self.model.names

@@ -36,7 +36,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def open_ledger(path: str) -> Ledger:
-    """The ledger in a file."""
+    """Return the ledger in a file."""
     try:
         return Ledger.open(path)
     except FileNotFoundError:
@@ -51,12 +51,12 @@ def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
 
 
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
-    """The fields of a report about the ledger that was charged."""
+    """Return the fields of a report about the ledger that was charged."""
     return {"ledger": path, "remaining": _amounts(ledger.remaining)}
 
 
 def shown(privacy: Privacy) -> str:
-    """A guarantee in short."""
+    """Return a guarantee in short."""
     delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
     return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
 

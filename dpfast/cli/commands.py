@@ -53,7 +53,7 @@ _Run = Callable[[argparse.Namespace], dict[str, Any]]
 
 
 def make_parser() -> Parser:
-    """The parser of the command line."""
+    """Return the parser of the command line."""
     parser = Parser(
         prog="dpfast",
         description="Differentially private statistics of the columns of a file.",

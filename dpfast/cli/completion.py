@@ -20,7 +20,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The code that a shell evaluates to complete the commands and options of dpfast."""
+    """Return the code that a shell evaluates to complete the commands and options of dpfast."""
     try:
         import argcomplete
     except ImportError:

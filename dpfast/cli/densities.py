@@ -86,7 +86,7 @@ def _saver(arguments: argparse.Namespace) -> Callable[[Histogram], None]:
 
 
 def _output(path: str, arguments: argparse.Namespace) -> Output:
-    """The file at a path, which none of the files that the command reads may be."""
+    """Return the file at a path, which none of the files that the command reads may be."""
     return Output(path, [arguments.file, arguments.ledger_file], force=arguments.force)
 
 

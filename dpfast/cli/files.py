@@ -63,7 +63,7 @@ class Output:
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """The path of a new file to write to, which becomes the output at the end of the block.
+        """Yield the path of a new file to write to, which becomes the output at the end of the block.
 
         Raises an `UnwrittenError` for what cannot be written; the output is then as it was.
         """
@@ -84,7 +84,7 @@ class Output:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """The status of a file, or None if there is none."""
+    """Return the status of a file, or None if there is none."""
     try:
         return os.stat(path)
     except FileNotFoundError:

@@ -116,7 +116,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
-    """The keys in a file, one in each row, in the type of the columns that they are for: texts or integers."""
+    """Return the keys in a file, one in each row, in the type of the columns that they are for: texts or integers."""
     wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
     try:
@@ -161,7 +161,7 @@ def _listed(keys: Any) -> list[Any]:
 
 
 def _json(value: Any) -> Any:
-    """A number, or a list of them, with None for NaN: an empty group whose emptiness is public."""
+    """Return a number, or a list of them, with None for NaN: an empty group whose emptiness is public."""
     if isinstance(value, list):
         return [_json(entry) for entry in value]
     return None if math.isnan(value) else value

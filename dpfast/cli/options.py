@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def exact(text: str) -> Fraction:
-    """The exact value of a decimal or a ratio."""
+    """Return the exact value of a decimal or a ratio."""
     try:
         return _checks.rational("", text)
     except ValueError as error:
@@ -74,7 +74,7 @@ bin_count = _reader(lambda text: text if text == "auto" else int(text), "an inte
 
 
 def named_range(text: str) -> tuple[str, tuple[float, float]]:
-    """The name and the bounds in NAME=LOWER,UPPER."""
+    """Return the name and the bounds in NAME=LOWER,UPPER."""
     try:
         name, ends = text.split("=")
         lower, upper = map(float, ends.split(","))
@@ -84,7 +84,7 @@ def named_range(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def named_list(text: str) -> tuple[str, tuple[str, ...]]:
-    """The name and the values in NAME=A,B,..."""
+    """Return the name and the values in NAME=A,B,..."""
     name, equals, values = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"must be NAME=A,B,..., as in region=north,south, not {text!r}")

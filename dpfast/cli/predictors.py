@@ -61,7 +61,7 @@ class Predictor:
             )
 
     def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
-        """The columns of the regression from the cells of a file, NaN for a missing cell."""
+        """Return the columns of the regression from the cells of a file, NaN for a missing cell."""
         if not self.categories:
             return cells
         values: Sequence[Any] = self._values or self.categories
@@ -70,7 +70,7 @@ class Predictor:
 
 
 def predictors_of(arguments: argparse.Namespace) -> list[Predictor]:
-    """The features of a regression."""
+    """Return the features of a regression."""
     given = dict(arguments.categories)
     if len(given) < len(arguments.categories) or not set(given) <= set(arguments.features):
         raise ValueError("--categories must name features, each of them once")
@@ -78,7 +78,7 @@ def predictors_of(arguments: argparse.Namespace) -> list[Predictor]:
 
 
 def labels_of(arguments: argparse.Namespace) -> Predictor:
-    """The label of a regression."""
+    """Return the label of a regression."""
     if (arguments.label_values is None) == (arguments.model == "logistic"):
         if arguments.label_values is None:
             raise ValueError("--model logistic needs --label-values, as in --label-values no yes or --label-values 0 1")

@@ -25,17 +25,17 @@ UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cel
 
 
 def rng_of(arguments: argparse.Namespace) -> np.random.Generator | None:
-    """The generator of a seed, or None."""
+    """Return the generator of a seed, or None."""
     return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
 
 
 def grid_of(arguments: argparse.Namespace) -> Grid:
-    """The grid of bounds and step."""
+    """Return the grid of bounds and step."""
     return Grid(arguments.bounds[0], arguments.bounds[1], step=arguments.step)
 
 
 def column_grid(arguments: argparse.Namespace) -> Grid:
-    """The grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
+    """Return the grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
     lower, upper = arguments.bounds
     grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
     declared = schema_type(arguments.file, arguments.column)
@@ -59,7 +59,7 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
-    """The records of a column, or the chunks of a long one."""
+    """Return the records of a column, or the chunks of a long one."""
     options = {"header": not arguments.no_header, "delimiter": arguments.delimiter}
     options |= {"encoding": arguments.encoding, "progress": True}
     x = open_column(arguments.file, arguments.column, **options)
@@ -69,7 +69,7 @@ def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
 
 
 def charging(arguments: argparse.Namespace) -> AbstractContextManager[object]:
-    """The block whose releases are charged to the ledger of the command, if it has one."""
+    """Return the block whose releases are charged to the ledger of the command, if it has one."""
     return arguments.ledger or nullcontext()
 
 
@@ -121,7 +121,7 @@ def _duration(seconds: float) -> str:
 
 
 def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The public facts of a release that every report states."""
+    """Return the public facts of a release that every report states."""
     return {
         "n": n,
         "epsilon": privacy.epsilon,
@@ -136,7 +136,7 @@ def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.N
 
 
 def _become(grid: Points) -> str:
-    """What unread cells become."""
+    """Return what unread cells become."""
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":

@@ -169,5 +169,5 @@ SCHEMA = {
 
 
 def schema(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The schema of all reports."""
+    """Return the schema of all reports."""
     return {"text": json.dumps(SCHEMA, indent=2)}

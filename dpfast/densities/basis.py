@@ -15,12 +15,12 @@ MOST_TERMS = 2**10
 
 
 def most_terms(grid: Grid) -> int:
-    """The largest number of terms of a series on a grid."""
+    """Return the largest number of terms of a series on a grid."""
     return min(grid.size - 1, MOST_TERMS)
 
 
 def width_of(grid: Grid) -> float:
-    """The width of the interval of a series, in data units."""
+    """Return the width of the interval of a series, in data units."""
     return grid.size * grid.step
 
 

@@ -24,7 +24,7 @@ ASSUMED_SQUARE = 1 / (2 * math.sqrt(math.pi) * ASSUMED_DEVIATION)
 
 
 def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
-    """The number of bins of each axis; a single number applies to all axes."""
+    """Return the number of bins of each axis; a single number applies to all axes."""
     if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
         return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
     return (_checks.whole("bins", bins, least=1),) * columns
@@ -79,7 +79,7 @@ def automatic_bins(
     roughness: float | None = None,
     **options: Any,
 ) -> tuple[int, ...]:
-    """The number of bins of each axis by the rule of `histogram`, from the number of records.
+    """Return the number of bins of each axis by the rule of `histogram`, from the number of records.
 
     The options are those of `perturbed_bins`.
     """
@@ -95,7 +95,7 @@ def automatic_bins(
 def bins_by(
     rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
 ) -> tuple[int, ...]:
-    """The bins of each axis for "auto": `rule` of the number of records, limited by the grids and 2**24 cells.
+    """Return the bins of each axis for "auto": `rule` of the number of records, limited by the grids and 2**24 cells.
 
     Bins of few whole numbers have equally many of them: the nearest such number of bins.
     """

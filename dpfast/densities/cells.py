@@ -98,7 +98,7 @@ class Cells:
         return [_axis(grid, count) for grid, count in zip(self.grids, self.bins, strict=True)]
 
     def count(self, values: NDArray[Any], workers: int) -> NDArray[np.int64]:
-        """The number of records in each cell. PRIVATE."""
+        """Return the number of records in each cell. PRIVATE."""
         size = len(self)
         if len(values) * FEW < size:
             return self._count_few(values)
@@ -115,7 +115,7 @@ class Cells:
         return counts
 
     def locate(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """The cell of each number, for a single axis. PRIVATE."""
+        """Return the cell of each number, for a single axis. PRIVATE."""
         cells = np.empty(len(values), np.int32)
         _bins.locate(values[:, None], self.axes, cells)
         return cells
@@ -149,7 +149,7 @@ class Cells:
 
 
 def plain(values: Any) -> Any:
-    """A float for a single number, else the array."""
+    """Return a float for a single number, else the array."""
     return np.asarray(values) if np.ndim(values) else float(values)
 
 
@@ -168,13 +168,15 @@ def equal_edges(last: int, bins: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def equal_codes(grid: Grid, bins: int) -> NDArray[np.int64]:
-    """The first code of each of the bins of a grid, and its last code."""
+    """Return the first code of each of the bins of a grid, and its last code."""
     codes = equal_edges(span(grid), bins)
     return frozen_array(np.append(codes[:-1], grid.size - 1)) if is_whole(grid) else codes
 
 
 def edges_at(grid: Points, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The edges of bins in data units, from the first code of each and the last code: at halves for whole numbers."""
+    """Return the edges of bins in data units, from the first code of each and the last code: at halves for whole
+    numbers.
+    """
     edges = np.array(grid.decode(codes))
     if is_whole(grid):
         edges[:-1] -= 0.5
@@ -183,7 +185,7 @@ def edges_at(grid: Points, codes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def numbers_between(edges: NDArray[np.float64]) -> list[tuple[float, float]]:
-    """The first and the last whole number of each bin, from edges at halves."""
+    """Return the first and the last whole number of each bin, from edges at halves."""
     return list(zip((edges[:-1] + 0.5).tolist(), (edges[1:] - 0.5).tolist(), strict=True))
 
 
@@ -193,7 +195,7 @@ def is_whole(grid: Points) -> bool:
 
 
 def span(grid: Points) -> int:
-    """What bins divide, and how many there may be: the points of whole numbers, else the steps of the grid."""
+    """Return what bins divide, and how many there may be: the points of whole numbers, else the steps of the grid."""
     return grid.size if is_whole(grid) else grid.size - 1
 
 
@@ -210,7 +212,7 @@ def uneven(grid: Points, bins: int) -> bool:
 
 
 def even_bins(grid: Points, bins: int, most: int) -> int:
-    """The number of bins that is nearest to `bins` in ratio among those that are not uneven; most >= bins."""
+    """Return the number of bins that is nearest to `bins` in ratio among those that are not uneven; most >= bins."""
     if not uneven(grid, bins):
         return bins
     even = [grid.size // _EVEN, *(grid.size // width for width in range(1, _EVEN) if grid.size % width == 0)]
@@ -220,7 +222,7 @@ def even_bins(grid: Points, bins: int, most: int) -> int:
 
 
 def traps_of_bins(grids: Sequence[Points], bins: Sequence[int]) -> Iterator[Trap]:
-    """The traps of bins with unequal numbers of points."""
+    """Yield the traps of bins with unequal numbers of points."""
     for grid, count in zip(grids, bins, strict=True):
         if uneven(grid, count):
             fewer = next(few for few in range(count, 0, -1) if grid.size % few == 0)
@@ -235,7 +237,9 @@ def traps_of_bins(grids: Sequence[Points], bins: Sequence[int]) -> Iterator[Trap
 
 
 def _bins_of(codes: NDArray[np.int64], whole: int, bins: int) -> NDArray[np.int64]:
-    """The bin of each code: the greatest i < bins with edge i at most the code, 2 i whole < bins (2 code + 1)."""
+    """Return the bin of each code: the greatest i < bins with edge i at most the code, 2 i whole <
+    bins (2 code + 1).
+    """
     ceilings = [-(-bins * (2 * code + 1) // (2 * whole)) for code in codes.tolist()]
     return np.minimum(np.array(ceilings, np.int64), bins) - 1
 
@@ -246,7 +250,8 @@ def _axis(grid: Grid, bins: int) -> _bins.Axis:
 
 
 def axis_with(grid: Grid, codes: NDArray[np.int64]) -> _bins.Axis:
-    """The axis with given first codes of each bin but the first: the least double of each, found by `Grid.encode`.
+    """Return the axis with given first codes of each bin but the first: the least double of each, found by
+    `Grid.encode`.
 
     It is (index - 1/2) step or an adjacent double, where index belongs to the bin's first code: ties round to even.
     """

@@ -42,11 +42,11 @@ class Column(ABC):
 
     @abstractmethod
     def encode(self, name: str, values: Any) -> Codes:
-        """The bin of each value of a column. PRIVATE."""
+        """Return the bin of each value of a column. PRIVATE."""
 
     @abstractmethod
     def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        """A value in each of these bins."""
+        """Return a value in each of these bins."""
 
     @property
     @abstractmethod
@@ -168,7 +168,9 @@ class Bins(Column):
         return no_edges and self.bounds is None and not isinstance(self.grid, Grid)
 
     def within(self, step: float | None) -> Bins:
-        """The same bins with a grid: in place of the bounds, or of floats, which are integers if a step is given."""
+        """Return the same bins with a grid: in place of the bounds, or of floats, which are integers if a step is
+        given.
+        """
         if self.grid is not None:
             return self
         if self.bounds is None:
@@ -176,7 +178,7 @@ class Bins(Column):
         return Bins(self.bins, grid=Grid(*self.bounds, step=step))
 
     def with_bins(self, bins: int) -> Bins:
-        """These bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
+        """Return these bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
         if self.bins is not None or self.grid is None:
             return self
         return Bins(even_bins(self.grid, min(bins, span(self.grid)), MOST_BINS), grid=self.grid)
@@ -252,7 +254,7 @@ class Bins(Column):
 
 
 def column_of(given: Any) -> Column:
-    """The domain of a column from what users give: categories, bounds, a grid, or a domain."""
+    """Return the domain of a column from what users give: categories, bounds, a grid, or a domain."""
     if isinstance(given, Column):
         return given
     if given is None or isinstance(given, Points):
@@ -278,7 +280,7 @@ def _check_meant(given: Any) -> None:
 
 
 def columns_of(given: Any) -> tuple[tuple[Any, Column], ...]:
-    """The names and domains of columns, from a mapping or from pairs."""
+    """Return the names and domains of columns, from a mapping or from pairs."""
     pairs = given.items() if isinstance(given, Mapping) else given
     try:
         columns = tuple((name, column_of(column)) for name, column in pairs)
@@ -330,7 +332,7 @@ class Table:
 
 
 def _place(name: Any, names: Sequence[Any]) -> int:
-    """The place of a name among the names of columns, which are text in frames."""
+    """Return the place of a name among the names of columns, which are text in frames."""
     for wanted in (name, str(name)):
         if wanted in names:
             check_different(names, [wanted])
@@ -346,7 +348,7 @@ def check_different(names: Sequence[Any], wanted: Sequence[Any]) -> None:
 
 
 def _column_at(x: Any, place: int) -> Any:
-    """A column of a data frame or a table."""
+    """Return a column of a data frame or a table."""
     if hasattr(x, "iloc"):
         return x.iloc[:, place]
     return x.get_columns()[place] if hasattr(x, "get_columns") else x.column(place)
@@ -359,7 +361,7 @@ def _length(column: Any) -> int:
 
 
 def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[Any]:
-    """The names of the columns of integers within bounds."""
+    """Return the names of the columns of integers within bounds."""
     return {
         name
         for name, column in columns
@@ -368,7 +370,7 @@ def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[An
 
 
 def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: int) -> tuple[tuple[Any, Column], ...]:
-    """The columns with grids in place of bounds, of the natural step of each column, and numbers of bins."""
+    """Return the columns with grids in place of bounds, of the natural step of each column, and numbers of bins."""
     made = []
     for name, column in columns:
         if isinstance(column, Bins):
@@ -378,7 +380,7 @@ def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: 
 
 
 def traps_of_columns(columns: Sequence[tuple[Any, Column]]) -> Iterator[Trap]:
-    """The traps of numbers of bins that users gave."""
+    """Yield the traps of numbers of bins that users gave."""
     for _, column in columns:
         if isinstance(column, Bins) and isinstance(column.bins, int) and isinstance(column.grid, Grid):
             yield from traps_of_bins([column.grid], [column.bins])

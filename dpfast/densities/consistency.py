@@ -18,7 +18,7 @@ _SWEEPS = 200
 def nearest_consistent(
     tables: Mapping[Names, NDArray[Any]], variances: Mapping[Names, float], total: float | None
 ) -> dict[Names, Values]:
-    """The nonnegative tables with equal shared margins that are nearest to the given ones.
+    """Return the nonnegative tables with equal shared margins that are nearest to the given ones.
 
     Parameters
     ----------
@@ -56,7 +56,8 @@ def nearest_consistent(
 def with_equal_margins(
     tables: Mapping[Names, Values], variances: Mapping[Names, float], total: float | None
 ) -> dict[Names, Values]:
-    """The tables with equal shared margins that minimise the sum of squared distances, each divided by its variance.
+    """Return the tables with equal shared margins that minimise the sum of squared distances, each divided by its
+    variance.
 
     The names of each table are in a common order. A table is the orthogonal sum of one part for each subset of its
     names: the margin on the subset, centred along each axis, and spread evenly. Parts of the same subset in different
@@ -84,7 +85,7 @@ def with_equal_margins(
 
 
 def _parts(names: Names, table: Values) -> dict[Names, Values]:
-    """The orthogonal parts of a table by subset of its names; other axes have length 1."""
+    """Return the orthogonal parts of a table by subset of its names; other axes have length 1."""
     parts: dict[Names, Values] = {(): table}
     for axis, name in enumerate(names):
         split = {}
@@ -97,5 +98,5 @@ def _parts(names: Names, table: Values) -> dict[Names, Values]:
 
 
 def _squeezed(names: Names, subset: Names, part: Values) -> Values:
-    """A part without the axes of other names."""
+    """Return a part without the axes of other names."""
     return part.reshape([part.shape[names.index(name)] for name in subset])

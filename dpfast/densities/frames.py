@@ -42,10 +42,10 @@ def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Seque
 
 
 def _with_labels(values: NDArray[Any], labels: Sequence[Any]) -> NDArray[Any]:
-    """An array of numbers unchanged; objects with the labels behind them."""
+    """Return an array of numbers unchanged; objects with the labels behind them."""
     return np.append(values, np.array(labels, object)) if values.dtype == object else values
 
 
 def _listed(values: NDArray[Any]) -> Any:
-    """An array of numbers unchanged; objects as a list."""
+    """Return an array of numbers unchanged; objects as a list."""
     return values.tolist() if values.dtype == object else values

@@ -72,7 +72,7 @@ class _OnCells(Mechanism):
         yield from traps_of_bins(self.grids, self.cells.bins)
 
     def _columns(self, x: Any) -> NDArray[Any]:
-        """The records as an array with one column per axis."""
+        """Return the records as an array with one column per axis."""
         r = len(self.grids)
         values = _containers.numbers("x", x, dimensions=self.dimensions)
         if values.ndim == 1 and r == 1:
@@ -225,7 +225,7 @@ class PerturbedHistogram(_OnCells):
         return np.asarray(law.sample(shape, rng=source))
 
     def error(self, n: SupportsIndex, *, roughness: float = 0.0) -> float:
-        """Expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`.
+        """Return the expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`.
 
         The roughness is an assumption; 0 leaves out the bias of bins, so that the rest needs none.
         """
@@ -240,7 +240,7 @@ class PerturbedHistogram(_OnCells):
         )
 
     def _histogram(self, counts: NDArray[np.int64], *, n: int | None) -> Histogram:
-        """The released histogram, from noisy counts by post-processing."""
+        """Return the released histogram, from noisy counts by post-processing."""
         weights = consistent(counts, self.consistency, n)
         total = int(weights.sum()) if n is None else n
         noise_error = (counts.size / total) ** 2 * self._chosen.variance
@@ -306,7 +306,7 @@ class SmoothedSample(Law):
         return codes.reshape(shape if len(self.cells.bins) == 1 else (*shape, -1))
 
     def value(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The released records for codes k, in data units."""
+        """Return the released records for codes k, in data units."""
         codes = _containers.integers("k", k)
         if len(self.cells.grids) == 1:
             return self.cells.grids[0].decode(codes)
@@ -376,11 +376,11 @@ class SmoothedHistogram(_OnCells):
         return f"<SmoothedHistogram release of {self.k} draws from {self._described()}: {self.privacy}>"
 
     def delta(self, n: SupportsIndex) -> Fraction:
-        """The weight of the uniform distribution for n records: public and exact."""
+        """Return the weight of the uniform distribution for n records: public and exact."""
         return Fraction(_units(len(self.cells), _checks.whole("n", n, least=1), self.k, self.epsilon), 2**64)
 
     def error(self, n: SupportsIndex, *, probabilities: ArrayLike, square_integral: float) -> float:
-        """Expected mean integrated squared error of the draws' histogram: `dpfast.theory.smoothed_mise`."""
+        """Return the expected mean integrated squared error of the draws' histogram: `dpfast.theory.smoothed_mise`."""
         return smoothed_mise(probabilities, square_integral, n=n, k=self.k, delta=float(self.delta(n)))
 
     def reading(self) -> Values:

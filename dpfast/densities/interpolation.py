@@ -21,7 +21,7 @@ def are_better(n: int, epsilon: float, grid: Points) -> bool:
 
 
 def quantile_levels(n: int, epsilon: float, grid: Points) -> tuple[float, ...]:
-    """The levels (i + 1/2) / m of the quantiles to release: m is about ``sqrt(n epsilon) / 2``, from 3 to 127.
+    """Return the levels (i + 1/2) / m of the quantiles to release: m is about ``sqrt(n epsilon) / 2``, from 3 to 127.
 
     More quantiles follow the distribution more closely but have more noise: m / n epsilon times a logarithm in the
     tails, 1 / m between two quantiles. Without bounds m is at most ``n epsilon / 120``: with fewer records beyond the

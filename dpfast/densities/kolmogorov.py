@@ -123,7 +123,7 @@ differential privacy) for one record replaced (the number of records is public)>
         )
 
     def records(self, n: int) -> int:
-        """The public number of synthetic records for n records."""
+        """Return the public number of synthetic records for n records."""
         if self.k is not None:
             return self.k
         best: float = min((self.epsilon * n) ** (2 / 3) / 2, 1024.0)
@@ -204,7 +204,7 @@ class KolmogorovSmirnovLaw(Law):
         return feasible(self._codes, self.k, self._n, self._k, level)
 
     def _first_level(self) -> int:
-        """The least level of any vector."""
+        """Return the least level of any vector."""
         low, high = -1, self.last
         while high - low > 1:
             middle = (low + high) // 2
@@ -212,7 +212,7 @@ class KolmogorovSmirnovLaw(Law):
         return high
 
     def _volume(self, level: int) -> tuple[float, int]:
-        """The volume of a feasible level in units common to all levels, with an exponent of 2."""
+        """Return the volume of a feasible level in units common to all levels, with an exponent of 2."""
         if level not in self._volumes:
             band = self._band(level, keep=False)
             self._volumes[level] = band.part, band.exponent
@@ -244,14 +244,14 @@ class KolmogorovSmirnovLaw(Law):
         return self._levels()[2]
 
     def distances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The values of rho and their probabilities."""
+        """Return the values of rho and their probabilities."""
         levels, log_volumes, total = self._levels()
         shells = np.exp(log_volumes - float(self._rate) * np.asarray(levels) - total)
         below = np.exp(log_volumes[:-1] - float(self._rate) * np.asarray(levels[1:]) - total)
         return np.asarray(levels) / self.last, shells - np.concatenate([[0.0], below])
 
     def mean_distance(self) -> float:
-        """The expectation of rho."""
+        """Return the expectation of rho."""
         values, probabilities = self.distances()
         return math.fsum(values * probabilities)
 
@@ -302,7 +302,7 @@ class KolmogorovSmirnovLaw(Law):
         ends = [self._first_level()]
 
         def log_mass(level: int) -> float:
-            """A lower bound on the logarithm of the total."""
+            """Return a lower bound on the logarithm of the total."""
             return self.log_volume(level) - rate * level
 
         most = max(log_mass(ends[0]), log_mass(self.last))
@@ -336,7 +336,9 @@ class KolmogorovSmirnovLaw(Law):
         return rest - rate * (before + 1)
 
     def _blocks(self) -> list[_Block]:
-        """The blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45 or larger."""
+        """Return the blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45 or
+        larger.
+        """
         ends = self._ends()
         parts, exponents = [], []
         for before, end in itertools.pairwise([ends[0] - 1, *ends]):
@@ -384,7 +386,7 @@ class KolmogorovSmirnovLaw(Law):
     def _corrected(
         self, source: np.random.BitGenerator, block: _Block, band: Band, path: NDArray[np.int64], certain: bool
     ) -> bool:
-        """The coin that corrects rounding: true weight of block and path / (proposed weight * (1 + margin))."""
+        """Return the coin that corrects rounding: true weight of block and path / (proposed weight * (1 + margin))."""
         word = next_word(source)
         if certain and (word >> 11) * 2.0**-53 < self._sure:
             return True
@@ -405,7 +407,9 @@ class KolmogorovSmirnovLaw(Law):
         )
 
     def _within(self, source: np.random.BitGenerator, block: _Block, z: NDArray[np.int64]) -> bool:
-        """The coin that undoes the block: whether the level of z is at most that of a random slice of the block."""
+        """Return the coin that undoes the block: whether the level of z is at most that of a random
+        slice of the block.
+        """
         excess = self.level(z) - block.first
         if excess <= 0:
             return True

@@ -153,7 +153,7 @@ replaced (the number of records is public)>
         return tuple(noises[weight] for weight in self.weights)
 
     def _noise(self, weight: Fraction, numbers: Counter[float]) -> Noise:
-        """The noise of a marginal with this weight; `numbers` has the number of marginals of each weight."""
+        """Return the noise of a marginal with this weight; `numbers` has the number of marginals of each weight."""
         power = 1 if self.gaussian_mu is None else 2
         total = sum((times * Fraction(other) ** power for other, times in numbers.items()), Fraction())
         law: DiscreteLaplace | RoundedGaussian
@@ -203,7 +203,7 @@ replaced (the number of records is public)>
         )
 
     def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> NDArray[np.float64]:
-        """The standard deviation of the noise on each count, for each marginal; it does not depend on n."""
+        """Return the standard deviation of the noise on each count, for each marginal; it does not depend on n."""
         return np.array([noise.deviation for noise in self.noises])
 
     def reading(self) -> Counts:
@@ -250,14 +250,16 @@ replaced (the number of records is public)>
 
 
 def gaussian_mu(epsilon: float, delta: float, m: int, neighbors: str) -> float | None:
-    """The mu of Gaussian noise on m marginals; None if discrete Laplace noise has less variance, at equal weights."""
+    """Return the mu of Gaussian noise on m marginals; None if discrete Laplace noise has less variance, at equal
+    weights.
+    """
     mu = gaussian_mu_down(epsilon, delta) if delta else 0.0
     changed = CHANGED[neighbors] * m
     return mu if mu and math.sqrt(changed) / mu < math.sqrt(2) * changed / epsilon else None
 
 
 def encoded(columns: Sequence[tuple[Any, Column]], x: Any) -> Codes:
-    """The bins of the records of a table, of shape (n, columns). PRIVATE."""
+    """Return the bins of the records of a table, of shape (n, columns). PRIVATE."""
     table = Table(x, [name for name, _ in columns])
     codes = np.empty((len(columns), table.n), np.uint16)
     for row, (name, column) in zip(codes, columns, strict=True):
@@ -268,7 +270,7 @@ def encoded(columns: Sequence[tuple[Any, Column]], x: Any) -> Codes:
 def counted(
     columns: Sequence[tuple[Any, Column]], marginals: Sequence[Sequence[Any]], codes: Codes, threads: int
 ) -> NDArray[np.int64]:
-    """The counts of all cells of marginals, one after the other, from `encoded` records. PRIVATE."""
+    """Return the counts of all cells of marginals, one after the other, from `encoded` records. PRIVATE."""
     places = {name: i for i, (name, _) in enumerate(columns)}
     bins = np.array([column.size for _, column in columns], np.int32)
     runs = [[places[name] for name in names] for names in marginals]

@@ -84,7 +84,7 @@ class Histogram(Tabular):
         return f"Histogram{records}: {self.privacy}"
 
     def _as_columns(self) -> dict[str, NDArray[Any]]:
-        """The cells: their ends, the noisy count and an interval for the exact one, the weight and its share."""
+        """Return the cells: their ends, the noisy count and an interval for the exact one, the weight and its share."""
         several = len(self.cells.bins) > 1
         columns: dict[str, NDArray[Any]] = {}
         for a, edges in enumerate(self.cells.edges):
@@ -117,7 +117,7 @@ class Histogram(Tabular):
         return frozen_array(np.asarray(self.weights / self.weights.sum() / self.cells.volumes()))
 
     def pdf(self, x: ArrayLike) -> Any:
-        """The density at points (of shape (..., r) for r columns): 0 outside, NaN at NaN. A float for one point.
+        """Return the density at points (of shape (..., r) for r columns): 0 outside, NaN at NaN. A float for one point.
 
         At an edge it is the density of the bin above; at the upper bound, that of the last bin. For whole numbers it is
         the probability of each, constant from half a unit below to half a unit above it.
@@ -137,7 +137,7 @@ class Histogram(Tabular):
         return plain(np.where(inside, self.density[tuple(index)], outside))
 
     def cdf(self, x: ArrayLike) -> Any:
-        """The distribution function, for one column. A float for a number, else an array.
+        """Return the distribution function, for one column. A float for a number, else an array.
 
         Of whole numbers it is the share of those up to x, and rises at whole numbers only.
         """
@@ -148,7 +148,8 @@ class Histogram(Tabular):
         return plain(np.interp(points, edges, shares))
 
     def quantile(self, q: ArrayLike) -> Any:
-        """The least x within the bounds with cdf(x) >= q (for q = 0, the least with a density); NaN outside [0, 1].
+        """Return the least x within the bounds with cdf(x) >= q (for q = 0, the least with a density); NaN outside [0,
+        1].
 
         For one column. A float for a number, else an array; of whole numbers it is one of them.
         """
@@ -166,7 +167,7 @@ class Histogram(Tabular):
         return plain(found)
 
     def _one_column(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The edges, and the share of the total up to each edge."""
+        """Return the edges, and the share of the total up to each edge."""
         if len(self.cells.bins) > 1:
             raise ValueError("cdf and quantile support one column only: use sample() and pdf() for several")
         sums = np.cumsum(self.weights)
@@ -196,7 +197,7 @@ class Histogram(Tabular):
         return points[:, 0] if len(self.cells.bins) == 1 else points
 
     def error(self, *, roughness: float) -> float:
-        """Expected mean integrated squared error on the unit box, for an assumed roughness.
+        """Return the expected mean integrated squared error on the unit box, for an assumed roughness.
 
         `dpfast.theory.perturbed_mise`, without access to data; divide by the volume of the bounds for data units.
         """
@@ -234,7 +235,7 @@ class Histogram(Tabular):
         return np.clip(ends, 0, self.n)
 
     def _reach(self, confidence: float) -> int:
-        """A number of records that the noise on a count exceeds at most with probability 1 - confidence."""
+        """Return a number of records that the noise on a count exceeds at most with probability 1 - confidence."""
         privacy = self.privacy
         if privacy.unit != "epsilon":
             raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")

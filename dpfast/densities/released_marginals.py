@@ -118,7 +118,8 @@ of records is public)>
         return ax
 
     def consistent(self) -> dict[Names, Values]:
-        """The nonnegative tables with equal shared margins, and the sum n if it is public, nearest to the counts.
+        """Return the nonnegative tables with equal shared margins, and the sum n if it is public, nearest to the
+        counts.
 
         Squared distances are weighted by the noise: several counts of the same people are combined into one that is
         more precise than each.
@@ -137,7 +138,8 @@ of records is public)>
         return nearest_consistent(self.counts, variances, self.n)
 
     def measurements(self) -> list[tuple[Values, Names, float]]:
-        """The noisy counts, columns and standard deviations of all marginals, the arguments of measurements of `mbi`.
+        """Return the noisy counts, columns and standard deviations of all marginals, the arguments of measurements of
+        `mbi`.
 
         The package `mbi` (Private-PGM) estimates a graphical model from any marginals::
 

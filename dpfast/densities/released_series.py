@@ -95,7 +95,7 @@ class SeriesDensity(Tabular):
         return repr(self).strip("<>")
 
     def _as_columns(self) -> dict[str, NDArray[np.float64]]:
-        """The density, the distribution function and the noise at evenly spaced points."""
+        """Return the density, the distribution function and the noise at evenly spaced points."""
         x = np.linspace(self.grid.lower, self.grid.upper, _TABULATED)
         return {"x": x, "density": self.pdf(x), "cdf": self.cdf(x), "noise": self.noise(x)}
 
@@ -104,18 +104,18 @@ class SeriesDensity(Tabular):
         return html_table(self._caption(), ["quantile", "value"], rows)
 
     def pdf(self, x: ArrayLike) -> Any:
-        """The density at x, in data units; 0 outside, NaN at NaN. A float for a number, else an array."""
+        """Return the density at x, in data units; 0 outside, NaN at NaN. A float for a number, else an array."""
         u, shape = self._unit(x)
         heights = np.maximum(self._series(u), 0) / (self._positive.total * width_of(self.grid))
         return _shaped(np.where((u >= 0) & (u <= 1), heights, np.where(np.isnan(u), np.nan, 0.0)), shape)
 
     def cdf(self, x: ArrayLike) -> Any:
-        """The probability of values up to x. A float for a number, else an array."""
+        """Return the probability of values up to x. A float for a number, else an array."""
         u, shape = self._unit(x)
         return _shaped(self._cdf(np.clip(u, 0, 1)), shape)
 
     def quantile(self, q: ArrayLike) -> Any:
-        """The least x within the bounds with cdf(x) >= q, to 2**-53 of the range; NaN outside [0, 1]."""
+        """Return the least x within the bounds with cdf(x) >= q, to 2**-53 of the range; NaN outside [0, 1]."""
         levels = np.asarray(q, dtype=np.float64)
         target = np.where((levels >= 0) & (levels <= 1), levels, np.nan).reshape(-1)
         edges, heights = self._cells
@@ -179,7 +179,7 @@ class SeriesDensity(Tabular):
         return math.sqrt(DiscreteLaplace(self._mechanism.scale).variance) * _SQRT2 / (self.n << BITS)
 
     def noise(self, x: ArrayLike) -> Any:
-        """The standard deviation of the noise on the series at x, in data units; NaN outside. Public.
+        """Return the standard deviation of the noise on the series at x, in data units; NaN outside. Public.
 
         That of uncorrelated noise on the coefficients. The density is the positive part of the series, divided by its
         integral.
@@ -252,7 +252,7 @@ class SeriesDensity(Tabular):
         return _evaluate(steps * b, -steps * a, w, u)
 
     def _integral(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The integral of q from 0 to u."""
+        """Return the integral of q from 0 to u."""
         a, b, w = self._waves
         steps = w * np.arange(1, a.size)
         sines, cosines = np.append(0.0, a[1:] / steps), np.append(np.sum(b[1:] / steps), -b[1:] / steps)

@@ -62,7 +62,7 @@ class Budget:
     mu_squared: Fraction = Fraction()
 
     def share(self, part: Fraction) -> Budget:
-        """A part of this budget; parts that sum to 1 compose to it."""
+        """Return a part of this budget; parts that sum to 1 compose to it."""
         return replace(self, epsilon=self.epsilon * part, mu_squared=self.mu_squared * part)
 
     @property
@@ -177,7 +177,7 @@ def marginals(
 
 
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
-    """The marginals that are meant by the argument `pairs`; None for those of a tree to be selected."""
+    """Return the marginals that are meant by the argument `pairs`; None for those of a tree to be selected."""
     if isinstance(pairs, str):
         _checks.choice("pairs", pairs, ("tree", "all"))
         every = tuple(combinations(names, 2))
@@ -188,14 +188,14 @@ def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
 
 
 def _bins(n: int, epsilon: float, d: int, neighbors: str) -> int:
-    """The default number of bins of a numeric column. Public."""
+    """Return the default number of bins of a numeric column. Public."""
     if neighbors == "add-remove":
         return 16
     return int(min(max(round(2 * (min(n * epsilon, 1e9) / d) ** (1 / 3)), _FEWEST), _MOST))
 
 
 def _largest(columns: Sequence[tuple[Any, Column]]) -> tuple[tuple[Any, Column], ...]:
-    """The columns with some edges in place of private ones, at least as many as these can have."""
+    """Return the columns with some edges in place of private ones, at least as many as these can have."""
     return tuple((name, _some_edges(column)) for name, column in columns)
 
 
@@ -211,7 +211,7 @@ def _some_edges(column: Column) -> Column:
 def _with_private_bins(
     columns: Sequence[tuple[Any, Column]], table: Table, epsilon: float, rng: RandomSource
 ) -> tuple[tuple[Any, Column], ...]:
-    """The columns with quantiles as edges of bins."""
+    """Return the columns with quantiles as edges of bins."""
     made = []
     for name, column in columns:
         if isinstance(column, Bins) and column.private:
@@ -222,7 +222,9 @@ def _with_private_bins(
 
 
 def _levels(column: Bins, n: int, epsilon: float) -> tuple[float, ...]:
-    """The levels of the quantiles that are the edges of bins: as many as n epsilon allows among floats. Public."""
+    """Return the levels of the quantiles that are the edges of bins: as many as n epsilon allows
+    among floats. Public.
+    """
     assert isinstance(column.bins, int)
     assert column.grid is not None
     for b in range(column.bins, int(column.bins == 1), -1):
@@ -315,7 +317,7 @@ class _Wanted:
         return released
 
     def _tree(self, codes: Codes, singles: Marginals) -> list[Names]:
-        """The pairs of a forest with high scores, of which one record changes each by at most 2, or 1."""
+        """Return the pairs of a forest with high scores, of which one record changes each by at most 2, or 1."""
         sizes, d = {name: column.size for name, column in self.columns}, len(self.columns)
         most = (MOST_CELLS - sum(sizes.values())) // d  # so that no tree has too many cells
         candidates = [(a, b) for a, b in combinations(self.names, 2) if sizes[a] * sizes[b] <= most]
@@ -330,7 +332,8 @@ class _Wanted:
         return _by_selection(candidates, scores, selection, self.rng)
 
     def _scores(self, codes: Codes, singles: Marginals, candidates: list[Names]) -> NDArray[np.int64]:
-        """The l1 distance of each pair's counts from those of independent columns, less a third of the expected noise.
+        """Return the l1 distance of each pair's counts from those of independent columns, less a third of the expected
+        noise.
 
         In consistent tables most noise of empty cells is gone. The counts of independent columns are integers from the
         released counts of single columns.
@@ -352,7 +355,7 @@ class _Wanted:
 def _by_noisy_scores(
     candidates: list[Names], scores: NDArray[np.int64], sensitivity: int, mu_squared: Fraction, rng: RandomSource
 ) -> list[Names]:
-    """A maximal spanning forest by scores with Gaussian noise, without pairs of negative scores."""
+    """Return a maximal spanning forest by scores with Gaussian noise, without pairs of negative scores."""
     scale = root_up(len(candidates) * sensitivity**2 / mu_squared)
     noise = Independent(RoundedGaussian(scale), len(candidates)).draws(None, rng)
     noisy = scores + np.clip(noise, -(2**61), 2**61)
@@ -366,7 +369,9 @@ def _by_noisy_scores(
 def _by_selection(
     candidates: list[Names], scores: NDArray[np.int64], selection: Selection, rng: RandomSource
 ) -> list[Names]:
-    """A spanning forest that grows by one selected pair at a time, until selection ends it: a candidate of score 0."""
+    """Return a spanning forest that grows by one selected pair at a time, until selection ends it: a candidate of score
+    0.
+    """
     tree, found = Components(), list[Names]()
     while True:
         left = [i for i, (a, b) in enumerate(candidates) if tree.find(a) != tree.find(b)]

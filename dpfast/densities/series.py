@@ -194,12 +194,12 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
 
 
 def _multiplier(grid: Grid, nodes: int) -> int:
-    """The node of a code is ``floor(code * multiplier / 2**63)``."""
+    """Return the node of a code is ``floor(code * multiplier / 2**63)``."""
     return (nodes << 63) // grid.size
 
 
 def _least_codes(grid: Grid, nodes: int) -> NDArray[np.int64]:
-    """The least code of each node, about i size / nodes for node i."""
+    """Return the least code of each node, about i size / nodes for node i."""
     return np.array([-((-i << 63) // _multiplier(grid, nodes)) for i in range(nodes)], np.int64)
 
 

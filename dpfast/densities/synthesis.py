@@ -94,7 +94,7 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
 
 
 def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
-    """The single column of records, for one-dimensional methods, which have no bins."""
+    """Return the single column of records, for one-dimensional methods, which have no bins."""
     if len(request.grids) != 1:
         raise ValueError(f"method={method!r} supports one column, not {len(request.grids)}: use 'perturbed'")
     if request.bins != "auto":
@@ -106,7 +106,7 @@ def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
 
 
 def _flat(piece: Any) -> Any:
-    """The numbers of a piece of one column; `Counted` unchanged."""
+    """Return the numbers of a piece of one column; `Counted` unchanged."""
     return piece if isinstance(piece, Counted) else _containers.numbers("X", piece, dimensions=1).reshape(-1)
 
 
@@ -139,7 +139,7 @@ def _quantiles(request: Request) -> NDArray[np.float64]:
 
 
 def _automatic(request: Request) -> str:
-    """The method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
+    """Return the method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
     if len(request.grids) > 1 or request.bins != "auto":
         return "perturbed"
     n = _checks.records(records_of(request.values))
@@ -147,7 +147,7 @@ def _automatic(request: Request) -> str:
 
 
 def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
-    """The records of a single column on floats, as `table` returns them."""
+    """Return the records of a single column on floats, as `table` returns them."""
     floats = floats_for(X, missing) if grid is None else grid_with(grid, missing)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
     piece = _containers.numbers("X", first.values if isinstance(first, Counted) else first, dimensions=1)
@@ -184,7 +184,7 @@ def _is_wide(X: Any) -> bool:
 
 
 def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[Any, Bins]:
-    """The domains of the columns of rows of numbers."""
+    """Return the domains of the columns of rows of numbers."""
     d = _containers.matrix("X", X).shape[1]
     _checks.bounds_or_grid(bounds, grid)
     given = grid_with(grids_within(bounds, natural_step(X), X) if grid is None else grid, missing)

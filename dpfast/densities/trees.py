@@ -14,7 +14,7 @@ Edges = list[tuple[Any, Any]]  # (parent, or None for a root, and column), each 
 
 
 def forest(names: Sequence[Any], pairs: Sequence[Names]) -> Edges:
-    """The columns in an order in which each follows its parent, which is None for the first column of each tree.
+    """Return the columns in an order in which each follows its parent, which is None for the first column of each tree.
 
     Raises a ValueError if a marginal has more than two columns, or pairs form a circle.
     """
@@ -49,7 +49,7 @@ class Components:
         self._parents: dict[Any, Any] = {}
 
     def find(self, name: Any) -> Any:
-        """The representative of the component of a column."""
+        """Return the representative of the component of a column."""
         while (parent := self._parents.get(name, name)) != name:
             name = parent
         return name
@@ -79,7 +79,7 @@ def draw_bins(
 
 
 def _margin(tables: Mapping[Names, Values], name: Any, size: int) -> Values:
-    """The weights of the bins of a column, from any table that has it; equal ones if none does."""
+    """Return the weights of the bins of a column, from any table that has it; equal ones if none does."""
     for names, table in tables.items():
         if name in names:
             others = tuple(axis for axis, other in enumerate(names) if other != name)
@@ -88,7 +88,7 @@ def _margin(tables: Mapping[Names, Values], name: Any, size: int) -> Values:
 
 
 def _draw_given(given: NDArray[np.int64], weights: Values, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A bin for each record by the row of weights of its given bin.
+    """Return a bin for each record by the row of weights of its given bin.
 
     The records of each row, in random order, take the quantiles (i + u) / m of its distribution, u uniform: each bin
     gets its share of the m records, up to one. A row without weight has the distribution of all rows.

@@ -28,7 +28,7 @@ def consistent(counts: Counts, rule: str, n: int | None) -> Counts:
 
 
 def nearest_with_sum(counts: Counts, n: int) -> Counts:
-    """The nonnegative integers that sum to n and are nearest to `counts` in the l2 norm.
+    """Return the nonnegative integers that sum to n and are nearest to `counts` in the l2 norm.
 
     They are max(counts - t, 0) for the largest integer t that leaves a sum of at least n, minus 1 at as many positive
     positions as the sum is too large. All choices of positions are equally near; they are spread evenly.

@@ -38,7 +38,7 @@ _Estimates = Iterable[NDArray[np.float64]]
 
 
 def _power_of_two(x: float) -> float:
-    """The greatest power of two that is at most x, within the range allowed for a step."""
+    """Return the greatest power of two that is at most x, within the range allowed for a step."""
     return math.ldexp(0.5, min(max(math.frexp(x)[1], -900), 900))
 
 
@@ -90,22 +90,22 @@ class Exponential(AdditiveFamily):
 
 
 def _rate_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exact bias of log((m - 1) / S), S a gamma variate of shape m."""
+    """Return the exact bias of log((m - 1) / S), S a gamma variate of shape m."""
     return digamma_deficits(m) + logarithms((m - 1) / m)
 
 
 def _mean_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exact bias of log(S / m), S a gamma variate of shape m."""
+    """Return the exact bias of log(S / m), S a gamma variate of shape m."""
     return -digamma_deficits(m)
 
 
 def _variance_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exact bias of the logarithm of the unbiased variance of m normal variates."""
+    """Return the exact bias of the logarithm of the unbiased variance of m normal variates."""
     return -digamma_deficits((m - 1) / 2)
 
 
 def _deviation_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exact bias of the logarithm of their unbiased standard deviation."""
+    """Return the exact bias of the logarithm of their unbiased standard deviation."""
     return _variance_log_bias(m) / 2 - logarithms(_blocks.normal_corrections(m))
 
 
@@ -438,7 +438,8 @@ _BETA_STEPS = 12
 def _beta_shapes(
     log_x: NDArray[np.float64], log_rest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The a, b with digamma(a) - digamma(a + b) = log_x, and correspondingly for b: Newton's method in log a, log b.
+    """Return the a, b with digamma(a) - digamma(a + b) = log_x, and correspondingly for b: Newton's method in log a,
+    log b.
 
     The start is that of Johnson and Kotz for geometric means; NaN if there is no solution.
     """

@@ -82,7 +82,7 @@ class Box:
         return self.lower[i], self.upper[i]
 
     def middle(self) -> dict[str, float]:
-        """A public value of each parameter: the geometric mean of a positive range, else the midpoint."""
+        """Return a public value of each parameter: the geometric mean of a positive range, else the midpoint."""
         return {
             name: math.sqrt(low) * math.sqrt(high) if low > 0 else low / 2 + high / 2
             for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
@@ -125,7 +125,7 @@ class Family(ABC):
         return self.names[:1]
 
     def space(self, name: str) -> tuple[float, float]:
-        """The closed interval that the bounds of a parameter must lie in."""
+        """Return the closed interval that the bounds of a parameter must lie in."""
         return -math.inf, math.inf
 
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
@@ -204,7 +204,7 @@ class Family(ABC):
     def averaged(
         self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64], box: Box, *, corrected: bool
     ) -> NDArray[np.float64]:
-        """The values to average: the estimates of the blocks, or their logarithms minus `log_bias`."""
+        """Return the values to average: the estimates of the blocks, or their logarithms minus `log_bias`."""
         if name not in box.logs:
             return estimate
         logs = logarithms(estimate)
@@ -302,7 +302,7 @@ class AdditiveFamily(Family):
 
     @abstractmethod
     def columns(self, box: Box) -> tuple[Column, ...]:
-        """The sums to compute; a function of public numbers only."""
+        """Return the sums to compute; a function of public numbers only."""
 
     @abstractmethod
     def estimate(
@@ -372,7 +372,9 @@ class AdditiveFamily(Family):
     def _estimated(
         self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
     ) -> list[NDArray[np.float64]]:
-        """The estimates of each parameter; after an exception those of one block after the other, which may be NaN."""
+        """Return the estimates of each parameter; after an exception those of one block after the other, which may be
+        NaN.
+        """
         try:
             with swallowed():
                 return list(self.estimate(count, sums, box, corrected=corrected))
@@ -418,7 +420,8 @@ class BlockFamily(Family):
 
     @abstractmethod
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
-        """The estimates of one or many blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
+        """Return the estimates of one or many blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit
+        fails.
 
         Privacy requires that the estimate of a block is a function of its records (and public numbers) alone, bit for
         bit, wherever they are in memory, whatever the other blocks contain and whatever was fitted before. An exception

@@ -47,7 +47,9 @@ class Fitted(Family):
 
     @abstractmethod
     def kernel(self, corrected: bool) -> Callable[..., None]:
-        """The function that fills ``out`` and ``counts``; called with ``(*data, offsets, out, counts, workers=)``."""
+        """Return the function that fills ``out`` and ``counts``; called with ``(*data, offsets, out, counts,
+        workers=)``.
+        """
 
     def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
         """Subtract the part of the bias that the kernel does not correct."""
@@ -75,7 +77,9 @@ def less_bias(estimate: NDArray[np.float64], relative: NDArray[np.float64]) -> N
 
 
 def fragile(family: Family, names: Iterable[str], theta: Theta) -> float:
-    """The `reach` of a family whose blocks may have no finite maximum, from the parameter with the largest v2 I."""
+    """Return the `reach` of a family whose blocks may have no finite maximum, from the parameter
+    with the largest v2 I.
+    """
     return _FRAGILE * max(family.second_order(name, theta)[0] * family.information(name, theta) for name in names)
 
 
@@ -177,7 +181,7 @@ class Laplace(Fitted):
 
 
 def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The expectation of mean |x - median| for `counts` records of scale 1.
+    """Return the expectation of mean |x - median| for `counts` records of scale 1.
 
     Exact up to 4097 records; above, 1 - 1 / (2 m) - sqrt(2 / pi) / (3 m**1.5), with an error of less than 1 / m**2.
     """
@@ -275,7 +279,9 @@ class NegativeBinomial(Fitted):
 
 @lru_cache(maxsize=64)
 def _binomial(r: float, m: float) -> tuple[float, float]:
-    """The information of one record about r, and the first-order bias of r, as sums over the distribution of mean m."""
+    """Return the information of one record about r, and the first-order bias of r, as sums over the distribution of
+    mean m.
+    """
     if max(r, m) > _LARGEST_COUNTS or min(r, m) < 1 / _LARGEST_COUNTS:
         raise OverflowError("counts are too large, or too rarely nonzero, to sum over their distribution")
     from scipy.stats import nbinom  # slow to import

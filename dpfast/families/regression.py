@@ -96,7 +96,7 @@ class Regression(Fitted):
         return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The information of one record about eta, and mu'' / (2 mu'), at each predictor eta."""
+        """Return the information of one record about eta, and mu'' / (2 mu'), at each predictor eta."""
         raise NotImplementedError
 
     def information(self, name: str, theta: Theta) -> float:
@@ -117,7 +117,7 @@ class Regression(Fitted):
         return fragile(self, self.coefficients, theta) if self.cubic_bias else 0.0
 
     def _moments(self, theta: Theta) -> dict[str, _Moments]:
-        """The moments of each coefficient, under the assumption `spread`.
+        """Return the moments of each coefficient, under the assumption `spread`.
 
         The regressors are z times their spread. After a rotation, the predictor is intercept + tau z_1 with z_1 normal;
         the information about the constant and z_1 is a two by two matrix, and about each other coordinate E w.

@@ -59,11 +59,11 @@ class Summed(ABC):
 
     @abstractmethod
     def quantile(self, theta: Values, u: Values) -> Values:
-        """The u-quantile of the coordinate, of shape (m,)."""
+        """Return the u-quantile of the coordinate, of shape (m,)."""
 
     @abstractmethod
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
-        """The means, of shape (m, p), and covariances, (m, p, p), of the statistics of a clamped record."""
+        """Return the means, of shape (m, p), and covariances, (m, p, p), of the statistics of a clamped record."""
 
     @property
     def most(self) -> tuple[float, float]:
@@ -71,20 +71,20 @@ class Summed(ABC):
         return -math.inf, math.inf
 
     def record(self, y: float) -> float:
-        """The record with this coordinate."""
+        """Return the record with this coordinate."""
         return math.exp(min(y, _FARTHEST)) if self.columns == ("log",) else y
 
     def coordinate(self, record: float) -> float:
-        """The coordinate of a record."""
+        """Return the coordinate of a record."""
         return math.log(record) if self.columns == ("log",) else record
 
     def ends(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
-        """The range of each column for coordinates from low to high."""
+        """Return the range of each column for coordinates from low to high."""
         return ((low, high),)
 
 
 def summed(family: Family, names: tuple[str, ...]) -> Summed | None:
-    """The family with these parameters released, or None unless they are all of its parameters, each once."""
+    """Return the family with these parameters released, or None unless they are all of its parameters, each once."""
     for kind, parameters, model in _MODELS:
         given = len(names) == len(parameters) and all(any(name in which for name in names) for which in parameters)
         if type(family) is kind and given:
@@ -233,11 +233,13 @@ class _ByQuadrature(Summed):
 
     @abstractmethod
     def _density(self, theta: Values) -> tuple[Values, Values, Values, Any, Any]:
-        """The mode, the ends of the range of almost all of the mass, the log density, and the distribution function."""
+        """Return the mode, the ends of the range of almost all of the mass, the log density, and the distribution
+        function.
+        """
 
     @abstractmethod
     def _statistics(self, y: Values) -> tuple[Values, Values]:
-        """The statistics of a record."""
+        """Return the statistics of a record."""
 
     def ends(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
         pairs = zip(*(self._statistics(np.array(end)) for end in (low, high)), strict=True)

@@ -93,7 +93,7 @@ class Custom(BlockFamily):
         return estimate if estimate.shape == nothing.shape else nothing
 
     def _corrected(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The jackknife: the weights of the estimates add up to 1, and divided by numbers of records to 0."""
+        """Return the jackknife: the weights of the estimates add up to 1, and divided by numbers of records to 0."""
         b = block.shape[0]
         groups = min(b, _GROUPS)
         if not groups:
@@ -177,7 +177,9 @@ def named() -> tuple[str, ...]:
 
 
 def family_for(value: Any, x: Any) -> Any:
-    """The regression of this name for data (X, y): on as many columns as X has, with their names if X has names."""
+    """Return the regression of this name for data (X, y): on as many columns as X has, with their
+    names if X has names.
+    """
     if not isinstance(value, str) or value not in _REGRESSIONS:
         return value
     if not isinstance(x, tuple) or len(x) != 2:

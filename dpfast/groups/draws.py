@@ -57,7 +57,7 @@ class Groups:
             raise ValueError(OFFSETS)
 
     def sizes(self, values: Any) -> NDArray[np.int64]:
-        """The number of records of each group; of those that are counted, not of their values."""
+        """Return the number of records of each group; of those that are counted, not of their values."""
         if not isinstance(values, Counted):
             return np.diff(self.ends)
         self.check_records(len(values.counts))
@@ -110,7 +110,7 @@ class Groups:
 def draw(
     mechanism: Mechanism, values: NDArray[Any] | Counted, groups: Groups, rng: RandomSource, threads: int
 ) -> NDArray[np.float64]:
-    """A release for each group, in float64; NaN for None, and for an empty group if groups are sparse."""
+    """Return a release for each group, in float64; NaN for None, and for an empty group if groups are sparse."""
     fills = mechanism.hides_n or mechanism.fills_empty_groups
     empty = np.zeros(0, np.int64) if fills and not groups.sparse else np.flatnonzero(groups.sizes(values) == 0)
     if empty.size and not (fills or groups.sparse):
@@ -155,7 +155,9 @@ def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:
 
 
 def _shape(mechanism: Mechanism, values: NDArray[Any] | Counted) -> tuple[int, ...]:
-    """The shape of one release, if none has been made: of no groups, of groups without records, of failed tests."""
+    """Return the shape of one release, if none has been made: of no groups, of groups without
+    records, of failed tests.
+    """
     if mechanism.parts:
         return (len(mechanism.parts),)
     if mechanism.hides_n:

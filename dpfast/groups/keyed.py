@@ -79,7 +79,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         return f"{what}; releases for {len(self):,} groups"
 
     def _as_columns(self) -> dict[str, Any]:
-        """The keys, in a column or several, and the numbers of the releases."""
+        """Return the keys, in a column or several, and the numbers of the releases."""
         keys = list(self)
         several = bool(keys) and isinstance(keys[0], tuple)
         cells = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
@@ -186,11 +186,11 @@ class Column:
     sizes: NDArray[np.int64] | None = None
 
     def keyed(self, keys: GroupKeys) -> KeyedReleases:
-        """The releases by key."""
+        """Return the releases by key."""
         return KeyedReleases(keys.listed, self.array, keys.column_names(), self.parts, self.mechanism, self.sizes)
 
     def numbers(self, default: Any) -> dict[Any, NDArray[np.float64]]:
-        """The columns of numbers by name: that of the mechanism or, without one, `default`."""
+        """Return the columns of numbers by name: that of the mechanism or, without one, `default`."""
         if self.array.ndim == 1:
             return {default if self.name is None else self.name: self.array}
         names = self.parts if self.name is None else [f"{self.name} {part}" for part in self.parts]
@@ -198,7 +198,7 @@ class Column:
 
 
 def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
-    """The releases of all mechanisms, as a frame if the labels or the records were in one."""
+    """Return the releases of all mechanisms, as a frame if the labels or the records were in one."""
     library = next(filter(None, map(library_of, (*keys.columns, x))), None)
     if library == "pandas":
         return _pandas(keys, columns, name_of(x))
@@ -216,7 +216,7 @@ def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
 
 
 def _levels(keys: GroupKeys, level: Callable[[str, list[Any], Any], Any]) -> dict[str, Any] | None:
-    """The columns of keys by name; None if the library cannot hold one of them."""
+    """Return the columns of keys by name; None if the library cannot hold one of them."""
     names = keys.column_names()
     made = dict(zip(names, map(level, names, keys.cells(), keys.columns), strict=True))
     return None if any(column is None for column in made.values()) else made
@@ -241,7 +241,9 @@ def _pandas(keys: GroupKeys, columns: Sequence[Column], name: Any) -> Any:
 
 
 def _kind(cells: list[Any], column: Any) -> str:
-    """The kind of keys in a column of labels: of floats, those that users give as integers, released ones never."""
+    """Return the kind of keys in a column of labels: of floats, those that users give as integers,
+    released ones never.
+    """
     kind = kind_of(column)
     return "integers" if kind == "floats" and cells and set(map(type, cells)) == {int} else kind
 

@@ -95,24 +95,24 @@ class GroupKeys:
         return len(self.listed)
 
     def places(self) -> NDArray[np.int64]:
-        """The place of each record's label among the keys; -1 for a label that is missing or not a key."""
+        """Return the place of each record's label among the keys; -1 for a label that is missing or not a key."""
         columns = together(self.columns)
         return keys.lookup(columns, self.listed, "labels") if self.table is None else self.table.find(columns, "labels")
 
     def cells(self) -> list[list[Any]]:
-        """The keys of each column."""
+        """Return the keys of each column."""
         if len(self.columns) == 1:
             return [self.listed]
         return [[key[j] for key in self.listed] for j in range(len(self.columns))]
 
     def column_names(self) -> list[str]:
-        """A name for each column, also for those without one."""
+        """Return a name for each column, also for those without one."""
         several = len(self.names) > 1
         return [str(name) if name else f"{_KEY}_{j}" if several else _KEY for j, name in enumerate(self.names)]
 
 
 def label_columns(labels: Any) -> list[tuple[Any, Any]]:
-    """The columns of labels with their names, which may be None."""
+    """Return the columns of labels with their names, which may be None."""
     if (table := table_columns(labels)) is not None:
         return table
     if library_of(labels) == "pandas" and hasattr(labels, "levels"):
@@ -130,7 +130,7 @@ def together(columns: list[Any]) -> Any:
 
 
 def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
-    """The columns of a data frame or a table with their names; None for everything else."""
+    """Return the columns of a data frame or a table with their names; None for everything else."""
     library = library_of(table)
     if library == "pandas" and getattr(table, "ndim", 1) == 2:
         return [(name, table.iloc[:, j]) for j, name in enumerate(table.columns)]
@@ -142,26 +142,26 @@ def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
 
 
 def library_of(x: Any) -> str | None:
-    """The library of a column or a table; None for arrays and sequences."""
+    """Return the library of a column or a table; None for arrays and sequences."""
     library = type(x).__module__.partition(".")[0]
     return library if library in ("pandas", "polars", "pyarrow") else None
 
 
 def kind_of(column: Any) -> str:
-    """The kind of the keys of a column of labels, by its type."""
+    """Return the kind of the keys of a column of labels, by its type."""
     empty = _empty(column)
     read = None if empty is None else keys.column_of(empty, "labels")
     return read.kind if isinstance(read, keys.Column) else "objects"
 
 
 def name_of(x: Any) -> Any:
-    """The name of a column, or None."""
+    """Return the name of a column, or None."""
     name = getattr(x, "name", None)
     return None if callable(name) or name == "" else name
 
 
 def _empty(column: Any) -> Any:
-    """A column of the same type without records; None if making one would require reading the records."""
+    """Return a column of the same type without records; None if making one would require reading the records."""
     if _containers.is_sequence(column):
         return []
     if hasattr(column, "dtype") or library_of(column):
@@ -188,12 +188,12 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
 
 
 def _plain(column: NDArray[Any]) -> list[Any]:
-    """The keys in an array as plain objects; those of an array of floats are floats, whole ones too."""
+    """Return the keys in an array as plain objects; those of an array of floats are floats, whole ones too."""
     return column.tolist() if column.dtype.kind == "f" else list(map(_key, column.tolist()))
 
 
 def _key(cell: Any) -> Any:
-    """A key as a plain object: an int for all whole numbers."""
+    """Return a key as a plain object: an int for all whole numbers."""
     made = cell_bytes(cell)
     if made is None:
         raise TypeError(f"keys must be text, bytes, numbers, dates or UUIDs, not {cell!r}")

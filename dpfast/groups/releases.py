@@ -195,7 +195,7 @@ def by_group(
 
 
 def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | None, private: bool) -> Groups:
-    """The groups by their labels, keys or offsets; the records are not read."""
+    """Return the groups by their labels, keys or offsets; the records are not read."""
     if named is not None:
         return Groups(len(named), _flat(named.places()), sparse=not private)
     if offsets is not None:
@@ -232,7 +232,7 @@ class _Job:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
     def given(self, x: Any) -> Any:
-        """The records of the mechanism in x, as they were given."""
+        """Return the records of the mechanism in x, as they were given."""
         return x if self.column is None else x[self.column]
 
     def records(self, column: Any) -> NDArray[Any] | Counted:
@@ -248,7 +248,7 @@ class _Job:
         return values
 
     def parts(self, shape: tuple[int, ...], x: Any) -> list[str]:
-        """The names of the numbers of a release of this shape."""
+        """Return the names of the numbers of a release of this shape."""
         if self.mechanism.parts:
             return list(self.mechanism.parts)
         table = table_columns(x)
@@ -258,7 +258,7 @@ class _Job:
 
 
 def _jobs(mechanism: Any) -> list[_Job]:
-    """The mechanisms of a call, with distinct names if there may be several."""
+    """Return the mechanisms of a call, with distinct names if there may be several."""
     if isinstance(mechanism, Mapping):
         pairs = [(made if isinstance(made, tuple) else (made, None)) for made in mechanism.values()]
         jobs = [_Job(str(name), *pair) for name, pair in zip(mechanism, pairs, strict=True)]

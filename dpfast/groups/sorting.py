@@ -19,7 +19,7 @@ _PAGE = 2**12  # bytes
 def sorted_by_label(
     labels: NDArray[np.int64], values: NDArray[np.float64], missing: float, groups: int, threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The records of groups 0..groups - 1 in the order of their labels, and where each group begins.
+    """Return the records of groups 0..groups - 1 in the order of their labels, and where each group begins.
 
     Group g is out[offsets[g]:offsets[g + 1]]. Stable; other labels are dropped, NaN becomes `missing`. The
     result does not depend on `threads`.

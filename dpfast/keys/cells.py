@@ -28,7 +28,7 @@ _NAMES = {kind.__name__: kind for kind in _SPELLED}
 
 
 def text_bytes(cell: Any) -> bytes | None:
-    """The UTF-8 of text; None for anything else."""
+    """Return the UTF-8 of text; None for anything else."""
     if type(cell) is not str:
         try:
             if not isinstance(cell, str):
@@ -39,7 +39,7 @@ def text_bytes(cell: Any) -> bytes | None:
 
 
 def cell_bytes(cell: Any) -> bytes | None:
-    """The type and value of a key; None for a missing one, which is anything that is not listed here.
+    """Return the type and value of a key; None for a missing one, which is anything that is not listed here.
 
     Numbers, text, bytes, dates, times, UUIDs, IP addresses, and tuples or lists of these, none of them missing.
     """
@@ -80,7 +80,7 @@ def _other_bytes(cell: Any) -> bytes | None:
 
 
 def _row_bytes(cells: list[Any]) -> bytes | None:
-    """The keys of a row, each with an end that no key contains."""
+    """Return the keys of a row, each with an end that no key contains."""
     parts = [cell_bytes(cell) for cell in cells]
     found = [part for part in parts if part is not None]
     whole = len(found) == len(parts)
@@ -88,7 +88,7 @@ def _row_bytes(cells: list[Any]) -> bytes | None:
 
 
 def _time_bytes(cell: np.datetime64 | np.timedelta64) -> bytes | None:
-    """A time of NumPy: an object of Python, or one in microseconds and the nanoseconds beyond."""
+    """Return a time of NumPy: an object of Python, or one in microseconds and the nanoseconds beyond."""
     found: Any = cell.item()
     if not isinstance(found, int):
         return None if found is None else cell_bytes(found)
@@ -99,7 +99,7 @@ def _time_bytes(cell: np.datetime64 | np.timedelta64) -> bytes | None:
 
 
 def _datetime_bytes(cell: datetime, nanoseconds: int) -> bytes | None:
-    """The steps since the first day, in UTC if there is a time zone, and the nanoseconds beyond."""
+    """Return the steps since the first day, in UTC if there is a time zone, and the nanoseconds beyond."""
     offset = cell.utcoffset()
     # Not `replace`, which makes a damaged object of a Timestamp of pandas if it is called on the base class.
     plain = datetime(cell.year, cell.month, cell.day, cell.hour, cell.minute, cell.second, cell.microsecond)
@@ -110,12 +110,14 @@ def _datetime_bytes(cell: datetime, nanoseconds: int) -> bytes | None:
 
 
 def _span_bytes(cell: timedelta, nanoseconds: int) -> bytes:
-    """The nanoseconds of a duration, which may be negative."""
+    """Return the nanoseconds of a duration, which may be negative."""
     return _SPAN + (1000 * (cell // _STEP) + nanoseconds + 2**127).to_bytes(16, "big")
 
 
 def cell_of(data: bytes) -> Any:
-    """The key with these `cell_bytes`; bytes that belong to no key, from a damaged state, are a key themselves."""
+    """Return the key with these `cell_bytes`; bytes that belong to no key, from a damaged state,
+    are a key themselves.
+    """
     try:
         return _decoded(data[:1], data[1:])
     except (ArithmeticError, LookupError, ValueError):
@@ -145,7 +147,7 @@ def _decoded(tag: bytes, rest: bytes) -> Any:
 
 
 def _parts(rest: bytes) -> list[bytes]:
-    """The parts of a row: each zero byte in them is followed by 255, and their ends by zero."""
+    """Return the parts of a row: each zero byte in them is followed by 255, and their ends by zero."""
     parts, start, place = [], 0, rest.find(b"\0")
     while place >= 0:
         if rest[place + 1 : place + 2] == b"\0":
@@ -163,7 +165,7 @@ def _datetime_of(tag: bytes, steps: int, nanoseconds: int) -> Any:
 
 
 def text_of(data: bytes) -> str:
-    """The text with this UTF-8, for any bytes: those that are not UTF-8 become surrogates."""
+    """Return the text with this UTF-8, for any bytes: those that are not UTF-8 become surrogates."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -154,7 +154,7 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
 
 
 def _columns(x: Any, name: str) -> list[Column] | None:
-    """The columns of a frame, a tuple or a matrix; None for a single column."""
+    """Return the columns of a frame, a tuple or a matrix; None for a single column."""
     library = type(x).__module__.partition(".")[0]
     if isinstance(x, np.ndarray):
         if x.ndim not in (1, 2):
@@ -257,7 +257,7 @@ def ordered_bits(floats: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def floats_of(ordered: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The floats of `ordered_bits`."""
+    """Return the floats of `ordered_bits`."""
     return (ordered ^ ((ordered >> 63) & _ALL_BUT_SIGN)).view(np.float64)
 
 
@@ -297,7 +297,7 @@ def _from_pandas(x: Any, name: str) -> Column:
 
 
 def _unknown(n: int) -> Column:
-    """A column whose type says nothing about its keys, all of which are missing."""
+    """Return a column whose type says nothing about its keys, all of which are missing."""
     return Column("", OBJECT, (Cells([None] * n, cell_bytes),))
 
 

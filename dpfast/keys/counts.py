@@ -22,7 +22,7 @@ class Sorted(NamedTuple):
     store: Single | Multiple | Runs | None
 
     def keys(self, places: Any = slice(None)) -> Keys:
-        """The keys in these places: an array, or a tuple with one for each column."""
+        """Return the keys in these places: an array, or a tuple with one for each column."""
         return np.empty(0, object) if self.store is None else self.store.values(self.codes[places])
 
 
@@ -75,15 +75,15 @@ class Runs:
         return run
 
     def counts(self) -> Codes:
-        """The counts of the keys in `total`."""
+        """Return the counts of the keys in `total`."""
         return self.total()[1]
 
     def column(self) -> Column:
-        """The keys in `total`."""
+        """Return the keys in `total`."""
         return Column(self.single.kind, self.single.dtype, (Numbers(self.total()[0], None),))
 
     def values(self, codes: Codes) -> NDArray[Any]:
-        """The keys in these places of `total`."""
+        """Return the keys in these places of `total`."""
         return self.single.integers(self.total()[0][codes])
 
 
@@ -157,7 +157,7 @@ class KeyCounts:
         return self._store
 
     def sorted(self) -> Sorted:
-        """The distinct keys that have records, in increasing order, and their counts."""
+        """Return the distinct keys that have records, in increasing order, and their counts."""
         if self._store is None:
             return Sorted(np.zeros(0, np.int64), np.zeros(0, np.int64), None)
         if isinstance(self._store, Runs):
@@ -169,7 +169,7 @@ class KeyCounts:
         return Sorted(counts[seen], codes[seen], self._store)
 
     def pack(self) -> Any:
-        """The contents as nested lists of integers and arrays of int64."""
+        """Return the contents as nested lists of integers and arrays of int64."""
         if self._store is None:
             return None
         return [pack_columns(self._store.column()), self._store.counts()]

@@ -16,7 +16,7 @@ _DECIMAL = b"\x0b"
 
 
 def number_bytes(cell: Any) -> bytes | None:
-    """The bytes of a real number; None for NaN and complex numbers."""
+    """Return the bytes of a real number; None for NaN and complex numbers."""
     if isinstance(cell, int):
         return _integer_bytes(int.__add__(cell, 0))
     if isinstance(cell, (np.integer, np.bool_)):
@@ -41,7 +41,9 @@ def _integer_bytes(number: int) -> bytes:
 
 
 def _ratio_bytes(numerator: int, denominator: int) -> bytes:
-    """The integer below, then 64 bits of the rest for the order, then the rest in full; nothing if there is none."""
+    """Return the integer below, then 64 bits of the rest for the order, then the rest in full; nothing if there is
+    none.
+    """
     whole, rest = divmod(numerator, denominator)
     if not rest:
         return _integer_bytes(whole)
@@ -64,7 +66,7 @@ def _decimal_bytes(cell: Decimal) -> bytes | None:
 
 
 def number_of(data: bytes) -> int | float | Decimal | Fraction:
-    """The number with these bytes; a ValueError, or another one of arithmetic, if they belong to none."""
+    """Return the number with these bytes; a ValueError, or another one of arithmetic, if they belong to none."""
     tag, rest = data[:1], data[1:]
     if tag == _DECIMAL:
         head, _, digits = rest.partition(b" ")
@@ -89,7 +91,7 @@ def number_of(data: bytes) -> int | float | Decimal | Fraction:
 
 
 def _shortest(value: Fraction) -> float | Decimal | Fraction:
-    """A number that is not whole, as a float or Decimal if one is equal to it."""
+    """Return a number that is not whole, as a float or Decimal if one is equal to it."""
     try:
         number = float(value)
     except OverflowError:

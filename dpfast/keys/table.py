@@ -46,7 +46,7 @@ class Single:
         return len(self._integers if self.kind in NUMBERS else self._spans)
 
     def codes(self, column: Column, *, insert: bool) -> Codes:
-        """The code of each record; a key that is not in the table is added if `insert`, else -1."""
+        """Return the code of each record; a key that is not in the table is added if `insert`, else -1."""
         if self.kind == "objects":
             column = as_objects(column)
         found = [self._part(part, insert) for part in column.parts]
@@ -95,18 +95,18 @@ class Single:
         self._spans.add_counts(codes[codes >= 0], counts[codes >= 0])
 
     def counts(self) -> Codes:
-        """The number of records of each key that was counted, by code."""
+        """Return the number of records of each key that was counted, by code."""
         return self._spans.counts()
 
     def column(self) -> Column:
-        """The distinct keys as a column, in the order of their codes."""
+        """Return the distinct keys as a column, in the order of their codes."""
         if self.kind in NUMBERS:
             return Column(self.kind, self.dtype, (Numbers(self._integers.keys(), None),))
         ends, data = self._spans.keys()
         return Column(self.kind, self.dtype, (Offsets(np.append(0, ends), data, None),))
 
     def order(self) -> Codes:
-        """The codes of the keys in increasing order; in objects integers precede text, and text bytes."""
+        """Return the codes of the keys in increasing order; in objects integers precede text, and text bytes."""
         if self.kind in NUMBERS:
             return np.argsort(self._integers.keys())
         n = len(self)
@@ -133,7 +133,7 @@ class Single:
         return numbers.view(np.uint64) ^ _SIGN if self.kind == "unsigned" else numbers.astype(self.dtype)
 
     def values(self, codes: Codes) -> NDArray[Any]:
-        """The keys with these codes, in the dtype of the column."""
+        """Return the keys with these codes, in the dtype of the column."""
         if self.kind in NUMBERS:
             return self.integers(self._integers.keys()[codes])
         ends, data = self._spans.keys()
@@ -146,7 +146,7 @@ class Single:
 
 
 def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
-    """The places whose rows are equal to a neighbour's, and a number for each group of equal rows."""
+    """Return the places whose rows are equal to a neighbour's, and a number for each group of equal rows."""
     equal = np.ones(max(len(places) - 1, 0), bool)
     for column in columns:
         equal &= column[1:] == column[:-1]
@@ -156,7 +156,7 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
 
 
 def cells_of(column: Column) -> list[Any]:
-    """The keys of a column as objects of Python, None for a missing one."""
+    """Return the keys of a column as objects of Python, None for a missing one."""
     first = column.parts[0] if len(column.parts) == 1 else None
     if isinstance(first, Cells) and set(map(type, first.cells)) <= {int, str, bytes}:
         return first.cells
@@ -167,7 +167,7 @@ def cells_of(column: Column) -> list[Any]:
 
 
 def as_objects(column: Column) -> Column:
-    """A column of any kind as one of objects."""
+    """Return a column of any kind as one of objects."""
     if column.kind in ("objects", ""):
         return column
     return Column("objects", OBJECT, (Cells(cells_of(column), cell_bytes),))
@@ -184,7 +184,7 @@ class Multiple:
         return len(self._rows)
 
     def codes(self, columns: Several, *, insert: bool) -> Codes:
-        """The code of each row; -1 where a column is missing, and for a new row unless `insert`."""
+        """Return the code of each row; -1 where a column is missing, and for a new row unless `insert`."""
         pairs = zip(self.singles, columns.columns, strict=True)
         rows = np.stack([single.codes(column, insert=insert) for single, column in pairs], axis=1)
         out = np.empty(len(rows), np.int64)
@@ -208,21 +208,21 @@ class Multiple:
         self._rows.add_counts(codes[codes >= 0], counts[codes >= 0])
 
     def counts(self) -> Codes:
-        """The number of records of each row that was counted, by code."""
+        """Return the number of records of each row that was counted, by code."""
         return self._rows.counts()
 
     def column(self) -> Several:
-        """The distinct rows as columns, in the order of their codes."""
+        """Return the distinct rows as columns, in the order of their codes."""
         pairs = zip(self.singles, self.rows().T, strict=True)
         columns = [(single.column(), np.ascontiguousarray(places)) for single, places in pairs]
         return Several(tuple(Column(c.kind, c.dtype, (Coded(places, c),)) for c, places in columns))
 
     def rows(self) -> Codes:
-        """The codes of the columns, of shape (keys, k)."""
+        """Return the codes of the columns, of shape (keys, k)."""
         return self._rows.keys()[1].view(np.int64).reshape(len(self), len(self.singles))
 
     def order(self) -> Codes:
-        """The codes of the rows in increasing order, by the first column first."""
+        """Return the codes of the rows in increasing order, by the first column first."""
         ranks = []
         for single, column in zip(self.singles, self.rows().T, strict=True):
             rank = np.empty(len(single), np.int64)
@@ -231,7 +231,7 @@ class Multiple:
         return np.lexsort(ranks[::-1])
 
     def values(self, codes: Codes) -> tuple[NDArray[Any], ...]:
-        """The keys with these codes, an array for each column."""
+        """Return the keys with these codes, an array for each column."""
         rows = self.rows()[codes]
         return tuple(single.values(rows[:, j]) for j, single in enumerate(self.singles))
 
@@ -266,11 +266,11 @@ class Table:
         return len(self._store.singles) if isinstance(self._store, Multiple) else 1
 
     def add(self, column: Any) -> Codes:
-        """The code of each record, -1 for a missing key; new keys get the next codes."""
+        """Return the code of each record, -1 for a missing key; new keys get the next codes."""
         return self._codes(column_of(column), insert=True)
 
     def find(self, column: Any, name: str = "keys") -> Codes:
-        """The code of each record, -1 for a key that is missing or not in the table."""
+        """Return the code of each record, -1 for a key that is missing or not in the table."""
         return self._codes(column_of(column, name), insert=False)
 
     def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
@@ -282,11 +282,11 @@ class Table:
         return codes
 
     def order(self) -> Codes:
-        """The codes of the keys in increasing order. It does not depend on the order of the records."""
+        """Return the codes of the keys in increasing order. It does not depend on the order of the records."""
         return np.zeros(0, np.int64) if self._store is None else self._store.order()
 
     def values(self, codes: Codes) -> Keys:
-        """The keys with these codes: an array, or a tuple with one for each column."""
+        """Return the keys with these codes: an array, or a tuple with one for each column."""
         return np.empty(0, object) if self._store is None else self._store.values(codes)
 
     @property
@@ -300,7 +300,7 @@ class Table:
 
 
 def fitting(store: Single | Multiple | None, column: Column | Several) -> Single | Multiple:
-    """The store for a column: a new one, or the given one if it holds keys of the same kind."""
+    """Return the store for a column: a new one, or the given one if it holds keys of the same kind."""
     if isinstance(column, Several):
         if store is None:
             return Multiple([_single(None, part) for part in column.columns])
@@ -349,7 +349,7 @@ def pack_columns(columns: Column | Several) -> list[Any]:
 
 
 def read(column: Any, name: str = "keys") -> tuple[Codes, Table]:
-    """The code of each record, -1 for a missing key, and the table of the distinct keys. PRIVATE.
+    """Return the code of each record, -1 for a missing key, and the table of the distinct keys. PRIVATE.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def read(column: Any, name: str = "keys") -> tuple[Codes, Table]:
 
 
 def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
-    """The place of each record's key in a list of public keys, -1 for a key that is missing or not in the list.
+    """Return the place of each record's key in a list of public keys, -1 for a key that is missing or not in the list.
 
     Parameters
     ----------
@@ -388,7 +388,9 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
 
 
 def public_table(public_keys: Any, column: Any, name: str = "keys") -> Table:
-    """The table of public keys, their places being the codes, for columns of the same type as a given one: `lookup`."""
+    """Return the table of public keys, their places being the codes, for columns of the same type as a given one:
+    `lookup`.
+    """
     return _table_of(public_keys, column_of(column, name), name)
 
 
@@ -428,14 +430,14 @@ def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Colu
 
 
 def _listed(public_keys: Any) -> Any:
-    """The entries of a sequence as a list; a frame or an array as it is."""
+    """Return the entries of a sequence as a list; a frame or an array as it is."""
     if hasattr(public_keys, "columns") or isinstance(public_keys, np.ndarray) or not hasattr(public_keys, "__len__"):
         return public_keys
     return list(public_keys)
 
 
 def _of_kind(column: Column, kind: str, name: str) -> Column:
-    """A column of public keys as one of another kind."""
+    """Return a column of public keys as one of another kind."""
     if column.kind == kind or not kind:
         return column
     cells = cells_of(column)

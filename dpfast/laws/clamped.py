@@ -83,7 +83,9 @@ class ClampedBox(Law):
         lower: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """The natural logarithm of the integral over r from low to high, between which the volume is a polynomial."""
+        """Return the natural logarithm of the integral over r from low to high, between which the volume is a
+        polynomial.
+        """
         reach = np.minimum(high - low, self.noise.dimension + 10 * math.sqrt(self.noise.dimension) + _FAR)
         parts = max(math.ceil(float(reach.max(initial=0.0)) / _PART), 1)
         nodes, weights = np.polynomial.legendre.leggauss(24)
@@ -99,7 +101,9 @@ class ClampedBox(Law):
     def _log_volume(
         r: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The natural logarithm of the volume between the ends within r times the box, r of shape (..., nodes)."""
+        """Return the natural logarithm of the volume between the ends within r times the box, r of
+        shape (..., nodes).
+        """
         sides = np.minimum(upper[..., None, :], r[..., None]) - np.maximum(lower[..., None, :], -r[..., None])
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(sides, 0.0)).sum(axis=-1))

@@ -70,7 +70,7 @@ class DepthLaw(Law):
         self._records = np.ascontiguousarray(records)
 
     def depth(self, k: ArrayLike) -> Integers:
-        """The depths of points, the last axis of k."""
+        """Return the depths of points, the last axis of k."""
         codes = np.ascontiguousarray(_containers.integers("k", k))
         out = np.empty(codes.size // len(self.sizes), np.int64)
         _depth.Depths(self._records).fill(codes.reshape(-1, len(self.sizes)), out)
@@ -94,7 +94,7 @@ class DepthLaw(Law):
         return np.asarray(self.epsilon / 2 * (np.maximum(self.depth(k), self.floor) - len(self._records)))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of P(K = k).
+        """Return the natural logarithm of P(K = k).
 
         Raises a ValueError for grids of more than 2**20 points, unless there are two columns and at most 256 records.
         """
@@ -140,7 +140,7 @@ class DepthLaw(Law):
 
 
 def _slack(source: np.random.BitGenerator, epsilon: float, n: int) -> int:
-    """A geometric number, at least k with probability exp(-epsilon / 2 * k) for all k up to n."""
+    """Return a geometric number, at least k with probability exp(-epsilon / 2 * k) for all k up to n."""
     rate = Fraction(epsilon) / 2
     out = np.empty(1, np.int64)
     if rate >= _LEAST_RATE:
@@ -182,15 +182,15 @@ class _Directions:
         self.count += 1
 
     def bound(self, point: Integers) -> int:
-        """The least number of records in the half-space of a normal that has the point on its edge."""
+        """Return the least number of records in the half-space of a normal that has the point on its edge."""
         return _depth.bound(self.normals, self.products, point)
 
     def counts(self, k: Integers) -> Integers:
-        """The number of grid points of each P_k."""
+        """Return the number of grid points of each P_k."""
         return _Polytopes(self.normals, self.products, self._sizes).counts(k)
 
     def envelope(self, floor: int, levels: int) -> _Envelope:
-        """The envelope of all normals so far."""
+        """Return the envelope of all normals so far."""
         if self._envelope is None or len(self._envelope.normals) != self.count:
             self._envelope = _Envelope(self.normals, self.products, self._sizes, floor, levels)
         return self._envelope
@@ -214,7 +214,7 @@ class _Envelope:
         self._volumes.add_ranges(np.zeros_like(self._widths), self._widths - 1)
 
     def draw(self, source: np.random.BitGenerator, epsilon: float) -> Integers:
-        """A grid point with probability proportional to ``exp(epsilon / 2 * bound)``."""
+        """Return a grid point with probability proportional to ``exp(epsilon / 2 * bound)``."""
         level, index = np.empty(1, np.int64), np.empty(1, np.uint64)
         self._volumes.fill_levels(source, epsilon, lambda: [self._widths.tolist()], level)
         t = self._steps[bisect.bisect_left(self._steps, level[0])]
@@ -224,7 +224,7 @@ class _Envelope:
         return self._polytopes.point(self.top - t, int(index[0]))
 
     def bound(self, point: Integers) -> int:
-        """The top minus the least level that has the point: at least its depth and the floor."""
+        """Return the top minus the least level that has the point: at least its depth and the floor."""
         below = self.top - _depth.bound(self.normals, self._products, point)
         place = bisect.bisect_left(self._steps, below, hi=len(self._steps) - 1)
         return self.top - (self._steps[place - 1] + 1 if place else 0)
@@ -242,20 +242,20 @@ class _Polytopes:
         self._kernel = _depth.Polytopes(lines[self._order], above, below, last)
 
     def counts(self, k: Integers) -> Integers:
-        """The number of grid points of each P_k."""
+        """Return the number of grid points of each P_k."""
         out = np.empty(len(k), np.int64)
         self._kernel.counts(np.ascontiguousarray(self._products[self._order[None, :], -k[:, None]]), out)
         return out
 
     def point(self, k: int, index: int) -> Integers:
-        """The point of this index of P_k."""
+        """Return the point of this index of P_k."""
         point = np.empty(3, np.int64)
         self._kernel.point(self._products[self._order, -k], index, point)
         return point[: self._dimension].copy()
 
 
 def _twice(rows: Integers) -> Integers:
-    """The rows, and space for as many."""
+    """Return the rows, and space for as many."""
     longer = np.empty((2 * len(rows), rows.shape[1]), np.int64)
     longer[: len(rows)] = rows
     return longer
@@ -278,7 +278,7 @@ def _steps(most: int) -> list[int]:
 
 
 def _ordered(lines: list[list[int]]) -> tuple[Integers, int, int]:
-    """The order of the lines for `_depth.Polytopes`, and the numbers of lines of the first two kinds."""
+    """Return the order of the lines for `_depth.Polytopes`, and the numbers of lines of the first two kinds."""
 
     def slope(i: int) -> Fraction:
         return Fraction(lines[i][0], abs(lines[i][1]))
@@ -290,7 +290,9 @@ def _ordered(lines: list[list[int]]) -> tuple[Integers, int, int]:
 
 
 def _all_normals(records: Integers) -> Integers:
-    """The axes and the normals of all lines through two records, which bound all sets of some depth in the plane."""
+    """Return the axes and the normals of all lines through two records, which bound all sets of some depth in the
+    plane.
+    """
     first, second = np.triu_indices(len(records), 1)
     x, y = (records[first] - records[second]).T
     axes = np.eye(2, dtype=np.int64)
@@ -299,7 +301,7 @@ def _all_normals(records: Integers) -> Integers:
 
 
 def _starting_normals(records: Integers) -> Integers:
-    """The axes, and normals in all directions of the space in which the middle of the records is round."""
+    """Return the axes, and normals in all directions of the space in which the middle of the records is round."""
     d = records.shape[1]
     axes = np.eye(d, dtype=np.int64)
     middle = np.median(records, axis=0)
@@ -313,7 +315,7 @@ def _starting_normals(records: Integers) -> Integers:
 
 
 def _sphere(d: int) -> NDArray[np.float64]:
-    """Unit vectors that are spread evenly."""
+    """Return the unit vectors that are spread evenly."""
     count = _STARTING[d]
     angles: NDArray[np.float64] = np.arange(count, dtype=np.float64)
     if d == 2:

@@ -62,15 +62,15 @@ class KeyNoise(ABC):
         """P(J < j)."""
 
     def extra(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a key with n records has J >= n and is released."""
+        """Return the probability that a key with n records has J >= n and is released."""
         return np.zeros(np.shape(n))
 
     def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a key with n records is released."""
+        """Return the probability that a key with n records is released."""
         return self.cdf(n)
 
     def chance(self, released: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a key with n records is released with this count; 0: that it is not released."""
+        """Return the probability that a key with n records is released with this count; 0: that it is not released."""
         by_noise = np.where(released > self.center, self.pmf(n + self.center - released), 0.0)
         return np.where(
             released == 0, 1 - self.below(n), by_noise + np.where(released == self.other, self.extra(n), 0.0)
@@ -110,7 +110,7 @@ class StepNoise(KeyNoise):
         return bisect_left(sums, -(-sums[-1] // 2)) if sums[-1] else self.center + 1
 
     def _first_words(self, numbers: Sequence[int]) -> NDArray[np.uint64]:
-        """The first 64 bits; all ones for 1."""
+        """Return the first 64 bits; all ones for 1."""
         most = 2**64 - 1
         return np.array([min(number >> (self.table.bits - 64), most) for number in numbers], np.uint64)
 
@@ -128,7 +128,7 @@ class StepNoise(KeyNoise):
     def _draw(
         self, source: BitGenerator, counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """The places of keys that may be released, their J, and whether they are released."""
+        """Return the places of keys that may be released, their J, and whether they are released."""
         words = np.empty(counts.size, np.uint64)
         _samplers.fill_words(source, words)
         (first, limits), (_, chances, bits) = self._words, self.table
@@ -177,7 +177,7 @@ class StepNoise(KeyNoise):
 
 
 def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: int = MOST_STEPS) -> Table | None:
-    """The best `Table`; None if it has more than `most` weights.
+    """Return the best `Table`; None if it has more than `most` weights.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _two_sided(ratios: tuple[int, int], ends: tuple[int, int], bits: int, most: 
 
 
 def _largest(weights: tuple[int, ...], ratios: tuple[int, int], falls: tuple[int, int], bits: int) -> tuple[int, ...]:
-    """The largest chances of release with these weights, in order of n."""
+    """Return the largest chances of release with these weights, in order of n."""
     whole, (rise, fall) = 1 << bits, ratios
     chances, less = [0], 0
     for weight, (by_rise, by_fall) in zip(weights, _shifts(weights, ratios, bits), strict=False):
@@ -255,7 +255,7 @@ def _largest(weights: tuple[int, ...], ratios: tuple[int, int], falls: tuple[int
 
 
 def _shifts(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> Iterator[tuple[int, int]]:
-    """The sums of `loss` over the counts of keys that have J < n, for n = 0, 1, ..., len(weights)."""
+    """Yield the sums of `loss` over the counts of keys that have J < n, for n = 0, 1, ..., len(weights)."""
     rise, fall = ratios
     by_rise = by_fall = 0
     for before, after in pairwise((0, *weights, 0)):
@@ -265,7 +265,7 @@ def _shifts(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> Ite
 
 
 def loss(table: Table, ratios: tuple[int, int]) -> tuple[int, int]:
-    """The least deltas of keys with n and n + 1 records, the greatest over n, in units of 2**(-2 bits).
+    """Return the least deltas of keys with n and n + 1 records, the greatest over n, in units of 2**(-2 bits).
 
     Of the law with one record more relative to that with one less, and in the other direction. The outcomes are: not
     released; released by a J >= n; and each count of a J < n.
@@ -337,7 +337,7 @@ class TruncatedNoise(KeyNoise):
 
 
 def _series(rate: float, first: Any, last: Any) -> Any:
-    """The sum of exp(-rate x) for x = first..last."""
+    """Return the sum of exp(-rate x) for x = first..last."""
     terms = last - first + 1
     return terms if rate == 0 else np.exp(-rate * first) * np.expm1(-rate * terms) / math.expm1(-rate)
 
@@ -381,7 +381,7 @@ class KeyedCounts(Law):
         self.counts, self.noise, self._decode = counts, noise, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of P(K = k), k of shape (..., m)."""
+        """Return the natural logarithm of P(K = k), k of shape (..., m)."""
         released = _containers.integers("k", k)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.noise.chance(released, self.counts)).sum(axis=-1))
@@ -444,7 +444,7 @@ class DomainCounts(Law):
         self.keys, self.counts, self.last, self.noise, self._decode = keys, counts, last, noise, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of the probability of one draw."""
+        """Return the natural logarithm of the probability of one draw."""
         drawn = _containers.integers("k", k).reshape(-1, 2)
         drawn = drawn[drawn[:, 0] >= 0]
         counts = np.zeros(len(drawn), np.int64)

@@ -27,7 +27,7 @@ class Law(ABC):
 
     @abstractmethod
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of P(K = k); -inf outside the support."""
+        """Return the natural logarithm of P(K = k); -inf outside the support."""
 
     @abstractmethod
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -39,7 +39,7 @@ class Law(ABC):
 
     @abstractmethod
     def value(self, k: ArrayLike) -> Any:
-        """The floats that are released for k."""
+        """Return the floats that are released for k."""
 
 
 class ScalarLaw(Law):
@@ -66,7 +66,7 @@ class ScalarLaw(Law):
 
     @abstractmethod
     def value(self, k: ArrayLike) -> Any:
-        """The float that is released for k; an array for an array."""
+        """Return the float that is released for k; an array for an array."""
 
 
 class IndependentLaws(Law):

@@ -26,7 +26,7 @@ _NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
 
 
 def score_cap(epsilon: float, log_outcomes: float) -> int:
-    """The public cap on scores, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
+    """Return the public cap on scores, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
 
     All scores from the cap on get the same weight. At most 2**30 + 1, the limit of the error bound of the sums of
     weights (https://dpfast.readthedocs.io/en/latest/proofs/certified-choice.html).
@@ -87,13 +87,13 @@ class NestedIntervals(ScalarLaw):
         self._before = np.concatenate([[0.0], np.cumsum(np.exp(self._logs) * weights)])
 
     def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The log-probability per unit of weight of each stretch of equal score."""
+        """Return the log-probability per unit of weight of each stretch of equal score."""
         logs = -self.epsilon / 2 * exponents
         top = logs.max()
         return np.asarray(logs - top - math.log(math.fsum(np.exp(logs - top) * weights)))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
-        """The least number of replaced records that moves the statistic to k, capped at the number of levels."""
+        """Return the least number of replaced records that moves the statistic to k, capped at the number of levels."""
         codes = _containers.integers("k", k)
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
@@ -105,12 +105,12 @@ class NestedIntervals(ScalarLaw):
         return np.concatenate([self.lower, self.upper + 1])
 
     def exponent(self, k: ArrayLike) -> NDArray[np.int64]:
-        """The score, and the depth besides for a positive score."""
+        """Return the score, and the depth besides for a positive score."""
         score = self.score(k)
         return np.asarray(np.where(score > 0, score + self.depth, 0))
 
     def weights(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The weights of the stretches first[i]..last[i] of the support in the base measure."""
+        """Return the weights of the stretches first[i]..last[i] of the support in the base measure."""
         return last - first + 1 if self.measure is None else self.measure.weights(first, last)
 
     def _inside(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -230,7 +230,7 @@ class InterpolatedIntervals(NestedIntervals):
         self._before = np.concatenate([[0.0], np.cumsum(np.exp(masses - total))])
 
     def score(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
-        """The score, at most that of the last ends."""
+        """Return the score, at most that of the last ends."""
         codes = _containers.integers("k", k)
         return np.maximum(_interpolated(codes, self.upper), _interpolated(-codes, -self.lower))
 
@@ -242,7 +242,7 @@ class InterpolatedIntervals(NestedIntervals):
         return np.concatenate([super().knots, *(part.reshape(-1) for part in parts)])
 
     def exponent(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
-        """The score, and the depth besides for a positive score."""
+        """Return the score, and the depth besides for a positive score."""
         score = self.score(k)
         return np.where(score > 0, score + self.depth, 0.0)
 
@@ -265,7 +265,9 @@ class InterpolatedIntervals(NestedIntervals):
 
 
 def _interpolated(codes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The score of codes above ends[0], with the scores 0, 1, ... of the ends, the least for equal ends; 0 below."""
+    """Return the score of codes above ends[0], with the scores 0, 1, ... of the ends, the least for equal ends; 0
+    below.
+    """
     after = np.searchsorted(ends, codes)
     outer, inner = np.minimum(after, len(ends) - 1), np.clip(after - 1, 0, len(ends) - 1)
     share = (codes - ends[inner]) / np.maximum(ends[outer] - ends[inner], 1)
@@ -274,7 +276,7 @@ def _interpolated(codes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[
 
 
 def _geometric(slope: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The sum of exp(slope * i) over i = 0..count - 1."""
+    """Return the sum of exp(slope * i) over i = 0..count - 1."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return np.where(slope == 0, count, np.expm1(slope * count) / np.expm1(slope))
 
@@ -318,7 +320,7 @@ class Boxes(Law):
         self._log_total = float(logs.max() + math.log(math.fsum(np.exp(logs - logs.max()))))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
-        """The least t whose box contains k; the number of boxes for vectors outside all boxes."""
+        """Return the least t whose box contains k; the number of boxes for vectors outside all boxes."""
         codes = _containers.integers("k", k)
         scores = np.zeros(codes.shape[:-1], np.int64)
         for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):

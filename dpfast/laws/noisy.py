@@ -42,7 +42,7 @@ class NoisyIntegers(Law):
         self.center, self.noise, self.most, self._decode = center, noise, most, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of P(K = k), k of shape ``(..., *center.shape)``, before clamping."""
+        """Return the natural logarithm of P(K = k), k of shape ``(..., *center.shape)``, before clamping."""
         distance = (_containers.integers("k", k) - self.center).astype(np.float64)
         return self.noise.logpmf(distance.reshape(*distance.shape[: distance.ndim - self.center.ndim], -1))
 
@@ -90,7 +90,7 @@ class ClampedNoise(ScalarLaw):
         self.support = (0, last)
 
     def _log_at_least(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The natural logarithm of P(Z >= z), any z."""
+        """Return the natural logarithm of P(Z >= z), any z."""
         tail = self.noise.log_tail(np.maximum(np.where(z > 0, z, 1 - z), 1.0))
         return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
 
@@ -122,7 +122,7 @@ class ClampedNoise(ScalarLaw):
         return out.reshape(shape)
 
     def _draw(self, source: np.random.BitGenerator) -> int:
-        """The first entry of `_fill`, in Python's integers."""
+        """Return the first entry of `_fill`, in Python's integers."""
         first, last = self.support
         if first == last:
             return first

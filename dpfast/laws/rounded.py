@@ -28,11 +28,11 @@ class IntegerNoise(ABC):
 
     @abstractmethod
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The natural logarithm of P(Z >= z), z >= 1."""
+        """Return the natural logarithm of P(Z >= z), z >= 1."""
 
     @abstractmethod
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The natural logarithm of P(Z = z)."""
+        """Return the natural logarithm of P(Z = z)."""
 
     @abstractmethod
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
@@ -44,7 +44,9 @@ class IntegerNoise(ABC):
         return np.where(z < 0, tail, 1 - tail)
 
     def magnitude(self, confidence: float) -> int:
-        """The least m with P(|Z| <= m) >= confidence, in (0, 1); a probability within 2**-40 of it counts as less."""
+        """Return the least m with P(|Z| <= m) >= confidence, in (0, 1); a probability within 2**-40 of it counts as
+        less.
+        """
         allowed = math.log((1 - confidence) / 2) - 2.0**-40
 
         def beyond(m: int) -> bool:

@@ -52,7 +52,9 @@ class LaplaceShare:
             out[place >> 1] += self._logarithmic(source) * (1 if place & 1 else -1)
 
     def _events(self, source: BitGenerator, numbers: int) -> int:
-        """A Poisson number of mean ``-log(1 - q) numbers / m``: that of the logarithmic terms of so many numbers."""
+        """Return a Poisson number of mean ``-log(1 - q) numbers / m``: that of the logarithmic terms of so many
+        numbers.
+        """
         mean = numbers / self.shares * max(-math.log(-math.expm1(-1 / float(self.scale))), 1e-300)
         chunks = max(1, math.ceil(mean / _MOST_MEAN))
 
@@ -70,7 +72,7 @@ class LaplaceShare:
         return (math.ceil(self.scale) - 1).bit_length()
 
     def _logarithmic(self, source: BitGenerator) -> int:
-        """A logarithmic number, by rejection.
+        """Return a logarithmic number, by rejection.
 
         Levels have equal probability. On level j numbers are uniform on 2**j..2**(j + 1) - 1, kept with probability
         ``2**j q**k / k``; on the last one 2**j plus a geometric number, kept with ``q**(2**j) / ((1 - q) k)``, at most
@@ -108,7 +110,7 @@ class GaussianShare:
         _samplers.fill_discrete_gaussian(source, self.variance, out)
 
     def log_ratio_up(self, shares: int) -> float:
-        """A bound of ``|log(P(sum = z) / Q(z))|`` over all z, Q discrete Gaussian; rounded up.
+        """Return a bound of ``|log(P(sum = z) / Q(z))|`` over all z, Q discrete Gaussian; rounded up.
 
         ``(m - 1) log((1 + theta) / (1 - theta))`` for the theta of
         https://dpfast.readthedocs.io/en/latest/proofs/secure-aggregation.html; infinite if the variance is too small
@@ -126,7 +128,7 @@ class GaussianShare:
 
 
 def _draw(source: BitGenerator) -> tuple[int, Callable[[], int]]:
-    """A word, and a function that draws more of them."""
+    """Return a word, and a function that draws more of them."""
     more = partial(_samplers.next_word, source)
     return more(), more
 

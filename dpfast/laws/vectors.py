@@ -35,7 +35,7 @@ class VectorNoise(ABC):
 
     @abstractmethod
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The natural logarithm of P(Z = z), z of shape (..., d)."""
+        """Return the natural logarithm of P(Z = z), z of shape (..., d)."""
 
     @abstractmethod
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
@@ -208,7 +208,7 @@ class RoundedBox(NormNoise):
     def _log_piece(
         self, low: NDArray[np.float64], high: NDArray[np.float64], side: NDArray[np.float64], slope: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The natural logarithm of the integral of exp(-r) prod_i min(side_i + slope_i r, 1) from low to high.
+        """Return the natural logarithm of the integral of exp(-r) prod_i min(side_i + slope_i r, 1) from low to high.
 
         The part beyond the quantile 1 - 1e-20 of Gamma(d + 1) after `low` is left out.
         """
@@ -281,13 +281,15 @@ class RoundedBall(NormNoise):
     def _log_means(
         self, z: NDArray[np.float64], points: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The natural logarithm of the mean of exp(-||x||) over the cells of z, except that of 0."""
+        """Return the natural logarithm of the mean of exp(-||x||) over the cells of z, except that of 0."""
         center = np.sqrt(((z / self._doubles) ** 2).sum(axis=-1))
         norm = np.sqrt((((z[:, None, :] + points) / self._doubles) ** 2).sum(axis=-1))
         return np.asarray(np.log(np.exp(center[:, None] - norm) @ weights) - center)
 
     def _mean_around_origin(self) -> float:
-        """The mean of exp(-||x||) over the cell of 0: over the cones from 0 to the sides of one of its 2**d parts."""
+        """Return the mean of exp(-||x||) over the cell of 0: over the cones from 0 to the sides of one of its 2**d
+        parts.
+        """
         d, sides, total = self.dimension, 0.5 / self._doubles, 0.0
         for i in range(d):
             rules = [_composite_rule(0.0, 1.0, parts) for parts in self._parts()]
@@ -310,7 +312,7 @@ def _composite_rule(low: float, high: float, parts: int) -> Rule:
 
 
 def _product_rule(rules: Sequence[Rule]) -> Rule:
-    """The product of rules for the axes: points of shape (m, d), and their weights."""
+    """Return the product of rules for the axes: points of shape (m, d), and their weights."""
     points = np.stack(np.meshgrid(*(points for points, _ in rules), indexing="ij"), axis=-1).reshape(-1, len(rules))
     return points, reduce(np.multiply.outer, (weights for _, weights in rules)).reshape(-1)
 
@@ -371,7 +373,7 @@ class LatticeBox(NormNoise):
         return np.array(sums) / total
 
     def _sum(self, powers: list[int], most: float) -> float:
-        """The sum of ``prod_i |z_i|**powers_i exp(-max_i |z_i| / scales_i)`` over the lattice.
+        """Return the sum of ``prod_i |z_i|**powers_i exp(-max_i |z_i| / scales_i)`` over the lattice.
 
         It is the integral over r of exp(-r) times the sum of the powers over the points within r scales_i. The part of
         all coordinates but the widest changes at the ends |z_i| / scales_i; by parts, its growth at each end is
@@ -400,12 +402,12 @@ class LatticeBox(NormNoise):
 
 
 def _power_sum(most: NDArray[np.float64], power: int) -> NDArray[np.float64]:
-    """The sum of |z|**power over the integers |z| <= most, power 0 to 2."""
+    """Return the sum of |z|**power over the integers |z| <= most, power 0 to 2."""
     return (2 * most + 1, most * (most + 1), most * (most + 1) * (2 * most + 1) / 3)[power]
 
 
 def _power_sum_beyond(start: NDArray[np.float64], scale: float, power: int) -> NDArray[np.float64]:
-    """The integral over r > start of exp(-r) times the sum of |z|**power over the integers |z| <= r scale."""
+    """Return the integral over r > start of exp(-r) times the sum of |z|**power over the integers |z| <= r scale."""
     most = np.floor(start * scale)
     first, q, loss = most + 1, math.exp(-1 / scale), -math.expm1(-1 / scale)
     powers = (1 / loss, first / loss + q / loss**2, first**2 / loss + 2 * first * q / loss**2 + q * (1 + q) / loss**3)

@@ -46,17 +46,17 @@ class Account:
             self._delta += times * delta
 
     def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
-        """What a release adds to the two sums."""
+        """Return what a release adds to the two sums."""
         epsilon = profile.privacy.epsilon
         return Fraction(epsilon) if math.isfinite(epsilon) else epsilon, Fraction(profile.privacy.delta)
 
     def spent(self) -> Privacy:
-        """The sums, rounded up."""
+        """Return the sums, rounded up."""
         total = up(self._total) if isinstance(self._total, Fraction) else self._total
         return self._guarantee(epsilon=total, delta=min(1.0, up(self._delta)))
 
     def _guarantee(self, **amounts: Any) -> Privacy:
-        """A guarantee for the neighbours, or the units, of the budget."""
+        """Return a guarantee for the neighbours, or the units, of the budget."""
         return Privacy(**amounts, neighbors=self._budget.neighbors, per_unit=self._budget.per_unit)
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
@@ -74,12 +74,14 @@ class Account:
         )
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
-        """The cost of a release, as a refusal states it."""
+        """Return the cost of a release, as a refusal states it."""
         return profile.privacy
 
 
 def _plus(total: Fraction | float, times: int, cost: Fraction | float) -> Fraction | float:
-    """The total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite float."""
+    """Return the total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite
+    float.
+    """
     if not times:
         return total
     return Fraction(total) + times * Fraction(cost) if max(total, cost) < math.inf else math.inf
@@ -104,7 +106,7 @@ class BasicAccount(Account):
         return _plus(self._total, times, cost) <= whole and self._delta + times * delta <= deltas
 
     def _limits(self) -> tuple[Fraction, Fraction]:
-        """What the two sums must not exceed."""
+        """Return what the two sums must not exceed."""
         return Fraction(self._budget.amount), Fraction(self._budget.delta)
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
@@ -129,7 +131,7 @@ class BasicAccount(Account):
         return self._privacy(whole - self._total, deltas - self._delta)
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
-        """The rest of the budget, rounded down."""
+        """Return the rest of the budget, rounded down."""
         return self._guarantee(epsilon=down(amount), delta=down(delta))
 
 
@@ -194,7 +196,9 @@ class RenyiAccount(Account):
             raise ValueError(f"delta={budget.delta!r} is too small for composition='renyi': use 'basic'")
 
     def _room(self, order: float) -> float:
-        """The divergence that implies (epsilon, delta / 2), rounded down: Canonne, Kamath, Steinke 2020, prop. 12."""
+        """Return the divergence that implies (epsilon, delta / 2), rounded down: Canonne, Kamath, Steinke 2020, prop.
+        12.
+        """
         epsilon, delta = down(Fraction(self._budget.epsilon)), down(self._half)
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
@@ -213,7 +217,7 @@ class RenyiAccount(Account):
         return self._divergence(profile, times) <= self._left
 
     def remaining(self) -> Privacy:
-        """The largest epsilon of a pure release that fits, by bisection."""
+        """Return the largest epsilon of a pure release that fits, by bisection."""
         low, high = 0.0, float(self._budget.epsilon)
         for _ in range(60):
             middle = low + (high - low) / 2
@@ -252,7 +256,7 @@ class PlannedAccount(Account):
         return last <= len(self.plan) and all(planned == profile for planned in self.plan[self._next : last])
 
     def remaining(self) -> Privacy:
-        """The next release of the plan."""
+        """Return the next release of the plan."""
         if self._next >= len(self.plan):
             return self._guarantee(epsilon=0.0)
         return self.plan[self._next].privacy
@@ -274,7 +278,7 @@ def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
-    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
+    """Return the delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
 
     1 where a loss may exceed 2**20, which would take buckets wider than 1.
     """
@@ -309,12 +313,16 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
 
 
 def _typical(part: Part) -> float:
-    """A privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled reports."""
+    """Return a privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled
+    reports.
+    """
     return _shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
 
 
 def _reach(part: Part) -> float:
-    """The largest privacy loss of a part; of a Gaussian or shuffled reports, one that is hardly ever exceeded."""
+    """Return the largest privacy loss of a part; of a Gaussian or shuffled reports, one that is
+    hardly ever exceeded.
+    """
     if part.family == "shuffled":
         return _far(part)
     cost = up(Fraction(part.parameter))
@@ -322,7 +330,7 @@ def _reach(part: Part) -> float:
 
 
 def _loss_distribution(part: Part, bucket: float) -> Any:
-    """The distribution of the privacy losses, rounded up to multiples of `bucket`."""
+    """Return the distribution of the privacy losses, rounded up to multiples of `bucket`."""
     try:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
@@ -348,13 +356,15 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
 
 
 def _bounded_range_curve(t: float, part: Part) -> float:
-    """The largest hockey-stick divergence at t of laws whose loss has a range of epsilon (Dong, Durfee and Rogers)."""
+    """Return the largest hockey-stick divergence at t of laws whose loss has a range of epsilon (Dong, Durfee and
+    Rogers).
+    """
     epsilon = part.parameter
     return math.expm1((t - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
 
 
 def _discrete_laplace_curve(t: float, part: Part) -> float:
-    """The hockey-stick divergence at t of discrete Laplace noise, ``P(Z < j) - exp(t) P(Z < j - s)``."""
+    """Return the hockey-stick divergence at t of discrete Laplace noise, ``P(Z < j) - exp(t) P(Z < j - s)``."""
     epsilon, s = part.parameter, part.steps
     j = math.ceil((epsilon - t) / (2 * epsilon) * s)  # the loss of z is above t if z < j
     rate = epsilon / s
@@ -363,7 +373,7 @@ def _discrete_laplace_curve(t: float, part: Part) -> float:
 
 
 def _staircase_curve(t: float, part: Part) -> float:
-    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of staircase noise."""
+    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of staircase noise."""
     s, top, q, rest = part.steps, 2 * part.r - 1, math.exp(-part.parameter), -math.expm1(-part.parameter)
     crossed, total = min(top, s), top + (2 * s - top) * q
     most = (crossed + (s - crossed) * q) / total
@@ -372,20 +382,20 @@ def _staircase_curve(t: float, part: Part) -> float:
 
 
 def _zero_sum_curve(t: float, part: Part) -> float:
-    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
+    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
     most, x = zero_sum_share_up(part), math.exp(-part.parameter)
     none = 1 - most * (1 + x)
     return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
 
 
 def _far(part: Part) -> float:
-    """The privacy loss from which the delta of shuffled reports is negligible, in a plan."""
+    """Return the privacy loss from which the delta of shuffled reports is negligible, in a plan."""
     curve = _shuffling.curve(part.batch)
     return next(e for e, logarithm in zip(curve.epsilons, curve.logarithms, strict=True) if logarithm <= _NEGLIGIBLE)
 
 
 def _shuffled_curve(t: float, part: Part) -> float:
-    """A bound of the hockey-stick divergence at t of shuffled reports, at t < 0 ``1 - e^t (1 - delta(-t))``."""
+    """Return a bound of the hockey-stick divergence at t of shuffled reports, at t < 0 ``1 - e^t (1 - delta(-t))``."""
     epsilons, deltas = _shuffled_points(part)
     delta = float(np.interp(math.exp(abs(t)), epsilons, deltas))
     return delta if t >= 0 else -math.expm1(t) + math.exp(t) * delta
@@ -393,7 +403,7 @@ def _shuffled_curve(t: float, part: Part) -> float:
 
 @lru_cache(maxsize=64)
 def _shuffled_points(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The points (exp(epsilon), delta) between which the curve of delta is a straight line."""
+    """Return the points (exp(epsilon), delta) between which the curve of delta is a straight line."""
     curve = _shuffling.curve(part.batch)
     return np.exp(curve.epsilons), np.exp(curve.logarithms)
 

@@ -14,7 +14,7 @@ _OUTER = 64  # calls above the release: those of the other libraries are next to
 
 
 def advice_for_callers() -> str:
-    """A hint for a release that is called for each group, else "". It reads the module names of the callers."""
+    """Return a hint for a release that is called for each group, else "". It reads the module names of the callers."""
     frame = inspect.currentframe()
     for _ in range(_OUTER):
         if frame is None or frame.f_back is None:

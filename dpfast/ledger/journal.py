@@ -68,7 +68,7 @@ def check_version(header: dict[str, Any]) -> None:
 
 
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
-    """The JSON fields of a privacy profile."""
+    """Return the JSON fields of a privacy profile."""
     parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
     fields = {**privacy_to_json(profile.privacy), "parts": parts}
     usual = PrivacyProfile(profile.privacy, profile.parts).failure
@@ -77,7 +77,7 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
 
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
-    """The privacy profile with these JSON fields."""
+    """Return the privacy profile with these JSON fields."""
     amount = {unit: _number(fields[unit]) for unit in ("epsilon", "rho", "mu") if unit in fields}
     units = {"per_unit": fields["per_unit"]} if "per_unit" in fields else {}
     privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount, **units)
@@ -87,7 +87,9 @@ def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
 
 
 def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
-    """The JSON fields of a guarantee: its epsilon, rho or mu, delta and neighbors, and the records of a unit if any."""
+    """Return the JSON fields of a guarantee: its epsilon, rho or mu, delta and neighbors, and the records of a unit if
+    any.
+    """
     units = {} if privacy.per_unit is None else {"per_unit": privacy.per_unit}
     return {
         privacy.unit: number_to_json(privacy.amount),
@@ -98,7 +100,7 @@ def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
 
 
 def number_to_json(x: float | Fraction) -> float | str:
-    """A double unchanged, any other number as a ratio: "1/10"."""
+    """Return a double unchanged, any other number as a ratio: "1/10"."""
     return str(x) if isinstance(x, Fraction) else x
 
 
@@ -110,12 +112,14 @@ def _number(value: Any) -> Any:
 
 
 def charge_to_json(charge: Charge) -> dict[str, Any]:
-    """The JSON fields of a charge."""
+    """Return the JSON fields of a charge."""
     return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile)}
 
 
 def charge_from_json(fields: Any) -> Charge:
-    """The charge with these JSON fields. Raises a ValueError for one that dpfast does not write: it may hide a cost."""
+    """Return the charge with these JSON fields. Raises a ValueError for one that dpfast does not write: it may hide a
+    cost.
+    """
     try:
         if unknown := sorted(set(fields) - _FIELDS):
             raise ValueError(f"a charge has no {unknown[0]!r}")
@@ -182,7 +186,9 @@ class Journal:
                 os.close(directory)
 
     def read(self) -> tuple[list[Charge], int]:
-        """The charges after `seen`, and the offset of their end. Never truncates a file that is not a valid ledger."""
+        """Return the charges after `seen`, and the offset of their end. Never truncates a file that is not a valid
+        ledger.
+        """
         size = os.fstat(self._file).st_size
         if size < self.seen:
             raise ValueError(f"the ledger {self.path} is shorter than it was")

@@ -248,7 +248,9 @@ class Ledger(Tabular, Cautious):
         return f"Ledger of {self._privacy}; {self._account.name} composition; {left}"
 
     def _as_columns(self) -> dict[str, list[Any]]:
-        """The charges: the release, the number of releases, the unit and the amount of the guarantee, and its delta."""
+        """Return the charges: the release, the number of releases, the unit and the amount of the guarantee, and its
+        delta.
+        """
         charges = self.charges
         stated = [charge.profile.privacy for charge in charges]
         return {
@@ -298,7 +300,7 @@ class Ledger(Tabular, Cautious):
             self._leave()
 
     def _ticket(self) -> Ticket:
-        """A handle that finds this ledger from other contexts, and from other processes if it has a file."""
+        """Return a handle that finds this ledger from other contexts, and from other processes if it has a file."""
         return Ticket(self._name, None if self._journal is None else self.__reduce__())
 
     def release(
@@ -358,7 +360,7 @@ class Ledger(Tabular, Cautious):
                 self._catch_up(journal)
 
     def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
-        """The profile that is charged: for the units of the budget, if it has any."""
+        """Return the profile that is charged: for the units of the budget, if it has any."""
         profile, per_unit = _profile(release), self._privacy.per_unit
         return profile if per_unit is None else profile.for_units(per_unit)
 

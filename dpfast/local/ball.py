@@ -253,7 +253,7 @@ def _log_cap_moment(d: int, height: float) -> float:
 
 @lru_cache(maxsize=256)
 def best_height(d: int, epsilon: float) -> float:
-    """The height h of the cap with the least scale: it minimises ``(1 + (E - 1) Q(h)) / E[U_1; U_1 >= h]``."""
+    """Return the height h of the cap with the least scale: it minimises ``(1 + (E - 1) Q(h)) / E[U_1; U_1 >= h]``."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     gain = math.expm1(min(epsilon, 44.36))

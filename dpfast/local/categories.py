@@ -101,7 +101,7 @@ class Binary(ScalarRandomizer):
         return np.array([reports.size - ones, ones], np.int64)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
-        """The exact law of the report of one record. PRIVATE."""
+        """Return the exact law of the report of one record. PRIVATE."""
         keep = self.coin.probability
         zero = keep if self._codes(record(x))[0] == 0 else 1 - keep
         return FiniteLaw(np.arange(2, dtype=np.uint8), (zero, 1 - zero))
@@ -268,7 +268,7 @@ class Categorical(ScalarRandomizer):
         return self._method.sums(counts, self._method.add(reports, counts))
 
     def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
-        """The aggregate of the rows; each thread counts a share of them, of at least `step`."""
+        """Return the aggregate of the rows; each thread counts a share of them, of at least `step`."""
         method, share = self._method, -(-len(rows) // min(threads, max(1, len(rows) // step)))
 
         def count(first: int) -> tuple[int, NDArray[np.int64]]:
@@ -282,7 +282,7 @@ class Categorical(ScalarRandomizer):
         return counted(n, counts, len(rows) - n, method, self.digest())
 
     def law(self, x: ArrayLike) -> FiniteLaw:
-        """The exact law of the report of one record. PRIVATE.
+        """Return the exact law of the report of one record. PRIVATE.
 
         Raises
         ------

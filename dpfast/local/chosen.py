@@ -70,14 +70,14 @@ class ReportChoice(Comparison):
         self.reason = f"its error is the least{among}, or within 2 % of it and its reports are shorter"
 
     def _bits(self, method: str) -> int:
-        """The length of a report, as `to_bytes` stores it."""
+        """Return the length of a report, as `to_bytes` stores it."""
         made = self.candidates[method]
         if method in ("subset", "oue"):
             return 8 * -(-made.k // 8)
         return 8 * made.report.itemsize
 
     def _error(self, method: str) -> float:
-        """The root mean square, over categories, of the error of a frequency."""
+        """Return the root mean square, over categories, of the error of a frequency."""
         made = self.candidates[method]
         p, q = map(float, made.support)
         return math.sqrt((p * (1 - p) + (made.k - 1) * q * (1 - q)) / made.k / self.n) / (p - q)
@@ -101,7 +101,7 @@ class ReportChoice(Comparison):
 def randomizer_for(
     k: SupportsIndex, epsilon: Exact, *, bits: SupportsIndex | None = None
 ) -> Categorical | HashedCategorical:
-    """The local randomiser for one of k categories with the least error, by reports of at most so many bits.
+    """Return the local randomiser for one of k categories with the least error, by reports of at most so many bits.
 
     Parameters
     ----------

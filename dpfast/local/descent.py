@@ -162,12 +162,12 @@ class MedianDescent(ThresholdProtocol):
     # ---- the server ----
 
     def begin(self) -> Descent:
-        """The state before the first report."""
+        """Return the state before the first report."""
         assert self.start is not None
         return Descent(self.start, 0, 0.0)
 
     def update(self, state: Descent, report: int) -> Descent:
-        """The state after one more report, 0 or 1; any other report is refused and only counted."""
+        """Return the state after one more report, 0 or 1; any other report is refused and only counted."""
         if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
             return state._replace(refused=state.refused + 1)
         push = self.step(state.users + 1)
@@ -176,7 +176,7 @@ class MedianDescent(ThresholdProtocol):
         return Descent(clip(moved, *self.bounds), state.users + 1, state.total + counted, state.refused)
 
     def estimate(self, state: Descent) -> float:
-        """The mean of the thetas so far, without the burn-in."""
+        """Return the mean of the thetas so far, without the burn-in."""
         return clip(state.total / self._counted(state.users), *self.bounds)
 
     def _counted(self, n: int) -> int:

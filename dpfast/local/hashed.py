@@ -52,7 +52,9 @@ def _spread(ratio: Fraction, share: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def best_field(epsilon: float) -> Field:
-    """The smallest prime below 200 whose variance is within 0.5 % of the least for these primes; in rationals."""
+    """Return the smallest prime below 200 whose variance is within 0.5 % of the least for these
+    primes; in rationals.
+    """
     ratio = coin(epsilon).ratio
     fields = []
     for prime in _PRIMES:
@@ -252,7 +254,7 @@ class HashedCategorical(LocalMechanism):
         _randomize.fill_hashed(drawn, height, keys, self.buckets, self.prime, self.digits, self.seed, self.hashed, out)
 
     def _product(self, a: NDArray[np.uint64], v: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The products of vectors of digits, modulo the prime."""
+        """Return the products of vectors of digits, modulo the prime."""
         prime = np.uint64(self.prime)
         total = np.zeros(np.broadcast(a, v).shape, np.uint64)
         for _ in range(self.digits):
@@ -262,7 +264,7 @@ class HashedCategorical(LocalMechanism):
         return np.asarray(total % prime)
 
     def _bucket(self, hashes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The cells of keys under the functions of these numbers; the keys themselves if each has a cell."""
+        """Return the cells of keys under the functions of these numbers; the keys themselves if each has a cell."""
         if not self.hashed:
             return keys
         first, second, offset = (_mixed(3 * hashes + np.uint64(i), self.seed) for i in range(3))
@@ -270,7 +272,7 @@ class HashedCategorical(LocalMechanism):
         return (top * np.uint64(self.buckets)) >> np.uint64(32)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
-        """The exact law of the report of one record. PRIVATE.
+        """Return the exact law of the report of one record. PRIVATE.
 
         Raises
         ------
@@ -405,7 +407,7 @@ class HashedCategorical(LocalMechanism):
         return (shared / self.hashes - 1 / self.buckets) / (1 - 1 / self.buckets)
 
     def standard_error(self, n: SupportsIndex, frequency: float = 0.0) -> float:
-        """The standard error of an estimate from n reports for a key of this frequency, from public numbers.
+        """Return the standard error of an estimate from n reports for a key of this frequency, from public numbers.
 
         It leaves out the collisions of hashed keys, see `cells`.
         """
@@ -465,7 +467,7 @@ def _checked_keys(keys: ArrayLike, k: int) -> NDArray[np.uint64]:
 
 
 def least_digits(k: int, prime: int) -> int:
-    """The number of digits of the keys 0..k - 1."""
+    """Return the number of digits of the keys 0..k - 1."""
     digits = 1
     while prime**digits < k:
         digits += 1

@@ -223,7 +223,7 @@ class HeavyHitters(LocalMechanism):
         return np.array([self._code(item, codes) for item in items], np.uint64)
 
     def _code(self, item: Any, codes: dict[str, int]) -> int:
-        """The integer whose digits are the characters of a string, then zeros; 0 for other records."""
+        """Return the integer whose digits are the characters of a string, then zeros; 0 for other records."""
         if not isinstance(item, str) or len(item) > self.length or any(c not in codes for c in item):
             return 0
         code = 0
@@ -267,7 +267,7 @@ class HeavyHitters(LocalMechanism):
         return tuple(parts)
 
     def estimate(self, reports: NDArray[Any] | Sequence[Aggregate]) -> FrequentKeys:
-        """The frequent keys, by decreasing frequency.
+        """Return the frequent keys, by decreasing frequency.
 
         Raises
         ------
@@ -300,7 +300,8 @@ class HeavyHitters(LocalMechanism):
 def _frequent(
     oracle: HashedCategorical, total: Aggregate, keys: NDArray[np.uint64], strays: float
 ) -> tuple[NDArray[np.uint64], NDArray[np.float64], float]:
-    """The keys above the threshold that `strays` keys pass by chance, their frequencies, decreasing, the threshold.
+    """Return the keys above the threshold that `strays` keys pass by chance, their frequencies, decreasing, the
+    threshold.
 
     Collisions among the keys that pass are removed, then the threshold is applied again. Keys with equal
     collisions share their frequency evenly.

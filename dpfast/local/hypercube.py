@@ -129,7 +129,7 @@ class Hypercube(VectorRandomizer):
         return float(total / (k * (k - 1)))
 
     def subset(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The coordinates in each report, in the order of its bits: shape (n, k), or (k,) for one report."""
+        """Return the coordinates in each report, in the order of its bits: shape (n, k), or (k,) for one report."""
         rows, one = self.checked_reports(reports)
         out = np.empty((rows.shape[0], self.k), np.int64)
         if self.k == self.d:
@@ -139,7 +139,7 @@ class Hypercube(VectorRandomizer):
         return out[0] if one else out
 
     def law(self, x: ArrayLike) -> HypercubeLaw:
-        """The exact law of the signs in a decoded report of one record. PRIVATE.
+        """Return the exact law of the signs in a decoded report of one record. PRIVATE.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class HypercubeLaw:
         return np.asarray(self.logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[np.int8]:
-        """The signs of outcomes k."""
+        """Return the signs of outcomes k."""
         return np.asarray(self.signs[_containers.integers("k", k)])
 
     @classmethod
@@ -257,19 +257,19 @@ class HypercubeLaw:
 
 @lru_cache(maxsize=64)
 def _classes(k: int, tau: int) -> _bits.Masks:
-    """The masks of k bits in the form that the kernel expects."""
+    """Return the masks of k bits in the form that the kernel expects."""
     return _bits.Masks(*masks(k, tau))
 
 
 def _up_codes(x: NDArray[np.float64], inverse: float) -> NDArray[np.int64]:
-    """The probability of rounding up in units of 2**-48, computed as in ``bits.h``."""
+    """Return the probability of rounding up in units of 2**-48, computed as in ``bits.h``."""
     with np.errstate(all="ignore"):
         y = np.clip(x * inverse, -1.0, 1.0)
     return np.rint((np.where(np.isnan(y), 0.0, y) + 1.0) * 2.0**47).astype(np.int64)
 
 
 def _mask_weights(coin_shown: Coin, k: int, tau: int) -> list[Fraction]:
-    """The probability of a mask with 0, ..., k ones."""
+    """Return the probability of a mask with 0, ..., k ones."""
     inside, outside = masks(k, tau)
     least = 1 / (coin_shown.ratio * inside[-1] + outside[-1])
     return [coin_shown.ratio * least if ones <= k - tau else least for ones in range(k + 1)]

@@ -185,7 +185,7 @@ class Interval(ScalarRandomizer):
         return self._method.sums(reports)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
-        """The exact law of the report of one record. PRIVATE.
+        """Return the exact law of the report of one record. PRIVATE.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class Interval(ScalarRandomizer):
         return self._method.average_variance
 
     def _clamped(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        """The records in the form that the kernel expects."""
+        """Return the records in the form that the kernel expects."""
         with np.errstate(all="ignore"):
             numbers = x.astype(np.float64)
         return np.clip(np.where(np.isnan(numbers), 0.0, numbers), *self.bounds)
@@ -264,7 +264,7 @@ class Codebook:
         return _OBJECTIVES[self.objective](means, self.second_moments)
 
     def pmf(self, start: int) -> list[Fraction]:
-        """The law of the symbol, given the window."""
+        """Return the law of the symbol, given the window."""
         inside, outside = self.density
         return [inside if start <= j < start + self.width else outside for j in range(self.size)]
 
@@ -279,14 +279,14 @@ def _window_sums(values: Sequence[int], width: int) -> list[int]:
 
 
 def _worst_variance(means: NDArray[np.float64], second_moments: NDArray[np.float64]) -> float:
-    """The largest variance over [-1, 1]: a parabola between two consecutive means."""
+    """Return the largest variance over [-1, 1]: a parabola between two consecutive means."""
     slopes = np.diff(second_moments) / np.diff(means)
     x = np.clip(slopes / 2, means[:-1], means[1:])
     return float((second_moments[:-1] + slopes * (x - means[:-1]) - x * x).max())
 
 
 def _average_variance(means: NDArray[np.float64], second_moments: NDArray[np.float64]) -> float:
-    """The mean over [-1, 1] of the second moment, linear between the means, less x^2."""
+    """Return the mean over [-1, 1] of the second moment, linear between the means, less x^2."""
     return float(np.sum((second_moments[:-1] + second_moments[1:]) / 2 * np.diff(means)) / 2 - 1 / 3)
 
 
@@ -297,7 +297,7 @@ _PARTS = {"even": 3, "piecewise": 2}
 
 @lru_cache(maxsize=32)
 def codebook(method: str, epsilon: float, objective: str = "worst") -> Codebook:
-    """The codebook of "two-point", "codebook", "even" or "piecewise" at this epsilon."""
+    """Return the codebook of "two-point", "codebook", "even" or "piecewise" at this epsilon."""
     if method == "two-point":
         return Codebook(*_SHAPES[0], epsilon, objective)
     if method == "codebook":

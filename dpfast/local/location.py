@@ -148,7 +148,7 @@ def median(
 
 
 def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:
-    """The method with less expected error; without a density, "search" if it may ask less than a tenth of n."""
+    """Return the method with less expected error; without a density, "search" if it may ask less than a tenth of n."""
     if density is None:
         return "search" if n > 6 * search.least_users else "descent"
     return "search" if search.error(n, density=density) < descent.wide_error(n, density=density) else "descent"
@@ -395,7 +395,7 @@ def mean(
 def _noisy(
     x: Records, bounds: tuple[float, float], epsilon: Exact, rng: RandomSource, workers: int
 ) -> NDArray[np.float64]:
-    """The numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
+    """Return the numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     epsilon = _checks.positive_down("epsilon", epsilon)

@@ -48,7 +48,7 @@ class ThresholdProtocol(LocalMechanism, ABC):
 
     @refused(EXACT)
     def probability(self, theta: float, x: float | None) -> Fraction:
-        """The exact probability of the report 1. PRIVATE: it depends on x; for audits."""
+        """Return the exact probability of the report 1. PRIVATE: it depends on x; for audits."""
         keep = self.coin.probability
         return keep if self._truth(theta, x) else 1 - keep
 
@@ -96,11 +96,11 @@ def ordered(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 def clip(value: float, lower: float, upper: float) -> float:
-    """The nearest number in [lower, upper]."""
+    """Return the nearest number in [lower, upper]."""
     return min(max(value, lower), upper)
 
 
 def doubles(x: NDArray[Any]) -> NDArray[np.float64]:
-    """A contiguous array of doubles: x itself if it is one."""
+    """Return a contiguous array of doubles: x itself if it is one."""
     with np.errstate(all="ignore"):  # a signalling NaN
         return np.require(x, np.float64, ["C", "A"])

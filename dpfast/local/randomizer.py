@@ -59,7 +59,9 @@ class Aggregate:
     parameters: str | None = field(default=None, kw_only=True)
 
     def __add__(self, other: Self) -> Aggregate:
-        """The aggregate of the union of both sets of reports; raises a ValueError for those of another randomiser."""
+        """Return the aggregate of the union of both sets of reports; raises a ValueError for those of another
+        randomiser.
+        """
         if self.parameters != other.parameters:
             raise ValueError("the aggregates must be of the same randomiser, with the same public parameters")
         n, refused = self.n + other.n, self.refused + other.refused
@@ -83,7 +85,7 @@ class Aggregate:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """The sums of counters, computed when they are first asked for; the counters are then dropped."""
+            """Return the sums of counters, computed when they are first asked for; the counters are then dropped."""
             counters = _counters(self)
             if name == "sums" and counters:
                 self.__dict__.setdefault("sums", counters.rule.sums(counters.counts, self.n))
@@ -133,12 +135,12 @@ class CountRule(Protocol):
     """How sums follow from counters."""
 
     def sums(self, counts: NDArray[Any], n: int) -> NDArray[Any]:
-        """The sums of n reports, which does not modify their counters."""
+        """Return the sums of n reports, which does not modify their counters."""
         ...
 
 
 def counted(n: int, counts: NDArray[Any], refused: int, rule: CountRule, parameters: str | None = None) -> Aggregate:
-    """The aggregate with ``rule.sums(counts, n)``.
+    """Return the aggregate with ``rule.sums(counts, n)``.
 
     They are computed when they are first asked for, so that merged aggregates of one rule compute them once. `counts`
     are the aggregate's own from now on, and have room for n.
@@ -154,7 +156,7 @@ class _Counters(NamedTuple):
 
 
 def _counters(aggregate: Aggregate) -> _Counters | None:
-    """The counters of an aggregate that has no sums yet."""
+    """Return the counters of an aggregate that has no sums yet."""
     found: _Counters | None = aggregate.__dict__.get("_counters")
     return found
 
@@ -197,7 +199,7 @@ class LocalMechanism(Described, Cautious, Carrier):
         return _digest(self, part)
 
     def own(self, aggregate: Aggregate, part: int = 0) -> Aggregate:
-        """The aggregate, which must be of these public parameters.
+        """Return the aggregate, which must be of these public parameters.
 
         Raises
         ------
@@ -303,16 +305,16 @@ class BlockRandomizer(Randomizer):
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """The sums of valid reports."""
+        """Return the sums of valid reports."""
 
     def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
-        """The number of valid reports among the rows of a block, and their sums."""
+        """Return the number of valid reports among the rows of a block, and their sums."""
         valid = self.valid(rows)
         reports = rows if valid.all() else rows[valid]
         return len(reports), self.sums(reports)
 
     def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
-        """The aggregate of the rows, computed in blocks of `step`."""
+        """Return the aggregate of the rows, computed in blocks of `step`."""
         starts = range(0, max(1, len(rows)), step)
         parts = each(lambda start: self._counted(rows[start : start + step]), starts, threads)
         (n, sums), *others = parts
@@ -323,7 +325,7 @@ class BlockRandomizer(Randomizer):
     def _decoded(
         self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """The decoded rows; NaN for rows that are not reports."""
+        """Return the decoded rows; NaN for rows that are not reports."""
         valid = self.valid(rows)
         if valid.all():
             return decode(rows)

@@ -220,7 +220,7 @@ class GradientDescent(LocalMechanism):
         return out
 
     def _moves(self, first: int, count: int) -> NDArray[np.float64]:
-        """The `push` argument of the kernels: the length of each step, or of its component along each sign."""
+        """Return the `push` argument of the kernels: the length of each step, or of its component along each sign."""
         moves = self._pushes(first, count)
         if isinstance(self.randomizer, Hypercube):
             moves /= math.sqrt(self.randomizer.k)
@@ -263,11 +263,11 @@ class GradientDescent(LocalMechanism):
     # ---- the server ----
 
     def begin(self) -> Gradients:
-        """The state before the first report: all coefficients are 0."""
+        """Return the state before the first report: all coefficients are 0."""
         return Gradients(np.zeros(self._columns), 0, np.zeros(self._columns))
 
     def update(self, state: Gradients, report: Any) -> Gradients:
-        """The state after one more report; a report that `randomizer` never sends is refused and only counted.
+        """Return the state after one more report; a report that `randomizer` never sends is refused and only counted.
 
         Raises
         ------
@@ -291,7 +291,7 @@ class GradientDescent(LocalMechanism):
         return Gradients(theta, state.users + 1, counted, state.refused)
 
     def estimate(self, state: Gradients) -> NDArray[np.float64]:
-        """The mean of the thetas so far, without the burn-in, in units of 1 / data unit."""
+        """Return the mean of the thetas so far, without the burn-in, in units of 1 / data unit."""
         return self._released(state.total, state.users)
 
     def _released(self, total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -425,7 +425,9 @@ class GradientDescent(LocalMechanism):
     def standard_errors(
         self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
     ) -> NDArray[np.float64]:
-        """The standard error of each coefficient: square roots of the diagonal of `covariance`; same parameters."""
+        """Return the standard error of each coefficient: square roots of the diagonal of
+        `covariance`; same parameters.
+        """
         return np.asarray(np.sqrt(np.diag(self.covariance(n, design, coefficients, deviation=deviation))))
 
     def error(
@@ -556,7 +558,7 @@ def _meant(rows: NDArray[np.float64], norm: str) -> NDArray[np.float64]:
 def _moments(
     model: str, t: NDArray[np.float64], clip: float, deviation: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean slope in t of the clipped residual and its mean square, for each predictor, under the model."""
+    """Return the mean slope in t of the clipped residual and its mean square, for each predictor, under the model."""
     if model == "linear":
         k = clip / deviation if 40 * deviation > clip else math.inf
         inside = scipy.special.erf(k / math.sqrt(2))
@@ -583,6 +585,6 @@ def _moments(
 
 
 def _doubles(x: NDArray[Any]) -> NDArray[np.float64]:
-    """A contiguous array of doubles: x itself if it is one."""
+    """Return a contiguous array of doubles: x itself if it is one."""
     with np.errstate(all="ignore"):  # a signalling NaN
         return np.require(x, np.float64, ["C", "A"])

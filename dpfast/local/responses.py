@@ -234,7 +234,7 @@ class _Subset(_Packed):
         self.outcomes = math.comb(k, min(self.width, 64)) if k <= 64 else LARGEST_LAW + 1
 
     def _other(self, p: Fraction, width: int) -> Fraction:
-        """The probability that a given other category is in the set."""
+        """Return the probability that a given other category is in the set."""
         return (width - p) / (self.k - 1)
 
     def _spread(self, p: Fraction, width: int) -> Fraction:
@@ -265,7 +265,8 @@ class _Subset(_Packed):
 
 
 def _best_edge(k: int, ratio: Fraction) -> int:
-    """The edge with least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E = `ratio`.
+    """Return the edge with least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E =
+    `ratio`.
 
     Computed in integers, so client and server agree. For many categories, q tends to 1 / (1 + E), and half of the
     reports support the true category.
@@ -305,7 +306,7 @@ class _Lines(Method):
 
 
 def _parity(words: NDArray[Any]) -> NDArray[Any]:
-    """The parity of the number of one bits of each number."""
+    """Return the parity of the number of one bits of each number."""
     bits = words.dtype.itemsize * 8
     while (bits := bits // 2) > 0:
         words = words ^ (words >> words.dtype.type(bits))
@@ -323,13 +324,13 @@ METHODS: dict[str, Callable[[int, float], Method]] = {
 
 @lru_cache(maxsize=256)
 def method_of(name: str, k: int, epsilon: float) -> Method:
-    """The method of this name for k categories."""
+    """Return the method of this name for k categories."""
     return METHODS[name](k, epsilon)
 
 
 @lru_cache(maxsize=256)
 def least_variance(k: int, epsilon: float) -> str:
-    """The name of the method with the least total variance, in rationals, so it is the same on every machine."""
+    """Return the name of the method with the least total variance, in rationals, so it is the same on every machine."""
     spreads: dict[str, Fraction] = {}
     for name in METHODS:
         try:

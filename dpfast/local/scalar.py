@@ -49,7 +49,7 @@ class FiniteLaw:
         return np.asarray(self._logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[Any]:
-        """The reports of outcomes k."""
+        """Return the reports of outcomes k."""
         return np.asarray(self.reports[_containers.integers("k", k)])
 
     @cached_property
@@ -120,7 +120,7 @@ class ScalarRandomizer(BlockRandomizer):
         return numbers.reshape((-1, *kind.shape))
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """The reports as a contiguous one-dimensional array, after checking shape and dtype."""
+        """Return the reports as a contiguous one-dimensional array, after checking shape and dtype."""
         kind = self.report
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
             raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
@@ -129,7 +129,7 @@ class ScalarRandomizer(BlockRandomizer):
         return np.ascontiguousarray(reports).reshape((-1, *kind.shape))
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
-        """The given aggregate, or that of the given reports, checked for at least one report and `size` sums."""
+        """Return the given aggregate, or that of the given reports, checked for at least one report and `size` sums."""
         total = self.own(reports) if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (size,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {size} counts, not {total.sums.size}")
@@ -139,7 +139,7 @@ class ScalarRandomizer(BlockRandomizer):
 
 
 def symbols(count: int) -> np.dtype[Any]:
-    """The smallest unsigned dtype for 0..count - 1."""
+    """Return the smallest unsigned dtype for 0..count - 1."""
     return np.min_scalar_type(count - 1)
 
 

@@ -202,13 +202,13 @@ class QuantileSearch(ThresholdProtocol):
     # ---- the server ----
 
     def begin(self) -> Search:
-        """The state before the first report."""
+        """Return the state before the first report."""
         lower, upper = self.bounds
         state = Search(_middle(lower, upper), lower, upper)
         return state._replace(phase="descent") if self.most == 0 else state
 
     def update(self, state: Search, report: int) -> Search:
-        """The state after one more report, 0 or 1; any other report is refused and only counted."""
+        """Return the state after one more report, 0 or 1; any other report is refused and only counted."""
         if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
             return state._replace(refused=state.refused + 1)
         if state.phase != "descent":
@@ -233,7 +233,7 @@ class QuantileSearch(ThresholdProtocol):
         return out
 
     def _tested(self, state: Search, ones: int, zeros: int) -> Search:
-        """The state after more reports of a test, which decide it at the last of them or not at all."""
+        """Return the state after more reports of a test, which decide it at the last of them or not at all."""
         theta, lower, upper, phase, right, run = (
             state.theta, state.lower, state.upper, state.phase, state.right, state.run
         )  # fmt: skip
@@ -250,7 +250,7 @@ class QuantileSearch(ThresholdProtocol):
         )  # fmt: skip
 
     def estimate(self, state: Search) -> float:
-        """The mean of the thetas of the descent; before it, the middle of the bracket."""
+        """Return the mean of the thetas of the descent; before it, the middle of the bracket."""
         if not state.asked:
             return _middle(state.lower, state.upper)
         return clip(state.total / state.asked, *self.bounds)
@@ -279,13 +279,13 @@ class QuantileSearch(ThresholdProtocol):
         return float(estimates[0]) if size is None else estimates.reshape(shape)
 
     def _one_by_one(self, source: Any, x: NDArray[Any], runs: int) -> Iterator[Search]:
-        """The last states of so many runs."""
+        """Yield the last states of so many runs."""
         for _ in range(runs):
             state = self._search(source, x)
             yield self._descend(source, state, x[state.users :]) if state.users < x.shape[0] else state
 
     def _together(self, source: Any, x: NDArray[Any], runs: int) -> Iterator[Search]:
-        """The same, some descents side by side."""
+        """Yield the same, some descents side by side."""
         n, records, (lower, upper), width = x.shape[0], doubles(x), self.bounds, _descent.RUNS
         powers, factors, lanes = np.empty(n), np.empty(n), np.zeros((n, width), np.uint16)
         _descent.fill_powers(1, _DECAY, powers, factors)
@@ -305,7 +305,7 @@ class QuantileSearch(ThresholdProtocol):
                 yield state._replace(theta=last, users=n, asked=n - state.users, total=added)
 
     def _search(self, source: Any, x: NDArray[Any]) -> Search:
-        """The state after the search, or after all of x."""
+        """Return the state after the search, or after all of x."""
         state = self.begin()
         while state.phase != "descent" and state.users < x.shape[0]:
             state = self._ask(source, state, doubles(x[state.users : state.users + BLOCK]))
@@ -389,7 +389,7 @@ class QuantileSearch(ThresholdProtocol):
 
 @lru_cache(maxsize=1)
 def _powers() -> NDArray[np.float64]:
-    """The powers ``i**-_DECAY`` of the first people, each computed by itself."""
+    """Return the powers ``i**-_DECAY`` of the first people, each computed by itself."""
     out = np.empty(_FIRST - 1)
     _descent.fill_pushes(1, 1.0, _DECAY, out)
     out.flags.writeable = False
@@ -452,7 +452,7 @@ def _after_end(state: Search, decision: int, bounds: tuple[float, float]) -> _Ne
 
 
 def _beyond(state: Search, decision: int, run: int, bounds: tuple[float, float]) -> _Next:
-    """The bracket beyond the end that the decision shows to be on the wrong side."""
+    """Return the bracket beyond the end that the decision shows to be on the wrong side."""
     lower, upper, reach = state.lower, state.upper, 4 * (state.upper - state.lower)
     lower, upper = (upper, min(upper + reach, bounds[1])) if decision < 0 else (max(lower - reach, bounds[0]), lower)
     return "middle", lower, upper, run, state.right

@@ -196,7 +196,7 @@ class SecureSum(Described, Cautious):
         return factor
 
     def _failure(self, factor: int, shares: int | None = None) -> Fraction:
-        """The probability that is set aside because shares add up to discrete Gaussian noise nearly only.
+        """Return the probability that is set aside because shares add up to discrete Gaussian noise nearly only.
 
         `shares` is the number of them, by default that of the guarantee.
         """
@@ -245,7 +245,7 @@ class SecureSum(Described, Cautious):
         return PrivacyProfile(self.privacy, (("concentrated", self.rho, 1),), failure=failure)
 
     def privacy_of(self, honest: SupportsIndex) -> Privacy:
-        """The guarantee of the sum if this many clients are honest and report.
+        """Return the guarantee of the sum if this many clients are honest and report.
 
         With "laplace" it holds with at least ``n - dropouts`` only; fewer raise a ValueError. With "gaussian" rho is
         inversely proportional to their number.
@@ -290,7 +290,8 @@ class SecureSum(Described, Cautious):
 
     @refused(_USE)
     def report(self, X: ArrayLike, *, rng: RandomSource = None) -> NDArray[np.uint64]:
-        """The reports of clients, a row of integers modulo 2**bits for each row of X. PRIVATE until they are summed.
+        """Return the reports of clients, a row of integers modulo 2**bits for each row of X. PRIVATE until they are
+        summed.
 
         Parameters
         ----------
@@ -328,7 +329,7 @@ class SecureSum(Described, Cautious):
         return np.uint64(2**self.bits - 1)
 
     def aggregate(self, reports: ArrayLike) -> NDArray[np.uint64]:
-        """The sum of the rows of reports, or of such sums, modulo 2**bits: what secure aggregation computes."""
+        """Return the sum of the rows of reports, or of such sums, modulo 2**bits: what secure aggregation computes."""
         rows = np.asarray(reports)
         if rows.dtype != np.uint64 or rows.ndim != 2 or rows.shape[1] != self._columns:
             raise ValueError(
@@ -337,7 +338,7 @@ class SecureSum(Described, Cautious):
         return np.asarray(rows.sum(axis=0, dtype=np.uint64)) & self._mask
 
     def sums(self, total: ArrayLike, *, reported: SupportsIndex) -> NDArray[np.float64]:
-        """The estimated sums of the vectors of the clients that reported, in data units; counts for categories.
+        """Return the estimated sums of the vectors of the clients that reported, in data units; counts for categories.
 
         Parameters
         ----------
@@ -358,7 +359,7 @@ class SecureSum(Described, Cautious):
         return self.domain.sums(self._whole(steps), h)
 
     def means(self, total: ArrayLike, *, reported: SupportsIndex) -> NDArray[np.float64]:
-        """The estimated means of the vectors of the clients that reported, or frequencies; see `sums`."""
+        """Return the estimated means of the vectors of the clients that reported, or frequencies; see `sums`."""
         h = self._reported(reported)
         steps = self._decoded(total)
         if isinstance(self.domain, int):
@@ -375,7 +376,7 @@ class SecureSum(Described, Cautious):
         return h
 
     def _decoded(self, total: ArrayLike) -> NDArray[np.float64]:
-        """The sums in steps: the integers of their ranges with these residues, over the multiplier."""
+        """Return the sums in steps: the integers of their ranges with these residues, over the multiplier."""
         residues = np.asarray(total)
         if residues.dtype != np.uint64 or residues.shape != (self._columns,):
             raise ValueError(
@@ -389,7 +390,7 @@ class SecureSum(Described, Cautious):
 
 
 def _tail(share: LaplaceShare | GaussianShare, n: int, columns: int) -> int:
-    """A number that the noise of n shares exceeds in magnitude with probability 2**-40 / columns at most.
+    """Return a number that the noise of n shares exceeds in magnitude with probability 2**-40 / columns at most.
 
     Discrete Gaussian noise is sub-Gaussian with its variance; of a negative binomial number of size r = n / m, P(X >=
     B) <= 2**r exp(-B / (2 scale)).
@@ -402,7 +403,8 @@ def _tail(share: LaplaceShare | GaussianShare, n: int, columns: int) -> int:
 
 @lru_cache(maxsize=256)
 def _rho_down(epsilon: float, delta: float) -> float:
-    """The greatest rho, to one part in 2**30, that implies (epsilon, delta) with a part of 2**-20 of delta to spare.
+    """Return the greatest rho, to one part in 2**30, that implies (epsilon, delta) with a part of 2**-20 of delta to
+    spare.
 
     For a delta from `_LEAST_DELTA` to below 1. The loops end, because the delta of rho increases from the least double,
     for small rho, to 1, for large ones, and that to be met is between them.

@@ -172,7 +172,7 @@ class SeriesReports(ScalarRandomizer):
         return total
 
     def law(self, x: ArrayLike) -> FiniteLaw | HypercubeLaw:
-        """The exact law of the report of one record. PRIVATE.
+        """Return the exact law of the report of one record. PRIVATE.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class SeriesReports(ScalarRandomizer):
         return np.asarray(total.sums * (self._method.unit / total.n), dtype=np.float64)
 
     def density(self, reports: NDArray[Any] | Aggregate) -> LocalDensity:
-        """The density estimated from the reports or their aggregate."""
+        """Return the density estimated from the reports or their aggregate."""
         total = self._aggregated(reports, self.terms)
         return LocalDensity(self.estimate(total), self.grid, total.n, self.privacy, self.basis, randomizer=self)
 
@@ -410,7 +410,9 @@ def _bound(second_moment: float, terms: int, n: SupportsIndex, beta: float, c: f
 
 
 def _best_terms(n: int, epsilon: float, beta: float, c: float, method: str, basis: str, most: int) -> int:
-    """The number of terms with the least bound, which falls, then rises: E|Z|^2 is convex in them up to rounding."""
+    """Return the number of terms with the least bound, which falls, then rises: E|Z|^2 is convex in them up to
+    rounding.
+    """
 
     def bound(terms: int) -> float:
         moment = (

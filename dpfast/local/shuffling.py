@@ -122,26 +122,26 @@ class Shuffled(Described, Cautious):
         return PrivacyProfile(self.privacy, (("shuffled", epsilon, 1, n, k),), failure=0.0)
 
     def delta_up(self, epsilon: float) -> float:
-        """A delta with which the batch is (epsilon, delta)-differentially private, rounded up."""
+        """Return a delta with which the batch is (epsilon, delta)-differentially private, rounded up."""
         return _shuffling.delta_up(self._batch, _target(epsilon))
 
     def epsilon_up(self, delta: float) -> float:
-        """The least epsilon, up to one part in 2**24, for which `delta_up` is at most delta."""
+        """Return the least epsilon, up to one part in 2**24, for which `delta_up` is at most delta."""
         return _shuffling.epsilon_up(self._batch, _checks.delta_down(delta))
 
     def delta_down(self, epsilon: float) -> float:
-        """A delta below which the batch is not (epsilon, delta)-differentially private: 0 where none is known.
+        """Return a delta below which the batch is not (epsilon, delta)-differentially private: 0 where none is known.
 
         One is known for `Categorical` with method "k-rr" and k > 2.
         """
         return _shuffling.delta_down(self._batch, _target(epsilon)) if self._bounded_below else 0.0
 
     def epsilon_down(self, delta: float) -> float:
-        """An epsilon below which the batch is not (epsilon, delta)-differentially private; see `delta_down`."""
+        """Return an epsilon below which the batch is not (epsilon, delta)-differentially private; see `delta_down`."""
         return _shuffling.epsilon_down(self._batch, _checks.delta_down(delta)) if self._bounded_below else 0.0
 
     def shuffle(self, reports: NDArray[Any], *, rng: RandomSource = None) -> NDArray[Any]:
-        """The reports in uniformly random order: every order has exactly the same probability.
+        """Return the reports in uniformly random order: every order has exactly the same probability.
 
         Parameters
         ----------

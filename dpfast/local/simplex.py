@@ -67,7 +67,7 @@ def project(frequencies: ArrayLike, *, variances: ArrayLike | None = None) -> ND
 
 
 def simplex(values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The projection of finite numbers, with positive weights; all 1 by default."""
+    """Return the projection of finite numbers, with positive weights; all 1 by default."""
     if weights is None:
         weights = np.ones(values.size)
         with np.errstate(over="ignore"):
@@ -81,14 +81,17 @@ def simplex(values: NDArray[np.float64], weights: NDArray[np.float64] | None = N
 
 
 def rule_of(project: bool | str, rules: tuple[str, ...] = RULES) -> str | None:
-    """The rule that an argument `project` of `estimate` selects: the first for True, None for unbiased estimates."""
+    """Return the rule that an argument `project` of `estimate` selects: the first for True, None for unbiased
+    estimates.
+    """
     if isinstance(project, (bool, np.bool_)):
         return rules[0] if project else None
     return _checks.choice("project", project, rules)
 
 
 def likeliest(frequencies: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The f in the simplex that maximises ``sum(counts * log(q + (p - q) f))``; `frequencies` are the unbiased ones.
+    """Return the f in the simplex that maximises ``sum(counts * log(q + (p - q) f))``; `frequencies` are the unbiased
+    ones.
 
     The condition for a maximum is that ``q + (p - q) f`` is a multiple of the counts where f > 0. So f is the
     projection with variances proportional to the counts; if all of them are 0, it is uniform.
@@ -97,7 +100,7 @@ def likeliest(frequencies: NDArray[np.float64], counts: NDArray[np.int64]) -> ND
 
 
 def shrunken(frequencies: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    """The projection P, moved towards the uniform frequencies u: u + a (P - u), a in [0, 1].
+    """Return the projection P, moved towards the uniform frequencies u: u + a (P - u), a in [0, 1].
 
     The risk of an estimate with a fixed a has Stein's unbiased estimate, with m - 1 for the derivatives of P, where m
     entries are positive. It is least at the a below, with m - 1 instead of m - 3; the 2 allows for the choice of a from
@@ -114,6 +117,6 @@ def shrunken(frequencies: NDArray[np.float64], variance: float) -> NDArray[np.fl
 
 
 def subsimplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The projection of finite numbers onto nonnegative vectors whose sum is at most 1."""
+    """Return the projection of finite numbers onto nonnegative vectors whose sum is at most 1."""
     clipped = np.maximum(values, 0.0)
     return clipped if clipped.sum() <= 1 else simplex(values)

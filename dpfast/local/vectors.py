@@ -133,7 +133,7 @@ class VectorRandomizer(BlockRandomizer):
 
     @abstractmethod
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The rows of x after clamping or projection."""
+        """Return the rows of x after clamping or projection."""
 
     def _records(self, x: Records) -> tuple[NDArray[Any], bool]:
         array = _containers.numbers("x", x, dimensions=2)
@@ -142,7 +142,7 @@ class VectorRandomizer(BlockRandomizer):
         return array.reshape(-1, self.d), array.ndim == 1
 
     def checked_reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """The reports as a contiguous two-dimensional array, and whether a single report was given."""
+        """Return the reports as a contiguous two-dimensional array, and whether a single report was given."""
         shape, kind = self.row
         array = np.asarray(reports)
         if array.dtype != np.dtype(kind):

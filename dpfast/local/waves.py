@@ -92,7 +92,9 @@ class Circle:
         return p / self.width, (1 - p) / (self.directions - self.width)
 
     def near(self, harmonic: int) -> int:
-        """The sum over the window of the table's cosines of a multiple of the angle; over all directions it is 0."""
+        """Return the sum over the window of the table's cosines of a multiple of the angle; over all directions it is
+        0.
+        """
         side = harmonic * np.arange(1, self.width // 2 + 1) % self.directions
         return int(self.table[0]) + 2 * int(self.table[side].sum(dtype=np.int64))
 
@@ -109,7 +111,7 @@ class Circle:
         np.remainder(first + steps, self.directions, out=out)
 
     def pmf(self, turns: int, weight: Fraction = Fraction(1)) -> list[Fraction]:
-        """The law of the reported direction for one angle, times a weight."""
+        """Return the law of the reported direction for one angle, times a weight."""
         each = 2**64 // self.directions
         lower, part = turns // each, Fraction(turns % each, each)
         inside, outside = self.density
@@ -122,7 +124,7 @@ class Circle:
 
 
 def _best_width(table: NDArray[np.int32], ratio: Fraction) -> int:
-    """The odd w with the largest rho, ``(E - 1) S_w / (E w + M - w)``, S_w the sum of the w largest cosines.
+    """Return the odd w with the largest rho, ``(E - 1) S_w / (E w + M - w)``, S_w the sum of the w largest cosines.
 
     Computed in integers, so client and server agree. S is concave in w and the denominator linear, so rho rises, then
     falls: bisection on the sign of its change.
@@ -146,7 +148,7 @@ def _best_width(table: NDArray[np.int32], ratio: Fraction) -> int:
 
 @lru_cache(maxsize=64)
 def circle(epsilon: float) -> Circle:
-    """The `Circle` with 2**16 directions at this epsilon."""
+    """Return the `Circle` with 2**16 directions at this epsilon."""
     return Circle(epsilon)
 
 
@@ -258,13 +260,13 @@ METHODS: dict[str, Callable[[int, float], Method]] = {
 
 @lru_cache(maxsize=256)
 def method_of(method: str, terms: int, epsilon: float) -> Method:
-    """The method of this name for a number of terms."""
+    """Return the method of this name for a number of terms."""
     return METHODS[method](terms, epsilon)
 
 
 @lru_cache(maxsize=4096)
 def best_method(terms: int, epsilon: float, basis: str) -> tuple[str, float]:
-    """The method with the least E|Z|^2, and its E|Z|^2; from public parameters only."""
+    """Return the method with the least E|Z|^2, and its E|Z|^2; from public parameters only."""
     names = list(METHODS) if basis == "trigonometric" else ["majority", "subset"]
     moments = {name: method_of(name, terms, epsilon).second_moment for name in names}
     # Equal values computed by different formulas differ by rounding: a tie goes to the first method.
@@ -277,7 +279,7 @@ def best_method(terms: int, epsilon: float, basis: str) -> tuple[str, float]:
 
 
 def turns_of(grid: Grid, x: NDArray[Any]) -> NDArray[np.uint64]:
-    """The u of each record in units of 2**-64: the middle of its code's cell, rounded to 2**-53."""
+    """Return the u of each record in units of 2**-64: the middle of its code's cell, rounded to 2**-53."""
     u = (grid.encode(x) + 0.5) / grid.size
     return np.minimum(u * 2.0**53, 2.0**53 - 1).astype(np.uint64) << np.uint64(11)
 

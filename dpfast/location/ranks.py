@@ -41,7 +41,7 @@ _MEDIAN, _RANGE = Median(), InterquartileRange()
 
 
 def _with(kind: Callable[[Any], Statistic], parameter: Any) -> Statistic:
-    """A statistic with one parameter: of equal floats the same object, by which `release_of` knows it."""
+    """Return a statistic with one parameter: of equal floats the same object, by which `release_of` knows it."""
     return _with_float(kind, parameter) if type(parameter) is float else kind(parameter)
 
 

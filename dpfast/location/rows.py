@@ -49,7 +49,7 @@ def moment_of(
 
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
-    """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
+    """Return the records and their number of columns, None for numbers. Of a sequence, the records are an array."""
     if isinstance(x, Chunks) and not isinstance(x, Counted):
         first = next(iter(x), None)
         if first is None and radius is not None:
@@ -66,7 +66,7 @@ def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
 
 
 def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any, missing: Any) -> Domain:
-    """The ball or the box of d columns."""
+    """Return the ball or the box of d columns."""
     if radius is None:
         _checks.bounds_or_grid(bounds, grid)
         domain: Domain = Box(grid_with(grids_within(bounds, natural_step(x), x) if grid is None else grid, missing))

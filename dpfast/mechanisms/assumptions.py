@@ -39,7 +39,7 @@ _CELLS = 2**11
 
 @cache
 def _edges() -> NDArray[np.float64]:
-    """The ends and the middles of the cells of the levels."""
+    """Return the ends and the middles of the cells of the levels."""
     tail = np.geomspace(_TAIL, _MIDDLE, 1024)
     middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
     ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
@@ -70,7 +70,7 @@ class Assumed:
         self._distribution = distribution
 
     def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The quantile function."""
+        """Return the quantile function."""
         with foreign():
             x = np.asarray(self._distribution.ppf(u), dtype=np.float64)
         if x.shape != u.shape or np.isnan(x).any():
@@ -92,14 +92,14 @@ class Assumed:
         return self.points(np.stack([left, right], axis=1).reshape(-1)), halves
 
     def integral(self, heights: NDArray[np.float64]) -> Callable[[Any], Any]:
-        """The integral from 0 to u of the function of the level with these values at the nodes."""
+        """Return the integral from 0 to u of the function of the level with these values at the nodes."""
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
         return lambda u: np.interp(u, _edges(), sums)
 
     def clamped_moments(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The mean and the variance of a record clamped to each of several pairs of bounds."""
+        """Return the mean and the variance of a record clamped to each of several pairs of bounds."""
         x, mass = self.nodes
         first, last = np.searchsorted(x, lower), np.searchsorted(x, upper)
         below, above = np.append(0.0, np.cumsum(mass))[first], np.append(np.cumsum(mass[::-1])[::-1], 0.0)[last]
@@ -114,11 +114,11 @@ class Assumed:
     # The interface that `Statistic.functional` uses.
 
     def quantile(self, level: Fraction, *, above: bool = False) -> float:
-        """The quantile function. (`above` is ignored: the limit from above differs only at a jump.)"""
+        """Return the quantile function. (`above` is ignored: the limit from above differs only at a jump.)"""
         return float(self.points(np.array([float(level)]))[0])
 
     def between(self, start: Fraction, stop: Fraction) -> float:
-        """The integral of the quantile function."""
+        """Return the integral of the quantile function."""
         if start == 0 and stop == 1:
             return self.moment("mean")
         total = self.integral(self.nodes[0])
@@ -128,7 +128,7 @@ class Assumed:
         return self.moment("var")
 
     def huber(self, k: Fraction) -> float:
-        """The root of the mean of clip(theta - X, -k, k)."""
+        """Return the root of the mean of clip(theta - X, -k, k)."""
         x, mass = self.nodes
         corner = float(k)
         low, high = float(x[1]) - corner, float(x[-2]) + corner
@@ -171,7 +171,7 @@ class Uniform:
 
 
 def target(statistic: Statistic, assumed: Assumed) -> float:
-    """The population value."""
+    """Return the population value."""
     value = float(statistic.functional(assumed))
     if not math.isfinite(value):
         raise ValueError(f"the {statistic} of the assumed distribution is not finite")
@@ -179,7 +179,7 @@ def target(statistic: Statistic, assumed: Assumed) -> float:
 
 
 def sobol(dimensions: int) -> NDArray[np.float64]:
-    """Fixed low-discrepancy points in the interior of the cube."""
+    """Return the fixed low-discrepancy points in the interior of the cube."""
     from scipy.stats import qmc
 
     points = qmc.Sobol(dimensions, scramble=True, seed=_SEED).random(SAMPLES)
@@ -187,7 +187,9 @@ def sobol(dimensions: int) -> NDArray[np.float64]:
 
 
 def _interior(rng: np.random.Generator, d: int, head: int, tail: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The first `head` and last `tail` of d - 1 sorted uniform points, drawn by their d spacings; head + tail < d."""
+    """Return the first `head` and last `tail` of d - 1 sorted uniform points, drawn by their d spacings; head + tail <
+    d.
+    """
     spacings = rng.standard_exponential(head + tail)
     total = spacings.sum() + rng.standard_gamma(d - head - tail)
     return np.cumsum(spacings[:head]) / total, 1 - np.cumsum(spacings[head:])[::-1] / total
@@ -228,7 +230,7 @@ class ImaginedRanks:
         self._at = np.stack(columns, axis=1)
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
-        """The points of all stretches, in order."""
+        """Yield the points of all stretches, in order."""
         rng = np.random.Generator(np.random.PCG64(_SEED))
         span_of = {rank: span for rank in self._ranks for span in self.spans if span[0] <= rank <= span[1]}
         fences = [(0, (0, 0)), *((rank, span_of[rank]) for rank in self._ranks), (self._n + 1, (self._n + 1,) * 2)]
@@ -247,7 +249,7 @@ class ImaginedRanks:
 
 
 def summaries(statistic: Any, assumed: Assumed, grid: Points, n: int, levels: int) -> Iterator[Summary]:
-    """The summaries that `RankStatistic.reading` would make of imagined samples of n records.
+    """Yield the summaries that `RankStatistic.reading` would make of imagined samples of n records.
 
     The sum of the records between two stretches is drawn from its normal approximation, given the ends of both.
     """
@@ -282,7 +284,7 @@ def _cut(codes: Integers, spans: list[tuple[int, int]]) -> list[Integers]:
 
 
 def _padded(pieces: dict[tuple[int, int], Integers], rank: int, reach: int, n: int, most: int) -> Integers:
-    """The codes of the ranks rank - reach .. rank + reach: 0 below rank 1, `most` above rank n."""
+    """Return the codes of the ranks rank - reach .. rank + reach: 0 below rank 1, `most` above rank n."""
     (first, _), codes = next(item for item in pieces.items() if item[0][0] <= rank <= item[0][1])
     inside = codes[max(rank - reach, 1) - first : min(rank + reach, n) - first + 1]
     below, above = max(0, 1 - (rank - reach)), max(0, rank + reach - n)
@@ -297,7 +299,7 @@ def _sum(
     of_squares: Callable[[Any], Any],
     z: float,
 ) -> int:
-    """The sum of the codes from the first to the last of two ranks."""
+    """Return the sum of the codes from the first to the last of two ranks."""
     spans, codes = list(pieces), list(pieces.values())
     first, last = ranks
     if len(spans) == 1:
@@ -319,12 +321,12 @@ def code_moments(assumed: Assumed, grid: Grid) -> tuple[float, float, float]:
 
 
 def normal_points() -> NDArray[np.float64]:
-    """`SAMPLES` standard normal quantiles, at evenly spaced levels."""
+    """Return `SAMPLES` standard normal quantiles, at evenly spaced levels."""
     return np.asarray(scipy.special.ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
 def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
-    """The evenly spaced sample of n records: the quantiles of the levels (i + 1/2) / n."""
+    """Return the evenly spaced sample of n records: the quantiles of the levels (i + 1/2) / n."""
     if n > _MOST_EVEN:
         raise ValueError(f"the error of this release is computed for at most 2**26 records, not {n}")
     return assumed.points((np.arange(n) + 0.5) / n)
@@ -333,7 +335,8 @@ def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
 def huber_law(
     statistic: Huber, assumed: Assumed, grid: Points, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
-    """The average over samples of P(K <= k) for Huber's estimate: the law of an evenly spaced sample, normally shifted.
+    """Return the average over samples of P(K <= k) for Huber's estimate: the law of an evenly spaced sample, normally
+    shifted.
 
     One sample is enough for the noise, which depends on averages over the many records near and beyond the corners.
     """
@@ -349,14 +352,14 @@ def huber_law(
 
 
 def averaged(laws: Sequence[ScalarLaw]) -> Cdf:
-    """The average of P(K <= k) over the laws."""
+    """Return the average of P(K <= k) over the laws."""
     return lambda k: np.asarray(np.mean([law.cdf(k) for law in laws], axis=0))
 
 
 def averaged_noise(
     log_tail: Callable[[NDArray[np.float64]], NDArray[np.float64]], centers: ArrayLike, last: int
 ) -> Cdf:
-    """The average of P(K <= k) for ``clamp(center + Z)`` on 0..last: see ``dpfast.laws.ClampedNoise.cdf``.
+    """Return the average of P(K <= k) for ``clamp(center + Z)`` on 0..last: see ``dpfast.laws.ClampedNoise.cdf``.
 
     `log_tail` is that of Z, or of the Z of each center.
     """
@@ -372,7 +375,8 @@ def averaged_noise(
 
 
 def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, confidence: float) -> float:
-    """The least t with ``P(|deviation Z + unit K| <= t) >= confidence``, Z standard normal, K the noise; to 1 in 10000.
+    """Return the least t with ``P(|deviation Z + unit K| <= t) >= confidence``, Z standard normal, K the noise; to 1 in
+    10000.
 
     The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45. Newton's
     steps enclose the result narrowly. It is then found by bisection, so that on every machine it is the same double.
@@ -407,7 +411,8 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
 def _enclosed(
     lacking: Callable[[float], float], slope: Callable[[float], float], low: float, high: float, t: float
 ) -> tuple[float, float]:
-    """Ends within low..high, to 1 in 10**10, between which a decreasing function changes its sign, by Newton's steps.
+    """Return the ends within low..high, to 1 in 10**10, between which a decreasing function changes its sign, by
+    Newton's steps.
 
     `slope` is the magnitude of its derivative; t is where the first step starts. Each step goes a little too far, so
     that the last two enclose the place. A step beyond the ends is a bisection instead.
@@ -424,7 +429,7 @@ def _enclosed(
 
 
 def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confidence: float) -> float:
-    """The least t with P(|release - target| <= t) >= confidence, to 1 in 1000.
+    """Return the least t with P(|release - target| <= t) >= confidence, to 1 in 1000.
 
     Parameters
     ----------
@@ -461,7 +466,7 @@ def _least_error(
     target: float,
     confidence: float,
 ) -> float:
-    """The least t to 1 in 1000, at most `farthest`, and below ``farthest * 2**-octaves`` to as much.
+    """Return the least t to 1 in 1000, at most `farthest`, and below ``farthest * 2**-octaves`` to as much.
 
     `within` gives the first and last code between two values.
     """

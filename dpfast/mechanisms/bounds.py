@@ -120,7 +120,7 @@ def bounds(
 
 
 def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 4) -> tuple[float, float]:
-    """The multiples of a round step around low <= high: lower <= low, upper >= high, lower < upper.
+    """Return the multiples of a round step around low <= high: lower <= low, upper >= high, lower < upper.
 
     The step is the greatest 1, 2 or 5 times a power of ten that is at most a part of the distance, or of a millionth of
     the larger magnitude, or of 1 for two zeros, if these are greater.
@@ -137,7 +137,7 @@ def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 
 
 
 def _nats(product: float) -> float:
-    """The log-weight of the records beyond a bound for this n epsilon, without bounds."""
+    """Return the log-weight of the records beyond a bound for this n epsilon, without bounds."""
     return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
 
 
@@ -156,7 +156,7 @@ class _Finding(StatisticMechanism):
         return _FLOATS if self.step is None else _INTEGERS
 
     def _least_records(self, product: float) -> int:
-        """The least n with n epsilon of at least `product`."""
+        """Return the least n with n epsilon of at least `product`."""
         return math.ceil(Fraction(product) / Fraction(self.epsilon))
 
     @property
@@ -165,7 +165,7 @@ class _Finding(StatisticMechanism):
         return self.step is None and not isinstance(self.missing, float)
 
     def _center(self, n: int) -> float:
-        """The epsilon of the median of n records that stands for missing ones, or 0."""
+        """Return the epsilon of the median of n records that stands for missing ones, or 0."""
         product = min(max(_CENTER, _CENTER_SHARE * n * self.epsilon), _MOST_CENTER)
         return min(product / n, self.epsilon / 4) if self._centers else 0.0
 
@@ -261,17 +261,19 @@ def within_private_bounds(
     missing: float | str | None = None,
     **options: Any,
 ) -> Mechanism:
-    """The mechanism of ``bounds="private"``: a statistic by a class of mechanisms, on a grid that it finds itself."""
+    """Return the mechanism of ``bounds="private"``: a statistic by a class of mechanisms, on a grid that it finds
+    itself.
+    """
     return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()))
 
 
 def clamped_privately(statistic: Statistic, *, grid: Grid, epsilon: float) -> Mechanism:
-    """The mechanism of ``method="private-bounds"``: noise for bounds that it finds inside those of the grid."""
+    """Return the mechanism of ``method="private-bounds"``: noise for bounds that it finds inside those of the grid."""
     return _PrivatelyBounded(statistic, GlobalSensitivity, grid.step, epsilon, grid.missing, (), grid)
 
 
 def _inside(grid: Grid, low: Fraction, high: Fraction) -> Grid:
-    """The least part of a grid, of at least two points, that contains low..high inside its bounds."""
+    """Return the least part of a grid, of at least two points, that contains low..high inside its bounds."""
     first = min(max(math.floor(low / Fraction(grid.step)) - grid.first, 0), grid.size - 2)
     last = max(min(math.ceil(high / Fraction(grid.step)) - grid.first, grid.size - 1), first + 1)
     return Grid(grid.value(first), grid.value(last), step=grid.step, missing=grid.missing)
@@ -340,7 +342,7 @@ class _PrivatelyBounded(_Finding):
         return WithinBounds(self, n)
 
     def _nats(self, product: float) -> float:
-        """The log-weight that the records beyond a bound have against the points beyond all records."""
+        """Return the log-weight that the records beyond a bound have against the points beyond all records."""
         return _nats(product) if self.within is None else _NATS_WITHIN
 
     @property
@@ -375,7 +377,7 @@ class _PrivatelyBounded(_Finding):
         return Expected(float(np.mean(within)), mean_magnitude(float(np.mean(deviation))))
 
     def _imagined(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
-        """The bias, the mean magnitude of the noise and the sampling deviation, for draws of the bounds.
+        """Return the bias, the mean magnitude of the noise and the sampling deviation, for draws of the bounds.
 
         Bias and deviation are those of a mean of records clamped to the bounds; on a fine grid the noise of sensitivity
         1 has the mean magnitude ``1 / (2 sinh(epsilon / 2))``, that of the staircase law.
@@ -425,7 +427,7 @@ class WithinBounds(Plan):
         return self.beyond, 2 * self.beyond, 1 - 2 * self.beyond, 1 - self.beyond
 
     def grid_for(self, quantiles: Sequence[Fraction]) -> Grid:
-        """The grid within two quantiles on each side, the outer ones moved outward."""
+        """Return the grid within two quantiles on each side, the outer ones moved outward."""
         # Fractions, because floats would overflow inside very wide bounds.
         mechanism, (low, inner_low, inner_high, high) = self.mechanism, quantiles
         stretch = Fraction(self.stretch)

@@ -22,7 +22,7 @@ _MOST_EPSILON = 600.0
 def calibrate(
     epsilon: float, delta: float, *, noise: str = "laplace", beta: float | None = None
 ) -> tuple[float, float]:
-    """The smoothness beta and the matching scale of the noise.
+    """Return the smoothness beta and the matching scale of the noise.
 
     If S is a beta-smooth bound on the local sensitivity of a statistic (S >= LS, and S changes by a factor of at most
     e**beta with one record), then the statistic plus noise of scale ``scale * S`` is (epsilon, delta)-differentially
@@ -106,7 +106,7 @@ def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages:
 
 
 def _laplace_rate_down(epsilon: float, delta: float, beta: float) -> float:
-    """The largest x such that Laplace noise of scale S / x is private, rounded down; 0 if there is none.
+    """Return the largest x such that Laplace noise of scale S / x is private, rounded down; 0 if there is none.
 
     Equation (L) of https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html, b = beta: ``x = min(epsilon,
     (e^b - 1) acosh(delta e^((epsilon + b)/(e^b - 1)) / (1 - e^-b)), e^b (epsilon - b))``.
@@ -124,7 +124,7 @@ def _laplace_rate_down(epsilon: float, delta: float, beta: float) -> float:
 
 
 def _student_rate_down(epsilon: float, beta: float) -> float:
-    """The largest x such that Student-t(3) noise of scale S / x is private, rounded down; 0 if there is none.
+    """Return the largest x such that Student-t(3) noise of scale S / x is private, rounded down; 0 if there is none.
 
     Mechanisms-a 3.3 with nu = 3, b = beta: ``x = min over t in {-b, 0, b} of sqrt(3 (m - 1) (1 - e^(2t) / m)) / min(1,
     e^t)``, ``m = e^((epsilon + 3t)/2)``.
@@ -141,7 +141,7 @@ def _student_rate_down(epsilon: float, beta: float) -> float:
 
 
 def laplace_beta_max(epsilon: float, delta: float, kappa: float) -> float:
-    """The largest beta for which Laplace noise of scale ``S / (kappa epsilon)`` is private, rounded down.
+    """Return the largest beta for which Laplace noise of scale ``S / (kappa epsilon)`` is private, rounded down.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ _NORMAL = Assumed(_Shape(lambda u: np.asarray(scipy.special.ndtri(u))))
 
 
 def references(grid: Grid) -> tuple[Reference, ...]:
-    """The reference distributions of records on a grid: those that spread over several of its points."""
+    """Return the reference distributions of records on a grid: those that spread over several of its points."""
     whole = grid.upper - grid.lower
     middle, found = grid.lower + _CENTER * whole, []
     for scale in _SCALES:
@@ -111,7 +111,9 @@ class Typical(NamedTuple):
 
 
 def assumption(distribution: Any) -> Any:
-    """What a user assumes: None, `Typical` values of a pair (low, high), or an object with a quantile function."""
+    """Return what a user assumes: None, `Typical` values of a pair (low, high), or an object with a
+    quantile function.
+    """
     if isinstance(distribution, tuple | list):
         low, high = _checks.interval("distribution", distribution)
         if not (low < high and math.isfinite(high - low)):
@@ -186,7 +188,7 @@ class Choice(Comparison):
         return next(iter(self._built))
 
     def expected_error(self, method: str, reference: int) -> Expected | None:
-        """The expected error of a candidate under a reference; None if it is not known."""
+        """Return the expected error of a candidate under a reference; None if it is not known."""
         key = method, reference
         if key not in self._errors:
             assert self.n is not None
@@ -198,7 +200,7 @@ class Choice(Comparison):
         return self._errors[key]
 
     def _decided(self) -> tuple[str, str]:
-        """The method that is taken, and why."""
+        """Return the method that is taken, and why."""
         if len(self._built) == 1:
             return self.default, "no other mechanism is compared for these parameters"
         if self.n is None:
@@ -230,7 +232,7 @@ class Choice(Comparison):
         return all(self._loss(method, i) <= _LOSS for i in range(len(self._references)))
 
     def _loss(self, method: str, reference: int) -> float:
-        """The expected error relative to that of the default."""
+        """Return the expected error relative to that of the default."""
         if method == self.default:
             return 1.0
         own, other = self.expected_error(method, reference), self.expected_error(self.default, reference)
@@ -239,7 +241,7 @@ class Choice(Comparison):
         return own.total / other.total if other.total else math.inf if own.total else 1.0
 
     def _noise(self, method: str) -> float:
-        """The geometric mean of the noise, not below a hundredth of the sampling error."""
+        """Return the geometric mean of the noise, not below a hundredth of the sampling error."""
         logs = []
         for i in range(len(self._references)):
             expected = self.expected_error(method, i)
@@ -272,7 +274,7 @@ class Choice(Comparison):
         return sorted(chosen, reverse=True)
 
     def _cells(self, method: str, cells: int) -> list[str]:
-        """The numbers of a row."""
+        """Return the numbers of a row."""
         if not cells:
             return []
         if self._alone:

@@ -31,7 +31,8 @@ class _RowMoments(NoisyProducts):
         return "A row with NaN or an infinity counts as the center of the ball"
 
     def weight(self, d: SupportsIndex) -> int:
-        """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
+        """Return the number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without
+        sums.
 
         ``c**2`` is about ``most / (2 sqrt(d))``, which is close to the best unless the mean of the rows is near 0 or
         near the surface of the ball (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html).
@@ -141,7 +142,7 @@ class Covariance(_RowMoments):
         return self.centered
 
     def error(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
-        """The root of the expected squared noise on each entry, in data units, before ``psd=True``.
+        """Return the root of the expected squared noise on each entry, in data units, before ``psd=True``.
 
         With ``centered=True`` it is that for rows whose mean is the center of the ball; a mean at a distance m from it
         adds noise of about twice m times that on the mean.

@@ -48,7 +48,7 @@ def expected_error(
     n: int,
     levels: int,
 ) -> Expected:
-    """The expected error of a release with these laws, from summaries of so many levels.
+    """Return the expected error of a release with these laws, from summaries of so many levels.
 
     The bias of a mean that is cut at the bounds counts as noise.
     """
@@ -65,7 +65,7 @@ def expected_error(
 
 
 def law_for(law_of: Callable[[_Sample], _Law], sample: _Sample) -> _Law:
-    """The law of the release given an imagined sample, also within a ledger."""
+    """Return the law of the release given an imagined sample, also within a ledger."""
     with imagined():
         return law_of(sample)
 
@@ -76,7 +76,7 @@ def mean_magnitude(deviation: float) -> float:
 
 
 def even_summary(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int, levels: int) -> Summary:
-    """The summary of n records at the quantiles of the levels (i - 1/2) / n."""
+    """Return the summary of n records at the quantiles of the levels (i - 1/2) / n."""
     reach, ranks = levels - 1, statistic.ranks(n)
     if isinstance(statistic, Huber):
         return Summary(grid, n, levels, (_codes(assumed, grid, np.arange(1, n + 1), n),))
@@ -91,7 +91,7 @@ def even_summary(statistic: RankStatistic, assumed: Assumed, grid: Points, n: in
 
 
 def _codes(assumed: Assumed, grid: Points, ranks: Integers, n: int) -> Integers:
-    """The codes of the records of these ranks: 0 below rank 1, the last one above rank n."""
+    """Return the codes of the records of these ranks: 0 below rank 1, the last one above rank n."""
     codes = np.asarray(grid.encode(assumed.points((np.clip(ranks, 1, n) - 0.5) / n)))
     return np.where(ranks < 1, 0, np.where(ranks > n, grid.size - 1, codes))
 
@@ -121,7 +121,7 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
 
 @singledispatch
 def sampling_deviation(statistic: Statistic, assumed: Assumed, grid: Points, n: int) -> float:
-    """The asymptotic standard deviation of the exact statistic of n records."""
+    """Return the asymptotic standard deviation of the exact statistic of n records."""
     raise TypeError(f"no sampling error is known for the {statistic}")
 
 
@@ -181,7 +181,7 @@ def _rises(assumed: Assumed, grid: Points, n: int, level: float) -> float:
 def _clipped(
     trim: float, assumed: Assumed, grid: Points
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
-    """The quantiles at which a mean is cut, and the values and masses of the nodes within the bounds."""
+    """Return the quantiles at which a mean is cut, and the values and masses of the nodes within the bounds."""
     values, mass = assumed.nodes
     values = np.clip(values, *_ends(grid))
     unit = _unit(values)
@@ -196,5 +196,5 @@ def _deviation(values: NDArray[np.float64], mass: NDArray[np.float64]) -> float:
 
 
 def _unit(values: NDArray[np.float64]) -> float:
-    """A power of two near the largest magnitude: in these units, squares and slopes are doubles."""
+    """Return a power of two near the largest magnitude: in these units, squares and slopes are doubles."""
     return 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 1)

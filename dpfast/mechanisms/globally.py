@@ -83,13 +83,15 @@ class AddedNoise(Plan):
         return self._noisy(self.center(*sums), source)
 
     def _noisy(self, code: int, source: np.random.BitGenerator) -> float:
-        """The release, from the exact statistic in release codes."""
+        """Return the release, from the exact statistic in release codes."""
         if self.last:
             code = min(max(code + self.noise.draw(source), 0), self.last)
         return self._value(code)
 
     def center(self, n: int, total: int, squares: int) -> int:
-        """The exact statistic in release codes; if n is private, a total that is clamped before the noise, too."""
+        """Return the exact statistic in release codes; if n is private, a total that is clamped
+        before the noise, too.
+        """
         if self.n is not None:
             return (2 * self.mechanism.statistic.exact(n, total, squares) + self.unit) // (2 * self.unit)
         grid, statistic = self.mechanism.grid, self.mechanism.statistic
@@ -242,7 +244,7 @@ class GlobalSensitivity(StatisticMechanism):
         return self.hides_n and isinstance(self.statistic, Mean)
 
     def _sensitivity(self, n: int) -> int:
-        """The sensitivity in release codes."""
+        """Return the sensitivity in release codes."""
         if self._on_pairs:
             return 2 * (self.grid.size - 1)
         if self.hides_n:
@@ -251,7 +253,7 @@ class GlobalSensitivity(StatisticMechanism):
         return -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
 
     def scale(self, n: SupportsIndex) -> Fraction:
-        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public.
+        """Return the scale of the noise in release codes, exact: sensitivity / epsilon. Public.
 
         For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
         """
@@ -305,7 +307,7 @@ class GlobalSensitivity(StatisticMechanism):
         return ClampedNoise(plan.noise, center=plan.center(*sums), last=plan.last, decode=plan.decode)
 
     def _pair(self, sums: CodeSums) -> NoisyIntegers:
-        """The law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.
+        """Return the law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.
 
         Both are clamped, the sum to a number as odd as before.
         """
@@ -316,7 +318,7 @@ class GlobalSensitivity(StatisticMechanism):
         return NoisyIntegers(center, noise=_pair_noise(h, self.epsilon), most=2**62, decode=self._quotient)
 
     def _quotient(self, pairs: NDArray[np.int64]) -> Any:
-        """The means of noisy sums and counts, of shape (..., 2)."""
+        """Return the means of noisy sums and counts, of shape (..., 2)."""
         total, n, h = pairs[..., 0], pairs[..., 1], self.grid.size - 1
         centred = np.where(n > 0, np.clip(total / np.maximum(n, 1), -h, h), 0.0)
         means = (self.grid.first + (h + centred) / 2) * self.grid.step
@@ -340,7 +342,7 @@ class GlobalSensitivity(StatisticMechanism):
         )
 
     def _unit(self, n: int) -> float:
-        """The distance of neighbouring releases for n records."""
+        """Return the distance of neighbouring releases for n records."""
         if isinstance(self.statistic, (Mean, Sum)):
             return self.grid.step / (n if isinstance(self.statistic, Mean) else 1)
         return self.statistic.value(self.grid, n, 1)
@@ -348,7 +350,8 @@ class GlobalSensitivity(StatisticMechanism):
     def noise_interval(
         self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
     ) -> tuple[float, float]:
-        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+        """Return the values of the exact statistic for which the noise leads to this release with probability
+        `confidence`.
 
         It covers what the noise alone can have done, for any records: the statistic of the records clamped and rounded
         to the grid is inside with at least this probability. It is a function of public numbers and the release, and
@@ -411,7 +414,7 @@ class GlobalSensitivity(StatisticMechanism):
         return outward(origin + low * unit, origin + high * unit)
 
     def _codes(self, n: int) -> tuple[tuple[Fraction, Fraction], int, Fraction]:
-        """The value of code 0 and the step of the codes, the last code, and the error of rounding to a code."""
+        """Return the value of code 0 and the step of the codes, the last code, and the error of rounding to a code."""
         statistic, grid = self.statistic, self.grid
         if not self.hides_n:
             rounded = statistic.coarseness(grid, n) > 1
@@ -465,7 +468,7 @@ class GlobalSensitivity(StatisticMechanism):
 
 @lru_cache(maxsize=1024)
 def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
-    """The name of the noise; for "auto" that of less mean magnitude for an integer of this sensitivity."""
+    """Return the name of the noise; for "auto" that of less mean magnitude for an integer of this sensitivity."""
     if noise != "auto":
         return noise
     scale = steps / Fraction(epsilon)
@@ -475,7 +478,7 @@ def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
 
 @lru_cache(maxsize=1024)
 def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> DiscreteLaplace | Staircase:
-    """The noise of this kind that makes an integer of this sensitivity epsilon-private.
+    """Return the noise of this kind that makes an integer of this sensitivity epsilon-private.
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.
     """
@@ -486,7 +489,7 @@ def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> D
 
 
 def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) -> tuple[float, float]:
-    """The mean and standard deviation of the exact integer computed from n records."""
+    """Return the mean and standard deviation of the exact integer computed from n records."""
     mean, variance, fourth = code_moments(assumed, grid)
     if not statistic.squares:
         return n * mean, math.sqrt(n * variance)

@@ -53,7 +53,7 @@ class QuantilesOfGroups(Plan):
         return self._draws(records, ends, on)
 
     def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
-        """The draws from sorted records, whose codes are those on a grid; large groups are drawn one by one."""
+        """Return the draws from sorted records, whose codes are those on a grid; large groups are drawn one by one."""
         mechanism, options = self.mechanism, self.kernel(ends)
         grid: Points = mechanism.grid
         where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
@@ -74,7 +74,7 @@ class QuantilesOfGroups(Plan):
         return draw
 
     def kernel(self, ends: NDArray[np.int64], largest: int = _groups.LARGEST_GROUP) -> dict[str, Any]:
-        """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
+        """Return the keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
         powers, ranks = np.empty(2 * largest), None
         _groups.powers(self.options["epsilon"], powers)
         if not self.mechanism.hides_n:

@@ -38,7 +38,7 @@ def interval_for(
     *,
     root: bool = False,
 ) -> Mechanism:
-    """The mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
+    """Return the mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
 
     Raises a TypeError for a statistic without an interval.
     """
@@ -141,7 +141,9 @@ class _QuantileInterval(_Interval):
         return _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
 
     def _candidates(self, n: int, limits: _Limits) -> tuple[list[int], tuple[int, int, int]]:
-        """The ranks of the candidates, counted from either end, 0 for none; and those of the release, from below."""
+        """Return the ranks of the candidates, counted from either end, 0 for none; and those of the release, from
+        below.
+        """
         middle = self.statistic.rank(n)
         inner, margin = (middle, n + 1 - middle), math.ceil(_MARGIN / self.epsilon)
         ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
@@ -149,7 +151,7 @@ class _QuantileInterval(_Interval):
         return ranks, (ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1]))
 
     def _finding(self, places: Sequence[int], n: int, epsilon: float) -> Quantiles:
-        """The release of the order statistics of these ranks."""
+        """Return the release of the order statistics of these ranks."""
         return Quantiles([(place - 0.5) / n for place in places], grid=self.grid, epsilon=epsilon)
 
     @cached_property
@@ -256,7 +258,7 @@ def _limits(n: int, level: float, confidence: float, first: float, second: float
 
     def of_ranks(epsilon: float) -> tuple[int, int]:
         def exceeds(z: NDArray[np.float64]) -> NDArray[np.float64]:
-            """The probability that a point with a score of 1 - z is released: rank - count below = z."""
+            """Return the probability that a point with a score of 1 - z is released: rank - count below = z."""
             with np.errstate(over="ignore"):
                 exponents = log_points + epsilon / 2 * (z - 1)
             return np.exp(np.minimum(exponents, 0.0)) + 2.0**-50
@@ -276,7 +278,8 @@ _CELLS = 2**12
 
 
 def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], allowed: float) -> int:
-    """The largest k with ``E cdf(k - B) <= allowed``, B binomial(n, p), for a nondecreasing cdf; -1 if k would be less.
+    """Return the largest k with ``E cdf(k - B) <= allowed``, B binomial(n, p), for a nondecreasing cdf; -1 if k would
+    be less.
 
     With the cdf of noise Z this is ``P(B + Z <= k)``. If n is large, B is rounded down to one of 4096 cells, which
     makes k smaller.

@@ -228,7 +228,7 @@ class InverseSensitivity(StatisticMechanism):
         )
 
     def cap(self, n: SupportsIndex) -> int:
-        """The public cap on the score for n records: all scores from the cap on get the same weight.
+        """Return the public cap on the score for n records: all scores from the cap on get the same weight.
 
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, or V the total weight of the base measure
         over its least weight, with 2 epsilon in place of epsilon if the exponent is epsilon. The points at the cap
@@ -368,37 +368,39 @@ class InverseSensitivity(StatisticMechanism):
         return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
 
     def _with_public_n(self) -> InverseSensitivity:
-        """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
+        """Return the "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
         q = _level(self.statistic)
         epsilon, grid = float(Fraction(self._rate) / max(q, 1 - q)), self.grid.with_missing("lower")
         return replace(self, epsilon=epsilon, grid=grid, neighbors="replace-one")
 
     def _stretch(self, n: int) -> tuple[int, int]:
-        """The first and last rank needed if n is private; outside 1..n one rank on each side is enough."""
+        """Return the first and last rank needed if n is private; outside 1..n one rank on each side is enough."""
         first, final = self._private_ranks(n)
         return min(max(int(first[-1]), 0), n), max(min(int(final[-1]), n + 1), 1)
 
     def _private_ranks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ranks between which the points of score at most t lie, for t below the cap; all points from t = n on."""
+        """Return the ranks between which the points of score at most t lie, for t below the cap; all points from t = n
+        on.
+        """
         return private_ranks(_level(self.statistic), n, self._private_levels(n))
 
     def _private_levels(self, n: int) -> int:
-        """The number of levels if n is private: all points have a score of at most n."""
+        """Return the number of levels if n is private: all points have a score of at most n."""
         return min(self.cap(n), max(n, 1))
 
     def _empty_window(self) -> NDArray[np.int64]:
-        """The codes of the ranks 0 and 1 of an empty data set."""
+        """Return the codes of the ranks 0 and 1 of an empty data set."""
         return np.array([0, self.grid.size - 1])
 
     def _private_boxes(self, window: _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The least and greatest code of score at most t, if n is private."""
+        """Return the least and greatest code of score at most t, if n is private."""
         n, codes = window
         start, stop = self._stretch(n)
         first, final = self._private_ranks(n)
         return codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
 
     def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """The intervals of the points of score at most t for all levels t, and the depth.
+        """Return the intervals of the points of score at most t for all levels t, and the depth.
 
         The intervals are the attack ranges, widened by the radius.
         """
@@ -415,20 +417,20 @@ class InverseSensitivity(StatisticMechanism):
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
     def _levels_of(self, n: int) -> int:
-        """The number of levels, from the plan."""
+        """Return the number of levels, from the plan."""
         plan = self.plan(n)
         assert isinstance(plan, FromLevels)
         return plan.levels
 
     def _levels(self, n: int) -> int:
-        """The number of levels, public like the number of order statistics that they need.
+        """Return the number of levels, public like the number of order statistics that they need.
 
         With interpolation there is one more, at which the last gaps end.
         """
         return min(self.cap(n), self.statistic.breakdown(n)) + self.interpolate
 
     def _radius_codes(self, n: int) -> int:
-        """The radius in release codes, rounded."""
+        """Return the radius in release codes, rounded."""
         if not self.radius:
             return 0
         codes = self.radius / self.grid.step * self.statistic.codes_per_step(n)
@@ -443,7 +445,7 @@ class _PrivateWindow(NamedTuple):
 
 
 def _level(statistic: Statistic) -> Fraction:
-    """The q of a quantile as an exact fraction."""
+    """Return the q of a quantile as an exact fraction."""
     assert isinstance(statistic, OrderStatistic)
     return Fraction(statistic.level)
 
@@ -459,7 +461,7 @@ def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], 
 
 
 def _share(q: Fraction) -> tuple[int, int, bool]:
-    """A quantile's q for the kernels: ``numerator * 2**-shift``, and whether it is at least 1/2."""
+    """Return a quantile's q for the kernels: ``numerator * 2**-shift``, and whether it is at least 1/2."""
     return q.numerator, q.denominator.bit_length() - 1, q >= Fraction(1, 2)
 
 
@@ -488,7 +490,7 @@ class Leveled(Plan):
         return mechanism.statistic.value(mechanism.grid, n, code)
 
     def _ranked(self, values: NDArray[Any], ranked: Ranked, count: int, threads: int) -> RankLevels:
-        """The levels of an order statistic of the records of an array."""
+        """Return the levels of an order statistic of the records of an array."""
         grid, radius = self.mechanism.grid, self.mechanism._radius_codes(1)
         assert isinstance(grid, Grid)
         return RankLevels(values, ranked, count=count, grid=grid, radius=radius, threads=threads)

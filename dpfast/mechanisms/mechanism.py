@@ -83,7 +83,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return Cost(repr(self), self.privacy_profile)
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
-        """The guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
+        """Return the guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     @property
@@ -130,7 +130,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
     @refused(LAW)
     def law_of(self, summary: Any) -> Law:
-        """The exact distribution of the release, given the summary from a reading. PRIVATE, like the summary."""
+        """Return the exact distribution of the release, given the summary from a reading. PRIVATE, like the summary."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
     def plan(self, n: SupportsIndex | None = None) -> Plan:
@@ -163,7 +163,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return x if isinstance(x, Chunks) else self.reading().records(x)
 
     def number_of(self, values: Any) -> int | None:
-        """The number of records from `values_of`; None if it is known only once they are read."""
+        """Return the number of records from `values_of`; None if it is known only once they are read."""
         if isinstance(values, Chunks):
             return values.records() if self.counts_first else values.known
         return len(values)
@@ -177,7 +177,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:
-        """The exact distribution of the release, for audits, tests and simulations. PRIVATE: it depends on the data."""
+        """Return the exact distribution of the release, for audits, tests and simulations. PRIVATE: it depends on the
+        data.
+        """
         threads, values = _checks.threads(workers), self.values_of(x)
         plan, summary = self.plan(self.number_of(values)).read(values, threads)
         return plan.law_of(summary)
@@ -334,7 +336,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return np.asarray(law.value(law.sample(shape, rng=source)), dtype=np.float64)
 
     def explanation(self, n: SupportsIndex | None = None) -> str:
-        """A short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
+        """Return a short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
 
         Parameters
         ----------
@@ -356,19 +358,20 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return "\n".join(f"{part}." for part in parts if part)
 
     def _explained_missing(self) -> str:
-        """What missing records become."""
+        """Return what missing records become."""
         what = [_missing_in(grid) for grid in dict.fromkeys(self.points)]
         return f"Missing records (NaN, None, null) {', '.join(dict.fromkeys(what))}" if what else ""
 
     def _explained_error(self, n: int | None) -> str:
-        """A sentence on the expected error, from public numbers; "" if they do not give it."""
+        """Return a sentence on the expected error, from public numbers; "" if they do not give it."""
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
 
     def noise_interval(
         self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
     ) -> tuple[float, float]:
-        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+        """Return the values of the exact statistic for which the noise leads to this release with probability
+        `confidence`.
 
         `GlobalSensitivity` documents it; the noise of other mechanisms has no public scale.
 
@@ -412,14 +415,14 @@ _LEFT = {_RECENT, "cost", "hides_n", "resolves"}  # attributes that calls leave,
 
 
 def _without_plan(state: Any) -> Any:
-    """The state of a mechanism for copies, without what calls left; of a subclass with slots it is a pair."""
+    """Return the state of a mechanism for copies, without what calls left; of a subclass with slots it is a pair."""
     if isinstance(state, tuple):
         return _without_plan(state[0]), *state[1:]
     return state and {name: value for name, value in state.items() if name not in _LEFT}
 
 
 def _missing_in(grid: Points) -> str:
-    """What missing records become on a grid."""
+    """Return what missing records become on a grid."""
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":

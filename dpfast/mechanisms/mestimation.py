@@ -326,7 +326,7 @@ class _Parts:
         return -np.log1p(((codes - self.center) / self.width) ** 2) if self.width else np.zeros(np.shape(codes))
 
     def _masses(self, part: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weight of the first `lengths` points of each part, counted from its near end."""
+        """Return the weight of the first `lengths` points of each part, counted from its near end."""
         slopes, top = self.slopes[part], np.exp(-self.falls[part])
         if not self.width:
             with np.errstate(invalid="ignore"):
@@ -347,7 +347,7 @@ class _Parts:
         return math.log(math.fsum(self.masses))
 
     def below(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability of all points up to the codes."""
+        """Return the probability of all points up to the codes."""
         flat = codes.reshape(-1)
         part = np.searchsorted(self.lows, flat, side="right") - 1
         rising, inside = self.sides[part] > 0, flat - self.lows[part] + 1

@@ -53,13 +53,14 @@ _NOTHING = Described(False, 0)  # records of which nothing is known
 
 
 def _interpolated(statistic: OrderStatistic, **options: Any) -> Mechanism:
-    """A function with a name, so that mechanisms that hold it are equal to their pickled copies."""
+    """Return a function with a name, so that mechanisms that hold it are equal to their pickled copies."""
     return InverseSensitivity(statistic, interpolate=True, **options)
 
 
 @cache
 def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a kind of statistic, or several quantiles, by name of the method, default first.
+    """Return the mechanisms that can release a kind of statistic, or several quantiles, by name of the method, default
+    first.
 
     To add a mechanism: its name here, and in `compared` if "auto" may take it.
     """
@@ -80,7 +81,7 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
 
 
 def compared(statistic: Statistic | tuple[float, ...], public: Parameters) -> tuple[str, ...]:
-    """The names of the methods that "auto" compares, default first; empty if the default is the only one."""
+    """Return the names of the methods that "auto" compares, default first; empty if the default is the only one."""
     names = _comparable(type(statistic), public.distribution is not None)
     if not names:
         return ()
@@ -92,7 +93,7 @@ def compared(statistic: Statistic | tuple[float, ...], public: Parameters) -> tu
 
 @cache
 def _comparable(statistic: type[Statistic | tuple[float, ...]], assuming: bool) -> tuple[str, ...]:
-    """The names of the methods that "auto" can compare, with or without an assumed distribution.
+    """Return the names of the methods that "auto" can compare, with or without an assumed distribution.
 
     Of quantiles without one it is the default, because ties decide which mechanism is better. Means and sums keep it,
     too: narrower bounds found privately may cut off a few records that are far from all others.
@@ -119,7 +120,7 @@ def choice_among(
     n: int | None,
     distribution: Any = None,
 ) -> Choice:
-    """The choice of "auto" among methods by these names, the default first."""
+    """Return the choice of "auto" among methods by these names, the default first."""
     methods, limit = _methods(type(statistic)), math.inf
 
     def build(name: str) -> Mechanism:
@@ -144,7 +145,7 @@ def _rounded_down(n: int | None) -> int | None:
 
 
 def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:
-    """What ``method="auto"`` takes for n records of the type of x, and why."""
+    """Return what ``method="auto"`` takes for n records of the type of x, and why."""
     names = compared(statistic, public)
     if not names:
         default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, public))
@@ -190,7 +191,7 @@ def release_of(
 
 
 def _found(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, sums: bool) -> Mechanism:
-    """The mechanism for such parameters, from the cache of calls, or made and kept there."""
+    """Return the mechanism for such parameters, from the cache of calls, or made and kept there."""
     if type(x) is np.ndarray and x.ndim == 1:
         return _kept(statistic, x, public, sums)
     _kept(statistic, _NOTHING, public, sums)  # errors of parameters come before the records are touched
@@ -210,7 +211,7 @@ def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, 
 
 @lru_cache(maxsize=256)
 def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: bool) -> tuple[Trap, ...]:
-    """The traps of a grid for what a user assumes (`assumption`); `whole` for records that are integers."""
+    """Return the traps of a grid for what a user assumes (`assumption`); `whole` for records that are integers."""
     traps: list[Trap] = []
     typical = isinstance(distribution, Typical)
     if isinstance(mechanism, GlobalSensitivity):
@@ -224,7 +225,7 @@ def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: 
 
 
 def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters) -> Mechanism:
-    """The mechanism that releases a statistic of x by the given method; "auto" chooses by public numbers.
+    """Return the mechanism that releases a statistic of x by the given method; "auto" chooses by public numbers.
 
     Quantiles by inverse sensitivity need neither bounds nor a grid.
     """
@@ -271,7 +272,7 @@ def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
 
 
 def range_of(quartiles: NDArray[np.float64]) -> float:
-    """The distance of two released quantiles, at most the largest double."""
+    """Return the distance of two released quantiles, at most the largest double."""
     low, high = quartiles.tolist()
     return float(min(high - low, sys.float_info.max))
 
@@ -297,7 +298,7 @@ def _privately_bounded(
 
 
 def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:
-    """The mechanism that releases the number of records, for one record added or removed."""
+    """Return the mechanism that releases the number of records, for one record added or removed."""
     public = Parameters(bounds=within, epsilon=epsilon, missing=missing)
     mechanism: Mechanism | None = _calls.find(Count, _NOTHING, public, True)
     if mechanism is None:

@@ -213,7 +213,7 @@ class PartitionSelection(Mechanism):
         return None if isinstance(self.domain, tuple) else self._noise().threshold
 
     def probability(self, n: SupportsIndex) -> float:
-        """The probability that a key with n records is released. Public, like n.
+        """Return the probability that a key with n records is released. Public, like n.
 
         Examples
         --------
@@ -228,7 +228,8 @@ class PartitionSelection(Mechanism):
         return float(self._noise().below(np.array(min(number, 2**62))))
 
     def error(self, n: SupportsIndex) -> float:
-        """The expected absolute noise on the count of a key with n records, if the key is released. Public, like n.
+        """Return the expected absolute noise on the count of a key with n records, if the key is released. Public, like
+        n.
 
         The release of a key depends on its noise, so that for few records the count is rather too large; `probability`
         says how likely it is released.
@@ -270,7 +271,7 @@ class PartitionSelection(Mechanism):
         return Counts((size,), self._listed, lambda codes, threads: np.bincount(codes, minlength=size))
 
     def _listed(self, x: Any) -> NDArray[np.int64]:
-        """The places in the domain of the records whose keys are there."""
+        """Return the places in the domain of the records whose keys are there."""
         codes = lookup(x, self.domain)
         return codes[codes >= 0]
 
@@ -336,7 +337,7 @@ class PartitionSelection(Mechanism):
 
 
 def _domain(domain: Any) -> int | tuple[Any, ...] | None:
-    """The parameter as a number, or a tuple of distinct keys."""
+    """Return the parameter as a number, or a tuple of distinct keys."""
     if domain is None or isinstance(domain, tuple):
         keys = domain
     elif isinstance(domain, (str, bytes)) or not (hasattr(domain, "__len__") and hasattr(domain, "__getitem__")):
@@ -355,7 +356,7 @@ def _domain(domain: Any) -> int | tuple[Any, ...] | None:
 
 
 def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The keys that are integers from 0 to size - 1, and their counts."""
+    """Return the keys that are integers from 0 to size - 1, and their counts."""
     keys: Any = summary.keys()
     if isinstance(keys, tuple):
         raise TypeError("keys must be in one column for a number as domain")
@@ -370,7 +371,9 @@ def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @lru_cache(maxsize=64)
 def _truncated(epsilon: float, delta: float, contributions: int, neighbors: str) -> KeyNoise:
-    """The noise of (epsilon, delta): the one of `steps`, or a truncated discrete Laplace noise for long tables."""
+    """Return the noise of (epsilon, delta): the one of `steps`, or a truncated discrete Laplace
+    noise for long tables.
+    """
     whole, part = min(Fraction(epsilon), Fraction(MOST_LOSS)), Fraction(delta)
     if neighbors == "replace-one":
         half = part / 2
@@ -386,7 +389,9 @@ def _of_one_record(epsilon: Fraction, delta: Fraction) -> KeyNoise:
 
 @lru_cache(maxsize=64)
 def _of_different_keys(epsilon: float, delta: float, contributions: int) -> KeyNoise:
-    """The noise of (epsilon, delta) for records of different keys: in equal parts, or Gaussian, see `_needed`."""
+    """Return the noise of (epsilon, delta) for records of different keys: in equal parts, or
+    Gaussian, see `_needed`.
+    """
     most = min(epsilon, float(MOST_LOSS))
     gaussian = thresholded(most, delta, contributions)
     try:
@@ -399,7 +404,7 @@ def _of_different_keys(epsilon: float, delta: float, contributions: int) -> KeyN
 
 
 def _needed(noise: KeyNoise) -> int:
-    """The least number of records that releases a key with probability 0.9."""
+    """Return the least number of records that releases a key with probability 0.9."""
     low, high = 0, 2**60
     while high - low > 1:
         middle = (low + high) // 2

@@ -52,7 +52,7 @@ class Predicted:
         )
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
-        """The expected absolute error of a release from n records of an assumed distribution, to about 10 %.
+        """Return the expected absolute error of a release from n records of an assumed distribution, to about 10 %.
 
         It is computed in milliseconds from the law for one evenly spaced sample, where `error` averages over many:
         ``method="auto"`` compares mechanisms by it. It reads no data and costs no privacy.
@@ -86,7 +86,8 @@ class Predicted:
         raise TypeError(f"no expected error is known for a {type(self).__name__} release")
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
-        """The number of records for which the error of a release is at most `error`: the inverse of `Mechanism.error`.
+        """Return the number of records for which the error of a release is at most `error`: the inverse of
+        `Mechanism.error`.
 
         Parameters
         ----------

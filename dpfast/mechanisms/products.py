@@ -59,11 +59,11 @@ class NoisyProducts(GaussianOrPure):
 
     @abstractmethod
     def _weights(self, d: int) -> tuple[Fraction, ...]:
-        """The weights of the codes of each ball in a, then the number c, for rows of d columns."""
+        """Return the weights of the codes of each ball in a, then the number c, for rows of d columns."""
 
     @abstractmethod
     def _release(self, moments: Values, d: int) -> Values:
-        """The release, from the means of a a' without weights, or of v v' without sums, in steps."""
+        """Return the release, from the means of a a' without weights, or of v v' without sums, in steps."""
 
     @property
     def dimensions(self) -> int:
@@ -82,12 +82,13 @@ class NoisyProducts(GaussianOrPure):
         return max(ball.reach for ball in self._balls)
 
     def shift(self, n: SupportsIndex) -> int:
-        """The release code of a product is the product divided by this power of two, and rounded."""
+        """Return the release code of a product is the product divided by this power of two, and rounded."""
         count = _checks.whole("n", n)
         return max(0, self._most.bit_length() - _DIGITS, (count * self._most).bit_length() - 60)
 
     def scales(self, n: SupportsIndex, d: SupportsIndex) -> list[float]:
-        """The scales of the noise on all entries: standard deviations for delta > 0, else those of the pure noise.
+        """Return the scales of the noise on all entries: standard deviations for delta > 0, else those of the pure
+        noise.
 
         A replaced record changes the sum of a a' by b b' - a a', and ``|a|**2`` and ``|b|**2`` are at most ``size``.
         The Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
@@ -116,7 +117,7 @@ class NoisyProducts(GaussianOrPure):
         return scales
 
     def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
-        """The standard deviations of the noise on the entries of the release, as the mean of a a'.
+        """Return the standard deviations of the noise on the entries of the release, as the mean of a a'.
 
         In data units, before rounding. The noise on different entries is uncorrelated.
 
@@ -144,7 +145,8 @@ class NoisyProducts(GaussianOrPure):
         return matrix * self._units(d) * self._units(d)[:, None]
 
     def error(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
-        """The root of the expected squared noise on each entry, in data units: `noise_deviation`, without assumptions.
+        """Return the root of the expected squared noise on each entry, in data units: `noise_deviation`, without
+        assumptions.
 
         Rounding and later steps, such as ``psd=True``, are left out.
 
@@ -165,20 +167,20 @@ class NoisyProducts(GaussianOrPure):
         return False
 
     def _codes(self, d: int) -> int:
-        """The number of codes of a record."""
+        """Return the number of codes of a record."""
         return d + len(self._balls) - 1
 
     def _side(self, d: int) -> int:
-        """The number of rows of the matrix."""
+        """Return the number of rows of the matrix."""
         return self._codes(d) + self.with_sums
 
     def _units(self, d: int) -> Values:
-        """The steps of the codes, then 1."""
+        """Return the steps of the codes, then 1."""
         first, *others = (ball.step for ball in self._balls)
         return np.array([first] * d + others + [1.0] * self.with_sums)
 
     def _entries(self, d: int) -> NDArray[np.int64]:
-        """The rows and columns of the entries."""
+        """Return the rows and columns of the entries."""
         codes = self._codes(d)
         entries = np.stack(np.triu_indices(codes + 1))[:, :-1]
         return entries if self.with_sums else entries[:, entries[1] < codes]
@@ -222,7 +224,7 @@ class NoisyProducts(GaussianOrPure):
         return self._release(self._matrix(means, d), d)
 
     def _matrix(self, entries: Values, d: int) -> Values:
-        """The symmetric matrices of these entries, with 1 in the last place of those with sums."""
+        """Return the symmetric matrices of these entries, with 1 in the last place of those with sums."""
         row, column = self._entries(d)
         matrix = np.ones((*entries.shape[:-1], self._side(d), self._side(d)))
         matrix[..., row, column] = matrix[..., column, row] = entries

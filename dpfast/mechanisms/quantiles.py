@@ -219,7 +219,9 @@ differential privacy) for one record replaced (the number of records is public)>
 
 
 def _imagined(m: int) -> int:
-    """The number of imagined samples to predict an error: few for many targets, whose chain is slow to set up."""
+    """Return the number of imagined samples to predict an error: few for many targets, whose chain
+    is slow to set up.
+    """
     return SAMPLES if m <= 4 else SAMPLES // 4
 
 
@@ -263,7 +265,7 @@ def _log_vectors(last: int, m: int, measure: Measure | None) -> float:
 
 @lru_cache(maxsize=64)
 def _public_log_weight(measure: Measure | None, last: int, length: int) -> float:
-    """The logarithm of the weight of all vectors of the grid; of long ones with a measure a bound, by parts."""
+    """Return the logarithm of the weight of all vectors of the grid; of long ones with a measure a bound, by parts."""
     if measure is None or length <= MOST_FREE:
         return math.log(weight_of_all(measure, 0, last, length))
     parts, rest = divmod(length, MOST_FREE)
@@ -409,7 +411,7 @@ class _Stage:
         return chain if chain.is_bounded else None
 
     def _states(self, reach: int) -> int:
-        """The number of indices within reach of the ranks, and between the ranks of the pins."""
+        """Return the number of indices within reach of the ranks, and between the ranks of the pins."""
         ranks = self._windows[2]
         pins = np.concatenate([[0], ranks[sorted(self._pins)], [self._n]])
         after = np.searchsorted(pins, ranks)
@@ -427,7 +429,9 @@ class _Stage:
         return _Proposals(chain, self._log_anywhere, self._log_vectors)
 
     def _log_prefixes(self) -> NDArray[np.float64]:
-        """The logarithm of the weight of all sorted vectors from the target after the last pin to each target."""
+        """Return the logarithm of the weight of all sorted vectors from the target after the last
+        pin to each target.
+        """
         logs = np.zeros(len(self._lowers) + 1)  # before the first target none
         for j, length in self._blocks():
             weights = weights_of_all(self._measure, int(self._lowers[j]), int(self._uppers[j]), length)
@@ -452,7 +456,7 @@ class _Stage:
         return inside if self._reach == self._n else float(np.logaddexp(self._log_anywhere, inside))
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """The first target and the number of targets of each block between pins."""
+        """Yield the first target and the number of targets of each block between pins."""
         targets = len(self._lowers)
         free = [j for j in range(targets) if j not in self._pins]
         for j in free:

@@ -123,7 +123,7 @@ number of records is public)
         return f"({100 * self.confidence:.10g} % interval {self._shown(self.low)} to {self._shown(self.high)})"
 
     def _shown(self, number: float) -> str:
-        """The number to about a hundredth of the interval's width."""
+        """Return the number to about a hundredth of the interval's width."""
         width = self.high - self.low
         if not 1e-12 < width < 1e15 or abs(number) >= 1e15:
             return f"{number:.6g}"

@@ -250,7 +250,7 @@ for one record added or removed>
         return _FromScores(self, n)
 
     def law_of(self, scores: Any) -> SelectionLaw:
-        """The exact law of the index, given the scores. PRIVATE."""
+        """Return the exact law of the index, given the scores. PRIVATE."""
         return _LAWS[self.selection](*self._exponents(scores.copy()))
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
@@ -259,7 +259,7 @@ for one record added or removed>
     def _exponents(
         self, scores: NDArray[Any] | list[Fraction | float]
     ) -> tuple[NDArray[np.float64], float, Sequence[Fraction | float]]:
-        """The arguments of a kernel: doubles, a rate, and the exact exponents rate * (largest score - score)."""
+        """Return the arguments of a kernel: doubles, a rate, and the exact exponents rate * (largest score - score)."""
         rate = self.rate
         if isinstance(scores, np.ndarray):
             rounded = self._rounded_rate
@@ -292,7 +292,9 @@ class _FromScores(Plan):
 
 
 def _exponent(score: Fraction | float, top: Fraction | float, rate: Fraction) -> Fraction | float:
-    """The exact rate times the distance to the largest score; the distance between equal infinite scores is 0."""
+    """Return the exact rate times the distance to the largest score; the distance between equal
+    infinite scores is 0.
+    """
     if score == top:
         return Fraction(0)
     if isinstance(score, float) or isinstance(top, float):  # an infinity
@@ -340,7 +342,7 @@ class SelectionLaw(ScalarLaw):
 
     @abstractmethod
     def _log_probabilities(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The log-probabilities of all candidates."""
+        """Return the log-probabilities of all candidates."""
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:

@@ -31,7 +31,8 @@ _MOST_SCALE = 2.0**56
 
 @refused(EXACT)
 def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
-    """A beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a release.
+    """Return a beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a
+    release.
 
     ``max over data y of exp(-beta d(x, y)) LS(y)``, d the number of replaced records, LS the local sensitivity, over
     data inside the public bounds; at least one release code (one step, or step / g for a mean of g records). For a
@@ -112,7 +113,9 @@ class _SmoothBound:
         return 1 + 2 * self.corner
 
     def bound_up(self, windows: tuple[Integers, ...]) -> float:
-        """The smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 / weight."""
+        """Return the smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 /
+        weight.
+        """
         m, least, largest = self.corner, 1 / self.weight, 0.0
         for low, high in self.pairs:
             found = _gaps.stretches(windows[low], windows[high], m > 0, self.discounts)
@@ -133,7 +136,7 @@ def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _
 
 
 def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
-    """The exact statistic and its smooth bound, in release codes."""
+    """Return the exact statistic and its smooth bound, in release codes."""
     reach = len(smooth_bound.discounts)
     windows = tuple(window[reach : reach + 1] for window in summary.windows)
     middle = Summary(summary.grid, summary.n, 1, windows, summary.total)
@@ -225,7 +228,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     @classmethod
     def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
-        """The estimator of Chaudhuri and Hsu 2012, equation (3): noise of scale ``2 S / epsilon``.
+        """Return the estimator of Chaudhuri and Hsu 2012, equation (3): noise of scale ``2 S / epsilon``.
 
         S is smooth with ``beta = epsilon / (2 log(1/delta))``. The parameters are those of the class. Raises a
         ValueError if these constants are not private (`valid_region`); otherwise they add more noise than needed. (The
@@ -253,7 +256,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         return Privacy(self.epsilon, self.delta)
 
     def calibration(self, n: SupportsIndex) -> tuple[float, float]:
-        """The smoothness beta and the matching scale of the noise for n records. Public.
+        """Return the smoothness beta and the matching scale of the noise for n records. Public.
 
         They are `beta` and `scale`, except for Student-t noise with the default beta on the mean without m records at
         each end, or with these replaced: then beta is ``10 / (m + 1)``, at least 0.05 epsilon, so that bounds far from
@@ -361,7 +364,7 @@ class SmoothNoise(Plan):
         self._ranks = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
 
     def _law_around(self, center: int, bound: float) -> ClampedNoise:
-        """The law for the exact statistic and its smooth bound, in release codes."""
+        """Return the law for the exact statistic and its smooth bound, in release codes."""
         return ClampedNoise(self._noise(self._scale * bound), center=center, last=self._last, decode=self._decode)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
@@ -380,7 +383,7 @@ class SmoothNoise(Plan):
 
 @lru_cache(maxsize=256)
 def _calibrated(epsilon: float, noise: str, beta: float) -> tuple[float, float]:
-    """The calibration of pure noise for a given beta."""
+    """Return the calibration of pure noise for a given beta."""
     return calibrated(epsilon, 0.0, noise, beta, averages=True)
 
 

@@ -173,7 +173,9 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         return self.domain.distances if self.hides_n else self.domain.widths
 
     def _scales(self, d: int) -> NDArray[np.float64]:
-        """The standard deviations of Gaussian noise, or the scales of other noise, in steps, for d columns. Public."""
+        """Return the standard deviations of Gaussian noise, or the scales of other noise, in steps, for d columns.
+        Public.
+        """
         if self.gaussian_mu is not None:
             square = Fraction(self.gaussian_mu) ** 2
             if isinstance(self.domain, Ball):
@@ -204,7 +206,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         return LatticeBox(scales) if d <= 3 else RoundedBox(scales)
 
     def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> NDArray[np.float64]:
-        """The standard deviation of the noise of each coordinate, in data units, before rounding and clamping.
+        """Return the standard deviation of the noise of each coordinate, in data units, before rounding and clamping.
 
         Parameters
         ----------
@@ -238,7 +240,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     def error(
         self, n: SupportsIndex, *, deviation: float = 0.0, dimension: SupportsIndex | None = None
     ) -> NDArray[np.float64]:
-        """The root of the expected squared error of each coordinate, for independent rows inside the domain.
+        """Return the root of the expected squared error of each coordinate, for independent rows inside the domain.
 
         An upper bound where clamping, or moving into the ball, removes noise.
 
@@ -299,7 +301,9 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
 
 
 def better_noise(domain: Domain, d: int | None, epsilon: float, delta: float) -> str:
-    """The noise of less expected size in d columns, "gaussian" or "k-norm"; Gaussian for an unknown d if delta > 0."""
+    """Return the noise of less expected size in d columns, "gaussian" or "k-norm"; Gaussian for an unknown d if delta >
+    0.
+    """
     if not delta or d is None:
         return "gaussian" if delta else "k-norm"
     gaussian = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)

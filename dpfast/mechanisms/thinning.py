@@ -40,19 +40,19 @@ class Levels(ABC):
         self.count, self.last = count, last
 
     def boxes(self, levels: list[int]) -> list[tuple[int, int]]:
-        """The least and the greatest point of score at most t, for each of these t, which increase."""
+        """Return the least and the greatest point of score at most t, for each of these t, which increase."""
         return [self.box(t) for t in levels]
 
     @abstractmethod
     def box(self, t: int) -> tuple[int, int]:
-        """The least and the greatest point of score at most t."""
+        """Return the least and the greatest point of score at most t."""
 
     @abstractmethod
     def score(self, code: int) -> int:
-        """The least t whose interval holds the point, at most `count`."""
+        """Return the least t whose interval holds the point, at most `count`."""
 
     def depth(self) -> int:
-        """The greatest t < count for which the interval t is one point, or 0."""
+        """Return the greatest t < count for which the interval t is one point, or 0."""
         low, high = self.box(0)
         if low != high:
             return 0
@@ -192,7 +192,7 @@ class RankLevels(Levels):
         return bisect.bisect_left(range(self.count), True, lo=1, key=lambda t: not alone(t))
 
     def _below(self, code: int) -> int:
-        """The number of records with a smaller code."""
+        """Return the number of records with a smaller code."""
         n, grid = len(self._values), self._grid
         if not 0 < code <= self.last:
             return 0 if code <= 0 else n

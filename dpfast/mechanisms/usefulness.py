@@ -33,7 +33,7 @@ _NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release 
 def least_product(
     grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], per_record: float = 1.0
 ) -> float:
-    """The least n epsilon for which quantiles of these levels are absurd with a probability of at most 1 %.
+    """Return the least n epsilon for which quantiles of these levels are absurd with a probability of at most 1 %.
 
     per_record: by how many records one that is changed moves the number below a point; where it is added or removed, q
     or 1 - q. Infinite if one of the levels is 0 or 1. For several quantiles, j of them on one side may be absurd
@@ -96,5 +96,5 @@ def _odds(grid: FloatGrid, measure: Measure | None) -> tuple[float, float]:
 def of_quantiles(
     grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], n: int, epsilon: float
 ) -> Iterator[Trap]:
-    """The trap of quantiles without bounds of too few records."""
+    """Yield the trap of quantiles without bounds of too few records."""
     yield from of_few_records(n, epsilon, least_product(grid, measure, levels))

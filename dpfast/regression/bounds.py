@@ -56,13 +56,13 @@ class ColumnBounds:
         return float(np.max(np.maximum(np.abs(self.middle), 1.0) / self.half)) + 1.0
 
     def domain(self, d: int | None = None) -> Ball:
-        """The domain of the scaled rows; of rows with one column as long as their number is unknown."""
+        """Return the domain of the scaled rows; of rows with one column as long as their number is unknown."""
         if d is not None and self.columns not in (None, d):
             raise ValueError(f"X must have {self.columns} columns, like bounds, not {d}")
         return Ball(math.sqrt(d or self.columns or 1))
 
     def scaled(self, records: Labelled | Chunks) -> Chunks:
-        """The records with scaled rows, which are made in pieces."""
+        """Yield the records with scaled rows, which are made in pieces."""
         pieces = records if isinstance(records, Chunks) else (records,)
 
         def opened() -> Iterator[Any]:
@@ -85,7 +85,7 @@ class ColumnBounds:
         return scaled
 
     def in_data_units(self, fit: AnyFit) -> AnyFit:
-        """A fit to scaled rows, in the units of the data."""
+        """Return a fit to scaled rows, in the units of the data."""
         d, predictors = fit.coefficients.shape[-1], fit.coefficients.shape[:-1]
         back = np.diag(np.append(np.broadcast_to(1 / self.half, d), 1.0))
         back[d, :d] = -self.middle / self.half
@@ -104,7 +104,7 @@ class ColumnBounds:
         return replace(scaled, intercept_error=errors if predictors else float(errors[0]), covariance=covariance)
 
     def of_scaled_rows(self, fit: AnyFit) -> AnyFit:
-        """The coefficients of a fit in the units of the data, for scaled rows; its errors are not converted."""
+        """Return the coefficients of a fit in the units of the data, for scaled rows; its errors are not converted."""
         with np.errstate(all="ignore"):
             coefficients, middle = np.broadcast_arrays(fit.coefficients, self.middle)
             intercept = fit.intercept + np.sum(coefficients * middle, axis=-1)
@@ -112,7 +112,9 @@ class ColumnBounds:
 
 
 def given_bounds(X: Any, bounds: Any, radius: Any, center: Any) -> ColumnBounds | None:
-    """The bounds of the columns of X, or None; checks that either they or a radius is given, and no center too."""
+    """Return the bounds of the columns of X, or None; checks that either they or a radius is given,
+    and no center too.
+    """
     if (bounds is None) == (radius is None):
         raise TypeError("give either radius= or bounds=(lower, upper): public, chosen without knowledge of the data")
     if bounds is None:

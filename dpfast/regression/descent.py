@@ -182,7 +182,7 @@ class Descent(Cautious):
         return default._replace(steps=number)
 
     def _checked(self, start: Fit | None) -> Values | None:
-        """The start as coefficients of (x - center, 1), or of x - center without an intercept, by predictor."""
+        """Return the start as coefficients of (x - center, 1), or of x - center without an intercept, by predictor."""
         if start is None:
             return None
         several = isinstance(self.model, Multinomial)
@@ -211,7 +211,7 @@ class Descent(Cautious):
     # ---- releases ----
 
     def _amount(self, step: int) -> dict[str, float]:
-        """The guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
+        """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
         share = self._shares[step]
         if self._mu is None:
             assert self._epsilon is not None
@@ -233,7 +233,9 @@ class Descent(Cautious):
         )
 
     def _labels_mechanism(self) -> GradientSums | LabelShares:
-        """The gradient by the intercept where the model's mean is `middle`: `middle` minus the mean of the labels."""
+        """Return the gradient by the intercept where the model's mean is `middle`: `middle` minus the mean of the
+        labels.
+        """
         if isinstance(self.model, Multinomial):
             return LabelShares(self.model.classes, **self._amount(0))
         constant = np.zeros((self.d + 1, 1))
@@ -323,7 +325,7 @@ class Descent(Cautious):
             )
 
     def _step(self, gradient: Values, deviation: float) -> None:
-        """A gradient step, shortened where the noise exceeds the clip; or coefficients that match the gradients."""
+        """Take a gradient step, shortened where noise exceeds the clip; or match coefficients to the gradients."""
         if self._matching is not None:
             theta, self._root = self._matching.estimate(Released(self._theta, gradient, deviation))
             self._theta = self._shortened(theta)
@@ -336,12 +338,12 @@ class Descent(Cautious):
         self._paces.append((pace, deviation))
 
     def _moved(self, theta: Values, pace: float, gradient: Values) -> Values:
-        """A step against the gradient by the free predictors, with a rate for each class."""
+        """Return a step against the gradient by the free predictors, with a rate for each class."""
         step = self._rates @ gradient.reshape(len(self._rates), -1)
         return self._shortened(theta - pace * step.ravel())
 
     def _shortened(self, theta: Values) -> Values:
-        """The nearest vector of at most the largest length."""
+        """Return the nearest vector of at most the largest length."""
         largest = float(np.abs(theta).max())
         length = largest * float(np.linalg.norm(theta / largest)) if largest else 0.0
         most = _MOST_COEFFICIENT * self.model.unit
@@ -374,7 +376,7 @@ class Descent(Cautious):
         )
 
     def _averaged(self) -> tuple[Values, Values]:
-        """The estimate of steps, and a root of the covariance of its error."""
+        """Return the estimate of steps, and a root of the covariance of its error."""
         weights = np.arange(1.0, len(self._iterates) + 1)
         weights[: len(weights) // 2] = 0.0
         weights /= weights.sum()
@@ -386,7 +388,7 @@ class Descent(Cautious):
         return not isinstance(self.model, Multinomial) or self._size <= _MOST_WITH_ERRORS
 
     def _shrunk(self, theta: Values, weights: Values) -> tuple[Values, float]:
-        """The mean of the iterates, moved towards the start by the share of noise in its squared distance.
+        """Return the mean of the iterates, moved towards the start by the share of noise in its squared distance.
 
         The estimator of James and Stein, for the noise of the last half of the steps, which is alike in all directions.
         Also the share of the distance that is kept.
@@ -399,7 +401,7 @@ class Descent(Cautious):
         return self._start + kept * change, kept
 
     def _unclipped(self, theta: Values, kept: float, weights: Values) -> tuple[Values, Values]:
-        """The estimate without the bias of the clip, and a root of the covariance of its error: R for R R'.
+        """Return the estimate without the bias of the clip, and a root of the covariance of its error: R for R R'.
 
         The bias is that of the same steps, without noise, in a normal population whose labels follow the estimate.
         The clip moves coefficients away from 0, and steps not made leave them near it: only the excess is removed, and
@@ -421,7 +423,7 @@ class Descent(Cautious):
         return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
 
     def _population(self, clip: float) -> NormalRows | SampledRows:
-        """A normal population of the released moments."""
+        """Return a normal population of the released moments."""
         if isinstance(self.model, Multinomial):
             return SampledRows(self.model, self._moments, self._center, clip)
         assert isinstance(self.model, OnePredictor)
@@ -430,7 +432,7 @@ class Descent(Cautious):
     def _path(
         self, rows: NormalRows | SampledRows, truth: Values, weights: Values
     ) -> tuple[Values, list[tuple[Values, Gradient | SampledGradient]]]:
-        """The weighted mean of the iterates in a population, and the point and the gradient of each step."""
+        """Return the weighted mean of the iterates in a population, and the point and the gradient of each step."""
         theta, mean, gradients = self._start, np.zeros(self._size), []
         for weight, (pace, _) in zip(weights, self._paces, strict=True):
             gradient = rows.gradient(theta, truth)
@@ -440,7 +442,9 @@ class Descent(Cautious):
         return mean, gradients
 
     def _errors(self, truth: Values, rows: NormalRows | SampledRows, weights: Values) -> Values:
-        """A root of the covariance of the error of the mean of the iterates: of sampling, and of noise in releases."""
+        """Return a root of the covariance of the error of the mean of the iterates: of sampling, and of noise in
+        releases.
+        """
         identity, parts = np.eye(self._size), []
         to_mean, of_gradient, of_moments = (np.zeros((self._size, self._size)) for _ in range(3))
         root, inverse = (np.kron(_root(self._rates, power), np.eye(self._p)) for power in (0.5, -0.5))
@@ -462,7 +466,7 @@ class Descent(Cautious):
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
-    """The mu of Gaussian steps, or the epsilon of others."""
+    """Return the mu of Gaussian steps, or the epsilon of others."""
     if privacy.unit == "rho":
         raise ValueError("privacy must be in epsilon or mu, not rho")
     if privacy.neighbors != "replace-one" or privacy.records != 1:
@@ -474,13 +478,13 @@ def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
 
 
 def _root(matrix: Values, power: float = 0.5) -> Values:
-    """A power of a positive semidefinite matrix."""
+    """Return a power of a positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0) ** power) @ vectors.T)
 
 
 def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
-    """The share of each release, which add up to 1.
+    """Return the share of each release, which add up to 1.
 
     Where columns are alike, the first of matched gradients are less useful.
     """

@@ -104,7 +104,7 @@ class Fit(Tabular):
         return _around(self.coefficients, self.standard_errors, confidence)
 
     def intercept_interval(self, confidence: float = 0.95) -> Values:
-        """The confidence interval for the intercept, see `interval`: an ndarray of shape (2,), or (k, 2)."""
+        """Return the confidence interval for the intercept, see `interval`: an ndarray of shape (2,), or (k, 2)."""
         return _around(self.intercept, self.intercept_error, confidence)
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ class Fit(Tabular):
         return f"{type(self).__name__}{records}: {self.privacy}"
 
     def _table(self) -> list[tuple[str, list[float]]]:
-        """The name, estimate, error and 95 % interval of each parameter."""
+        """Return the name, estimate, error and 95 % interval of each parameter."""
         d, several = self.coefficients.shape[-1], self.coefficients.ndim > 1
         estimates, errors = (
             np.concatenate([np.atleast_2d(slopes), np.reshape(constant, (-1, 1))], axis=1)
@@ -191,7 +191,7 @@ def _shown(value: Any) -> str:
 
 
 def _quantile(confidence: float) -> float:
-    """The two-sided normal quantile."""
+    """Return the two-sided normal quantile."""
     return float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
 
 

@@ -178,7 +178,7 @@ def glm(
 
 
 def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ...] | None]:
-    """The records, the numbers of records and of columns, and the names of the columns."""
+    """Return the records, the numbers of records and of columns, and the names of the columns."""
     records = labelled_or_chunks(X, y)
     if not isinstance(records, Chunks):
         return records, len(records), records.columns, names_of_columns(X)

@@ -210,11 +210,11 @@ class GradientSums(GaussianOrPure):
         return math.ldexp(math.frexp(self.clip)[0], _CLIP_DIGITS)
 
     def shift(self, n: SupportsIndex) -> int:
-        """The release code of a sum is the sum divided by this power of two, and rounded."""
+        """Return the release code of a sum is the sum divided by this power of two, and rounded."""
         return max(0, (_checks.whole("n", n) << _CLIP_DIGITS).bit_length() - 61)
 
     def scale(self, n: SupportsIndex) -> float:
-        """The standard deviation of Gaussian noise, else the scale of noise by the l2 norm, in release codes.
+        """Return the standard deviation of Gaussian noise, else the scale of noise by the l2 norm, in release codes.
 
         Rounding to release codes adds at most 1 to the change of each sum.
         """
@@ -223,11 +223,11 @@ class GradientSums(GaussianOrPure):
         return up(change / Fraction(self.amount))
 
     def error(self, n: SupportsIndex) -> float:
-        """The root of the expected squared noise on each number of the release: `noise_deviation`."""
+        """Return the root of the expected squared noise on each number of the release: `noise_deviation`."""
         return self.noise_deviation(n)
 
     def noise_deviation(self, n: SupportsIndex) -> float:
-        """The standard deviation of the noise on each number of a release, before rounding.
+        """Return the standard deviation of the noise on each number of a release, before rounding.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class GradientSums(GaussianOrPure):
         return factor * self.scale(n) * self._unit(n)
 
     def _unit(self, n: int) -> float:
-        """A step of release codes in units of the release."""
+        """Return a step of release codes in units of the release."""
         return math.ldexp(1 / n, self.shift(n) + sum(self._exponents))
 
     def _noise(self, n: int) -> VectorNoise:

@@ -86,11 +86,13 @@ class LabelShares(GaussianOrPure):
         return root_up(2 / Fraction(self.gaussian_mu) ** 2) if self.gaussian_mu else up(2 / Fraction(self.amount))
 
     def error(self, n: SupportsIndex) -> float:
-        """The root of the expected squared noise on each share: `noise_deviation`. That of sampling is not included."""
+        """Return the root of the expected squared noise on each share: `noise_deviation`. That of sampling is not
+        included.
+        """
         return self.noise_deviation(n)
 
     def noise_deviation(self, n: SupportsIndex) -> float:
-        """The standard deviation of the noise on each share, before rounding.
+        """Return the standard deviation of the noise on each share, before rounding.
 
         Parameters
         ----------
@@ -113,7 +115,7 @@ def _labels(x: Any) -> NDArray[Any]:
 
 
 def _counted(classes: int, labels: NDArray[Any], threads: int) -> Integers:
-    """The number of labels of each class, and of others."""
+    """Return the number of labels of each class, and of others."""
     counts = np.zeros(classes + 1, np.int64)
     with np.errstate(invalid="ignore"):  # a signalling NaN
         for start in range(0, len(labels), _BLOCK):

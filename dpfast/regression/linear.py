@@ -112,7 +112,7 @@ class RegressionMoments(NoisyProducts):
         return self.domain, self.labels
 
     def weights(self, d: SupportsIndex) -> tuple[Fraction, Fraction]:
-        """The public weights s of the label and c of the 1, in codes
+        """Return the public weights s of the label and c of the 1, in codes
         (https://dpfast.readthedocs.io/en/latest/proofs/regression-sums.html).
         """
         d, most = _checks.whole("d", d, least=1), self.domain.most
@@ -144,7 +144,8 @@ class RegressionMoments(NoisyProducts):
         return np.asarray(moments * self._units(d) * self._units(d)[:, None])
 
     def fit(self, moments: ArrayLike, n: SupportsIndex) -> Fit:
-        """The least-squares fit of a release, with a ridge for the noise: post-processing, without cost of privacy.
+        """Return the least-squares fit of a release, with a ridge for the noise: post-processing, without cost of
+        privacy.
 
         Parameters
         ----------
@@ -186,7 +187,8 @@ class RegressionMoments(NoisyProducts):
 
 
 def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values, Values]:
-    """The coefficients and the constant, and their covariance, from the means of a a' and the noise's deviations.
+    """Return the coefficients and the constant, and their covariance, from the means of a a' and the noise's
+    deviations.
 
     The noise on different entries is uncorrelated, and that of b - A theta follows from it.
     """
@@ -206,7 +208,7 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     centered = np.column_stack([np.eye(d), -mean])  # from products with (x, 1) to those with x - mean
 
     def score(squares: Values) -> Values:
-        """The variances of the products with the label minus those with the coefficients and the constant."""
+        """Return the variances of the products with the label minus those with the coefficients and the constant."""
         return noise[:, d + 1] + noise[:, : d + 1] @ squares
 
     fixed = float(np.sum(centered**2 @ score(np.append(np.zeros(d), label_mean**2))))
@@ -228,7 +230,7 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
         design += np.outer(full, full)
 
     def errors(squares: Values) -> Values:
-        """The covariance of the errors of the products, for coefficients and a constant of these squares."""
+        """Return the covariance of the errors of the products, for coefficients and a constant of these squares."""
         scores = noise[:, : d + 1] * np.outer(estimates, estimates)
         np.fill_diagonal(scores, score(squares))
         return np.asarray(scores + residual / n * design)

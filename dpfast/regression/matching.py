@@ -61,7 +61,7 @@ class Matching:
         self._released: list[Released] = []
 
     def estimate(self, released: Released) -> tuple[Values, Values]:
-        """The estimate with one more gradient, and a root of the covariance of its error: R for R R'."""
+        """Return the estimate with one more gradient, and a root of the covariance of its error: R for R R'."""
         self._released.append(released)
         estimate, before = released.theta, math.inf
         for _ in range(_ROUNDS):
@@ -75,7 +75,8 @@ class Matching:
         return estimate, root
 
     def _information(self, truth: Values) -> tuple[Values, Values, Values]:
-        """The information H and the vector q of a quadratic log-likelihood, q' d - d' H d / 2 for d from the start.
+        """Return the information H and the vector q of a quadratic log-likelihood, q' d - d' H d / 2 for d from the
+        start.
 
         Also the change of q by a doubt of the bias of the clip.
         """
@@ -107,7 +108,7 @@ class Matching:
         return information, vector, _CLIP_DOUBT * weighted.T @ np.tile(at_truth.mean, len(away))
 
     def _posterior(self, information: Values, vector: Values, doubt: Values) -> tuple[Values, Values]:
-        """The mean of the coefficients over the sizes of the prior, and a root of the covariance of the error.
+        """Return the mean of the coefficients over the sizes of the prior, and a root of the covariance of the error.
 
         The covariance is that of the posterior, and the squares of what the prior removes and of the effect of a doubt.
         """
@@ -128,12 +129,12 @@ class Matching:
 
 
 def _swapped(vector: Values, p: int) -> Values:
-    """The matrix of blocks b_s b_t' at (t, s), for the blocks b of p numbers of a vector."""
+    """Return the matrix of blocks b_s b_t' at (t, s), for the blocks b of p numbers of a vector."""
     blocks = np.outer(vector, vector).reshape(-1, p, len(vector) // p, p)
     return np.asarray(blocks.swapaxes(0, 2).reshape(len(vector), len(vector)))
 
 
 def _at_least(matrix: Values, least: float) -> Values:
-    """A symmetric matrix with its eigenvalues raised to `least`."""
+    """Return a symmetric matrix with its eigenvalues raised to `least`."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)

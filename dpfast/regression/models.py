@@ -26,11 +26,11 @@ class LogisticFit(Fit):
     """A released logistic regression, see `Fit`: the linear predictor is the log-odds of a positive label."""
 
     def probability(self, X: ArrayLike) -> Values:
-        """The probability of a positive label, for rows of shape (m, d): an ndarray of shape (m,)."""
+        """Return the probability of a positive label, for rows of shape (m, d): an ndarray of shape (m,)."""
         return np.asarray(scipy.special.expit(self.linear_predictor(X)))
 
     def predict(self, X: ArrayLike) -> Values:
-        """The more probable label, 0.0 or 1.0, for rows of shape (m, d): an ndarray of shape (m,)."""
+        """Return the more probable label, 0.0 or 1.0, for rows of shape (m, d): an ndarray of shape (m,)."""
         return np.asarray(self.linear_predictor(X) > 0, dtype=np.float64)
 
 
@@ -39,7 +39,7 @@ class PoissonFit(Fit):
     """A released Poisson regression, see `Fit`: the linear predictor is the logarithm of the mean of a label."""
 
     def predict(self, X: ArrayLike) -> Values:
-        """The mean of a label, for rows of shape (m, d): an ndarray of shape (m,)."""
+        """Return the mean of a label, for rows of shape (m, d): an ndarray of shape (m,)."""
         return np.asarray(np.exp(np.minimum(self.linear_predictor(X), _MOST_PREDICTOR)))
 
 
@@ -48,15 +48,17 @@ class MultinomialFit(Fit):
     """A released multinomial regression of K classes, see `Fit`: the linear predictors add up to 0."""
 
     def probability(self, X: ArrayLike) -> Values:
-        """The probabilities of the classes, softmax, for rows of shape (m, d): an ndarray of shape (m, K)."""
+        """Return the probabilities of the classes, softmax, for rows of shape (m, d): an ndarray of shape (m, K)."""
         return np.asarray(scipy.special.softmax(self._predictor(X), axis=1))
 
     def predict(self, X: ArrayLike) -> Values:
-        """The most probable class, 0.0 to K - 1, for rows of shape (m, d): an ndarray of shape (m,); 0 for a NaN."""
+        """Return the most probable class, 0.0 to K - 1, for rows of shape (m, d): an ndarray of shape (m,); 0 for a
+        NaN.
+        """
         return np.asarray(np.argmax(self._predictor(X), axis=1), dtype=np.float64)
 
     def _predictor(self, X: ArrayLike) -> Values:
-        """The linear predictors, with finite differences."""
+        """Return the linear predictors, with finite differences."""
         return np.clip(np.nan_to_num(self.linear_predictor(X)), -_MOST_FINITE, _MOST_FINITE)
 
 
@@ -93,18 +95,18 @@ class Model(ABC):
 
     @abstractmethod
     def link(self, mean: Any) -> Any:
-        """The linear predictor, or predictors, without columns for this mean of the labels."""
+        """Return the linear predictor, or predictors, without columns for this mean of the labels."""
 
     @abstractmethod
     def clamped(self, mean: Any, deviation: float) -> Any:
-        """A mean of labels with noise of this standard deviation, moved to where `link` and `rate` are safe."""
+        """Return a mean of labels with noise of this standard deviation, moved to where `link` and `rate` are safe."""
 
     @abstractmethod
     def rate(self, mean: Any) -> Any:
-        """The length of a step in units of the gradient, where the transformed rows have unit second moments."""
+        """Return the length of a step in units of the gradient, where the transformed rows have unit second moments."""
 
     def size(self, mean: Any) -> float:
-        """The size of a residual, in which gradients are clipped."""
+        """Return the size of a residual, in which gradients are clipped."""
         return 1.0
 
 
@@ -113,7 +115,7 @@ class OnePredictor(Model):
 
     @abstractmethod
     def curvature(self, t: Values) -> Values:
-        """The derivative of the mean residual by the linear predictor t, finite."""
+        """Return the derivative of the mean residual by the linear predictor t, finite."""
 
     @abstractmethod
     def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
@@ -265,7 +267,7 @@ _BOUNDS = {"label_bound": ("poisson", "huber"), "k": ("huber",), "classes": ("mu
 
 
 def model_of(name: str, label_bound: float | None, k: float | None, classes: SupportsIndex | None = None) -> Model:
-    """The model of this name; checks that exactly the public numbers that it needs are given."""
+    """Return the model of this name; checks that exactly the public numbers that it needs are given."""
     _checks.choice("model", name, ("logistic", "poisson", "huber", "multinomial"))
     for (given, models), value in zip(_BOUNDS.items(), (label_bound, k, classes), strict=True):
         if (value is None) == (name in models):

@@ -63,7 +63,7 @@ class NormalRows:
         self._model, self._mean, self._clip = model, mean, clip
 
     def gradient(self, theta: Values, truth: Values) -> Gradient:
-        """The gradient at theta, of shapes (p,), (p, p) and (p, p); `truth` is the theta of the labels."""
+        """Return the gradient at theta, of shapes (p,), (p, p) and (p, p); `truth` is the theta of the labels."""
         z, weights, rest, limits, squares = self._nodes(theta, truth)
         first, slope, second, along_rest, along_second = (np.zeros(len(z)) for _ in range(5))
         predictor, size = z @ theta, max(float(np.trace(rest)), _LEAST)
@@ -81,7 +81,9 @@ class NormalRows:
         return Gradient((weights * first) @ z, derivative, outer)
 
     def expected(self, theta: Values, truth: Values) -> tuple[Values, Values]:
-        """The mean gradient at theta in a logistic model, and minus its derivative by `truth`, of shape (p, p)."""
+        """Return the mean gradient at theta in a logistic model, and minus its derivative by
+        `truth`, of shape (p, p).
+        """
         z, weights, rest, limits, squares = self._nodes(theta, truth)
         (chance, positive), (_, other) = self._model.labels(z @ theta, z @ truth)
         positive, other = (np.clip(residuals[:, None], -limits, limits) for residuals in (positive, other))
@@ -106,7 +108,9 @@ class NormalRows:
 
 @cache
 def _sample(p: int) -> Values:
-    """Normal rows of p columns, of mean 0 and second moments 1, symmetric around 0: the same in every fit."""
+    """Return the normal rows of p columns, of mean 0 and second moments 1, symmetric around 0: the
+    same in every fit.
+    """
     count = max(_SAMPLE, 8 * p) // 2
     rows = np.random.Generator(np.random.PCG64(_SEED)).standard_normal((count, p))
     rows = np.linalg.solve(np.linalg.cholesky(rows.T @ rows / count), rows.T).T
@@ -133,11 +137,11 @@ class SampledRows:
         self.basis, self.limits = model.basis, clip / np.sqrt(np.sum(self.rows**2, axis=1) + _LEAST)
 
     def gradient(self, theta: Values, truth: Values) -> SampledGradient:
-        """The same as that of `NormalRows`."""
+        """Return the same as that of `NormalRows`."""
         return SampledGradient(self, theta, truth)
 
     def chances(self, theta: Values) -> Values:
-        """The probability of each class for each row, of shape (rows, classes)."""
+        """Return the probability of each class for each row, of shape (rows, classes)."""
         free = theta.reshape(self.basis.shape[1], -1)
         return np.asarray(scipy.special.softmax(self.rows @ free.T @ self.basis.T, axis=1))
 
@@ -153,7 +157,8 @@ class SampledGradient:
         self._population, self._theta, self._truth = population, theta, truth
 
     def _clipped(self) -> tuple[Values, Values, Values, Values]:
-        """The probabilities at theta and truth, and for each label the squared norm of the residuals and their share.
+        """Return the probabilities at theta and truth, and for each label the squared norm of the residuals and their
+        share.
 
         All of shape (rows, classes).
         """
@@ -183,7 +188,7 @@ class SampledGradient:
         return self._blocks(_squares(here, true * shares**2))
 
     def _blocks(self, weights: Values) -> Values:
-        """The mean of the products of z z' and symmetrised weights, of shape (rows, classes, classes)."""
+        """Return the mean of the products of z z' and symmetrised weights, of shape (rows, classes, classes)."""
         rows, basis = self._population.rows, self._population.basis
         free = basis.T @ weights @ basis
         parts = [
@@ -200,7 +205,7 @@ def _diagonal(entries: Values) -> Values:
 
 
 def _squares(here: Values, weights: Values) -> Values:
-    """The sum over the labels of weights times the outer products of the residuals."""
+    """Return the sum over the labels of weights times the outer products of the residuals."""
     cross = here[:, :, None] * weights[:, None, :]
     total = weights.sum(axis=1)[:, None, None]
     return np.asarray(total * here[:, :, None] * here[:, None, :] - cross - cross.swapaxes(1, 2) + _diagonal(weights))

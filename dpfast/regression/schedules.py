@@ -49,7 +49,7 @@ class Schedule(NamedTuple):
 
 
 def schedule(n: int, p: int, privacy: Privacy, *, logistic: bool = False) -> Schedule:
-    """The schedule for n records, p coefficients with the intercept, and a guarantee in mu or epsilon.
+    """Return the schedule for n records, p coefficients with the intercept, and a guarantee in mu or epsilon.
 
     With `logistic`, for a logistic model of two classes: gradients with pure noise are matched, unless there are more
     than 64 coefficients, or noise hides the second moments.

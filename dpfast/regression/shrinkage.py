@@ -66,7 +66,8 @@ def shrunk_moments(moments: Values, noise: float, *, means: bool) -> ShrunkMomen
 
 
 def _kept(differences: Values, noise: float, fitted: int = 0) -> float:
-    """The part of the differences to keep: w / (1 + w), w the unknown ratio of their variance to that of the noise.
+    """Return the part of the differences to keep: w / (1 + w), w the unknown ratio of their variance to that of the
+    noise.
 
     The mean over w by its likelihood, for a prior uniform in log w; `fitted` numbers were used up by the target.
     """

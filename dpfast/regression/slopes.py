@@ -143,13 +143,13 @@ class TheilSen(Mechanism):
         return *rest, _checks.positive_down("epsilon", spread) if spread else 0.0
 
     def matching_count(self, n: SupportsIndex) -> int:
-        """The number k of matchings for n records. Public."""
+        """Return the number k of matchings for n records. Public."""
         n = _checks.whole("n", n, least=2)
         wanted = min(max(_SLOPES // n, _FEWEST), _MOST) if self.matchings == "auto" else int(self.matchings)
         return min(wanted, _turns(n))
 
     def error(self, n: SupportsIndex, *, deviation: float, spread: float, center: float = 0.0) -> Values:
-        """The root of the expected squared error of the slope and of the intercept, sampling error included.
+        """Return the root of the expected squared error of the slope and of the intercept, sampling error included.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class TheilSen(Mechanism):
         return self._steps(n)
 
     def _steps(self, n: int) -> Steps:
-        """The steps for n records. One record changes k slopes, so each has a share of 1 / k."""
+        """Return the steps for n records. One record changes k slopes, so each has a share of 1 / k."""
         (slope, intercept, spread), k = self._shares, self.matching_count(n)
         for_slope = _by_range(Median(), self.slope_grid, _part(slope, k))
         for_intercept = _by_range(Median(), self.intercept_grid, intercept)
@@ -243,7 +243,7 @@ class TheilSen(Mechanism):
         return Steps(self, n, for_slope, for_intercept, for_spread, scale)
 
     def law_of(self, lines: _Lines) -> TheilSenLaw:
-        """The exact law of the release, given the slopes of the pairs. PRIVATE."""
+        """Return the exact law of the release, given the slopes of the pairs. PRIVATE."""
         plan = self.plan(len(lines.y))
         law = plan.slope.law(lines.slopes, workers=lines.threads)
 
@@ -269,7 +269,7 @@ class _Lines(NamedTuple):
         return found
 
     def distances(self, slope: float) -> Values:
-        """The distances of the slopes from one."""
+        """Return the distances of the slopes from one."""
         with np.errstate(over="ignore"):
             return np.abs(self.slopes - slope)
 
@@ -327,7 +327,7 @@ class Steps(Plan):
         return np.array([slope, *rest])
 
     def given(self, lines: _Lines, slope: float) -> list[tuple[InverseSensitivity, Values, float]]:
-        """The steps after the slope: a mechanism, the values for it, and the factor of its release."""
+        """Return the steps after the slope: a mechanism, the values for it, and the factor of its release."""
         steps = [(self.intercept, lines.residuals(slope), 1.0)]
         return steps if self.spread is None else [*steps, (self.spread, lines.distances(slope), self.scale)]
 
@@ -389,7 +389,7 @@ class TheilSenLaw(Law):
 
 
 def slopes_of_pairs(x: Values, y: Values, matchings: int, ends: tuple[float, float], threads: int = 1) -> Values:
-    """The slopes of the pairs of `matchings` rounds of a round-robin tournament of the records, spread evenly.
+    """Return the slopes of the pairs of `matchings` rounds of a round-robin tournament of the records, spread evenly.
 
     Pairs without a slope get one of the two `ends`, by their public index. x and y are contiguous.
     """
@@ -404,12 +404,12 @@ def slopes_of_pairs(x: Values, y: Values, matchings: int, ends: tuple[float, flo
 
 
 def _turns(n: int) -> int:
-    """The number of rounds of a tournament of n: every two records are a pair in one of them."""
+    """Return the number of rounds of a tournament of n: every two records are a pair in one of them."""
     return n - 1 + n % 2
 
 
 def _columns(x: Any) -> tuple[Values, Values]:
-    """The vectors of x and y as doubles."""
+    """Return the vectors of x and y as doubles."""
     pieces = [_labelled(piece) for piece in (x if isinstance(x, Chunks) else (x,))]
     with np.errstate(invalid="ignore"):  # a signalling NaN
         parts = [np.stack([piece.rows[:, 0], piece.labels]).astype(np.float64) for piece in pieces]
@@ -418,7 +418,7 @@ def _columns(x: Any) -> tuple[Values, Values]:
 
 
 def _labelled(x: Any) -> Labelled:
-    """A piece of records, whose x may be a vector."""
+    """Return a piece of records, whose x may be a vector."""
     if isinstance(x, tuple) and len(x) == 2 and getattr(x[0], "ndim", 1) == 1:
         x = _containers.vector("x", x[0])[:, np.newaxis], x[1]
     records = Labelled.of(x)
@@ -428,17 +428,17 @@ def _labelled(x: Any) -> Labelled:
 
 
 def _by_range(statistic: RankStatistic, grid: Points, epsilon: float) -> InverseSensitivity:
-    """The mechanism of a step, with a privacy loss of bounded range."""
+    """Return the mechanism of a step, with a privacy loss of bounded range."""
     return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, selection="exponential")
 
 
 def _part(epsilon: float, k: int) -> float:
-    """The share of one of k slopes, rounded down."""
+    """Return the share of one of k slopes, rounded down."""
     return _checks.positive_down("epsilon", Fraction(epsilon) / k)
 
 
 def _magnitudes(grid: Points) -> Points:
-    """The points for distances of slopes on a grid."""
+    """Return the points for distances of slopes on a grid."""
     if isinstance(grid, FloatGrid):
         return FloatGrid(grid.digits, resolution=grid.resolution, lower=0.0)
     return Grid(0.0, min(grid.upper - grid.lower, sys.float_info.max / 2), step=grid.step)
@@ -446,7 +446,7 @@ def _magnitudes(grid: Points) -> Points:
 
 @lru_cache
 def _half_width(sampling: float, noise: float) -> float:
-    """The distance in ranks within which the slope is from the population slope with probability 95 %.
+    """Return the distance in ranks within which the slope is from the population slope with probability 95 %.
 
     Two errors add up: that of sampling, normal with deviation `sampling`, and that of the mechanism, of density ``exp(-
     |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1

@@ -87,7 +87,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def cap(self, n: SupportsIndex, d: SupportsIndex) -> int:
-        """The public cap on the score for n records: all scores from the cap on get the same weight.
+        """Return the public cap on the score for n records: all scores from the cap on get the same weight.
 
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases. The points at the cap together have at most
         e**-42 of the probability.
@@ -103,7 +103,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return super()._make_plan(n) if n is None else _FromBoxes(self, _checks.records(n))
 
     def _drawn_from(self, values: NDArray[Any], source: np.random.BitGenerator, threads: int) -> NDArray[np.float64]:
-        """A draw from the rows of an array: of the volumes of the boxes first, then of one box."""
+        """Return a draw from the rows of an array: of the volumes of the boxes first, then of one box."""
         (n, d), records = values.shape, self._transformed(values, threads)
         levels = self._levels(n, d)
         kept = _Kept.around(2 * (d + 1) / self.epsilon, levels, n, d)
@@ -125,7 +125,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return self._decode(n, codes[0])
 
     def law_of(self, summaries: list[Summary]) -> Boxes:
-        """The exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
+        """Return the exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
         n, d, levels = summaries[0].n, len(summaries), summaries[0].levels
         lower, upper = np.zeros((levels + 1, d), np.int64), np.empty((levels + 1, d), np.int64)
         for j, summary in enumerate(summaries):
@@ -143,7 +143,8 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         confidence: float = 0.95,
         contamination: float = 0.0,
     ) -> float:
-        """An upper bound on the maximum error of a coordinate, for normal records: `dpfast.theory.gaussian_mean_error`.
+        """Return an upper bound on the maximum error of a coordinate, for normal records:
+        `dpfast.theory.gaussian_mean_error`.
 
         Parameters
         ----------
@@ -180,7 +181,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         )
 
     def _levels(self, n: int, d: int, j: int = 0) -> int:
-        """The number of levels, the same for all columns."""
+        """Return the number of levels, the same for all columns."""
         return min(self.cap(n, d), self.statistic.breakdown(n))
 
     def _widths(self, records: NDArray[Any], levels: int) -> Iterator[Sequence[int]]:

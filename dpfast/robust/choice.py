@@ -19,7 +19,7 @@ _MOST_RECORDS = {2: 2**20, 3: 3000}  # for depths, which take long for more
 
 
 def compared(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> Comparison:
-    """The comparison of the methods that serve, for records on these grids."""
+    """Return the comparison of the methods that serve, for records on these grids."""
     d, methods = len(grids), ["boxes"]
     if delta:
         share = bounded_range_epsilon_down(epsilon, delta, d)

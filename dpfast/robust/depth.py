@@ -129,12 +129,14 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
         return score_cap(self.epsilon, math.fsum(math.log(grid.size) for grid in self.grids))
 
     def floor(self, n: SupportsIndex) -> int:
-        """The public floor of the depths for n records: at least 0, and below the greatest depth of a grid point."""
+        """Return the public floor of the depths for n records: at least 0, and below the greatest depth of a grid
+        point.
+        """
         n = _checks.whole("n", n, least=1)
         return max(0, -(-n >> self.dimension) - self.cap)
 
     def error(self, n: SupportsIndex, *, deviation: float) -> float:
-        """The root mean square of the Euclidean error for normal records: `dpfast.theory.depth_error`.
+        """Return the root mean square of the Euclidean error for normal records: `dpfast.theory.depth_error`.
 
         Parameters
         ----------
@@ -156,7 +158,7 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
         return records
 
     def law_of(self, summary: NDArray[np.int64]) -> DepthLaw:
-        """The exact law of the release. PRIVATE."""
+        """Return the exact law of the release. PRIVATE."""
         return DepthLaw(
             summary,
             tuple(grid.size for grid in self.grids),

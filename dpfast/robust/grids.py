@@ -50,7 +50,7 @@ class OnGrids(CoordinateWise):
 
     @abstractmethod
     def _levels(self, n: int, d: int, j: int) -> int:
-        """The number of levels of column j of d, public like the number of order statistics that they need."""
+        """Return the number of levels of column j of d, public like the number of order statistics that they need."""
 
     def reading(self) -> Columns:
         def reading(j: int, d: int) -> Reading:
@@ -99,17 +99,17 @@ class Column:
     radius: int
 
     def ranges(self, values: NDArray[Any], levels: int) -> tuple[Integers, Integers]:
-        """The attack ranges of all levels, widened by the radius."""
+        """Return the attack ranges of all levels, widened by the radius."""
         return self.widened(self.statistic.reading(self.grid, lambda _: levels).of(values))
 
     def widened(self, summary: Summary) -> tuple[Integers, Integers]:
-        """The attack ranges of all levels, widened by the radius, from a summary."""
+        """Return the attack ranges of all levels, widened by the radius, from a summary."""
         lower, upper = self.statistic.attack_range(summary)
         return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)
 
 
 def coarser(grid: Grid, most: int) -> Grid:
-    """The grid with at most this many points between the same bounds, widened to its step."""
+    """Return the grid with at most this many points between the same bounds, widened to its step."""
     while grid.size > most:
         factor = 2 ** max(1, (grid.size // most).bit_length() - 1)
         grid = Grid(grid.lower, grid.upper, step=grid.step * factor, missing=grid.missing)

@@ -102,7 +102,7 @@ class IndependentColumns(OnGrids):
         return PrivacyProfile(self.privacy, (("bounded-range", self.share, self.dimension),), failure=0.0)
 
     def cap(self, n: SupportsIndex, j: SupportsIndex) -> int:
-        """The public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
+        """Return the public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
         return self._mechanism(_checks.whole("j", j)).cap(n)
 
     def _mechanism(self, j: int) -> InverseSensitivity:
@@ -121,14 +121,14 @@ class IndependentColumns(OnGrids):
         return self._restored(np.array(values))
 
     def law_of(self, summaries: list[Summary]) -> IndependentLaws:
-        """The exact law of the release. PRIVATE."""
+        """Return the exact law of the release. PRIVATE."""
         laws = [self._mechanism(j).law_of(summary) for j, summary in enumerate(summaries)]
         return IndependentLaws(laws, decode=lambda codes: self._decode(summaries[0].n, codes))
 
     def error(
         self, n: SupportsIndex, *, deviation: float, confidence: float = 0.95, contamination: float = 0.0
     ) -> float:
-        """An upper bound on the maximum error of a coordinate, for normal records.
+        """Return an upper bound on the maximum error of a coordinate, for normal records.
 
         Parameters
         ----------

@@ -206,7 +206,7 @@ def _affine(
     workers: int,
     explain: Explain,
 ) -> NDArray[np.float64]:
-    """A release by Tukey depth or of whitened records, or by the method with the least expected error."""
+    """Return a release by Tukey depth or of whitened records, or by the method with the least expected error."""
     comparison = None
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     if isinstance(X, Chunks) and method != "depth":
@@ -233,7 +233,7 @@ def _affine(
 
 
 def _with_dimension(X: Records | Chunks) -> tuple[Records | Chunks, int]:
-    """The records and their public number of columns, by the first piece of `Chunks`."""
+    """Return the records and their public number of columns, by the first piece of `Chunks`."""
     if isinstance(X, Chunks):
         return X, _containers.matrix("X", next(iter(X), [])).shape[1]
     records = _containers.matrix("X", X)

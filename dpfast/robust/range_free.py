@@ -127,7 +127,9 @@ class RangeFreeBoxes(CoordinateWise):
         return [round(self.radius * self._scale(j) / self.step) for j in range(d)]
 
     def least_records(self, d: int) -> int:
-        """The least n for which the test can pass with probability at least 1/2; raises a ValueError if none exists."""
+        """Return the least n for which the test can pass with probability at least 1/2; raises a ValueError if none
+        exists.
+        """
         needed = self.test(d).needed
         return least(
             lambda n: self._room(n) >= needed,
@@ -136,7 +138,7 @@ class RangeFreeBoxes(CoordinateWise):
         )
 
     def _room(self, n: int) -> int:
-        """The number of replaced records that can move the statistic anywhere."""
+        """Return the number of replaced records that can move the statistic anywhere."""
         assert isinstance(self.statistic, OrderStatistic)
         rank = self.statistic.rank(n)
         return min(rank, n - rank + 1)
@@ -148,7 +150,7 @@ class RangeFreeBoxes(CoordinateWise):
         return Columns(reading, self._matrix, self._check_columns, reading(0, 1).passes, self._transformed)
 
     def _boxes(self, n: int, d: int) -> int:
-        """The public number of boxes; raises a ValueError for too few records."""
+        """Return the public number of boxes; raises a ValueError for too few records."""
         test = self.test(d)
         room = self._room(n)
         if room < test.needed:
@@ -159,7 +161,7 @@ class RangeFreeBoxes(CoordinateWise):
         return min(room, test.cap + 2 + test.reach)
 
     def law_of(self, summaries: list[Summary]) -> BehindTest:
-        """The exact law of the release, failure included. PRIVATE."""
+        """Return the exact law of the release, failure included. PRIVATE."""
         d, first = len(summaries), int(self.grid.first)
         test, ranges = self.test(d), [self.statistic.attack_range(summary) for summary in summaries]
         lower, upper = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
@@ -203,7 +205,7 @@ class SpreadTest:
         return self.cap + 2 + self.threshold
 
     def slack(self, lower: Integers, upper: Integers) -> int:
-        """The largest r with at most `bound` points in box T + 1 + r, or -1; exact, by bisection. PRIVATE."""
+        """Return the largest r with at most `bound` points in box T + 1 + r, or -1; exact, by bisection. PRIVATE."""
         low, high = self.cap, len(lower) - 1  # box `low` is treated as within the bound
         while low < high:
             middle = (low + high + 1) // 2
@@ -216,7 +218,9 @@ class SpreadTest:
 
 @lru_cache(maxsize=64)
 def _test(epsilon: float, delta: float, base: int, allowed: int) -> SpreadTest:
-    """The split of epsilon, of 63, that needs the fewest records, if `base` points have score 0 and B is `allowed`."""
+    """Return the split of epsilon, of 63, that needs the fewest records, if `base` points have score 0 and B is
+    `allowed`.
+    """
     from dpfast._kernels._balls import tested_bound, tested_threshold
 
     growth = math.log(allowed) - math.log(base)

@@ -32,7 +32,7 @@ def score(
     grid: Grid,
     workers: int = 1,
 ) -> int:
-    """The least number of records of x to replace to bring the statistic within `radius` of theta. PRIVATE.
+    """Return the least number of records of x to replace to bring the statistic within `radius` of theta. PRIVATE.
 
     Parameters
     ----------
@@ -158,5 +158,5 @@ def reduce(
 
 
 def _exact(scores: list[Any]) -> list[Fraction | float]:
-    """The exact scores, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
+    """Return the exact scores, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
     return _containers.exact_scores(scores, missing=math.inf)

@@ -139,7 +139,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return self
 
     def _kept(self, d: int) -> int:
-        """The number of components to keep of d."""
+        """Return the number of components to keep of d."""
         kept = d if self.n_components is None else _checks.whole("n_components", self.n_components, least=1)
         if kept > d:
             raise ValueError(f"n_components must be at most the number of columns, {d}, not {kept}")
@@ -150,21 +150,23 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return self.n_components_
 
     def _scales(self) -> Values | float:
-        """What whitening divides by; a component without variance is left as it is."""
+        """Return what whitening divides by; a component without variance is left as it is."""
         if not self.whiten:
             return 1.0
         deviations = np.sqrt(self.explained_variance_)
         return np.where(deviations > 0, deviations, 1.0)
 
     def transform(self, X: ArrayLike) -> Values:
-        """The coordinates of the rows along the components, (n, n_components); NaN for rows with NaN."""
+        """Return the coordinates of the rows along the components, (n, n_components); NaN for rows with NaN."""
         check_is_fitted(self)
         rows = self._doubles(X)
         with np.errstate(all="ignore"):  # a row may be far outside the ball
             return np.asarray((rows - self.mean_) @ self.components_.T / self._scales())
 
     def inverse_transform(self, X: ArrayLike) -> Values:
-        """The rows, (n, d), that have these coordinates, (n, n_components), and lie on the plane of the components."""
+        """Return the rows, (n, d), that have these coordinates, (n, n_components), and lie on the plane of the
+        components.
+        """
         check_is_fitted(self)
         coordinates = _containers.numbers("X", X, dimensions=2)
         with np.errstate(all="ignore"):
@@ -180,6 +182,6 @@ def _edge(mechanism: SecondMoments | Covariance, n: SupportsIndex, d: int) -> fl
 
 
 def _with_positive_peaks(vectors: Values) -> Values:
-    """The rows with the signs that make the entry of the largest magnitude of each positive."""
+    """Return the rows with the signs that make the entry of the largest magnitude of each positive."""
     peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)
     return np.asarray(vectors * np.where(peaks < 0, -1.0, 1.0))

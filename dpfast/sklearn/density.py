@@ -96,7 +96,7 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         return self
 
     def _mechanism(self, part: NDArray[Any], grid: Any, epsilon: float) -> PerturbedHistogram:
-        """The mechanism of `dpfast.histogram` for one or several columns."""
+        """Return the mechanism of `dpfast.histogram` for one or several columns."""
         _, grids, _ = table(part, None, grid)
         bins = automatic_bins(self.bins, part, grids, epsilon) if isinstance(self.bins, str) else self.bins
         return PerturbedHistogram(bins, grid=grids, epsilon=epsilon)
@@ -114,7 +114,7 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         return np.asarray(logs if logs.ndim == 1 else logs.sum(axis=1))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """The total log-likelihood of the rows. Not a release: it depends on X."""
+        """Return the total log-likelihood of the rows. Not a release: it depends on X."""
         return float(self.score_samples(X).sum())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:

@@ -61,13 +61,13 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return tags
 
     def _privacy(self) -> Privacy:
-        """The guarantee of a `fit` with the current parameters; a warning if it is weak."""
+        """Return the guarantee of a `fit` with the current parameters; a warning if it is weak."""
         privacy = Privacy(_checks.positive_down("epsilon", self.epsilon), _checks.delta_down(self.delta))
         warn([*of_epsilon(privacy.epsilon), *of_delta(privacy.delta)])
         return privacy
 
     def _rows(self, X: ArrayLike, y: Any = "no_validation", *, reset: bool) -> NDArray[Any]:
-        """The records: no error, dtype or shape depends on their values. `y` is only compared with None."""
+        """Return the records: no error, dtype or shape depends on their values. `y` is only compared with None."""
         if issparse(X):
             raise TypeError("sparse data are not supported: the pattern of stored entries would depend on the records")
         if getattr(getattr(X, "dtype", None), "kind", None) == "c":
@@ -83,25 +83,25 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return values
 
     def _doubles(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The records to transform, as a new array of doubles."""
+        """Return the records to transform, as a new array of doubles."""
         with np.errstate(invalid="ignore"):  # a signalling NaN
             return self._rows(X, reset=False).astype(np.float64)
 
     def _grids(self, d: int, step: float | None = None) -> list[Grid]:
-        """A grid for each of d columns, with a step where bounds are given."""
+        """Return a grid for each of d columns, with a step where bounds are given."""
         each = self._each_bounds("column", self._names(d))
         return [bounds if isinstance(bounds, Grid) else Grid(bounds[0], bounds[1], step=step) for bounds in each]
 
     def _names(self, d: int) -> tuple[str, ...]:
-        """The names of d columns: those of the frame, or else x0, x1, ... as in scikit-learn."""
+        """Return the names of d columns: those of the frame, or else x0, x1, ... as in scikit-learn."""
         return tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)]))
 
     def _points(self, d: int) -> Sequence[Points]:
-        """The points on which the quantiles of each of d columns are released."""
+        """Return the points on which the quantiles of each of d columns are released."""
         return self._grids(d)
 
     def _ball(self, d: int) -> Ball:
-        """The ball of the rows, of d columns."""
+        """Return the ball of the rows, of d columns."""
         if self.radius is None:
             raise ValueError("radius must be given: it is public, chosen without access to the data")
         center = 0.0 if self.center is None else self.center
@@ -110,7 +110,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return ball
 
     def _domain(self, d: int) -> Box | Ball:
-        """The box or the ball of the rows, of d columns."""
+        """Return the box or the ball of the rows, of d columns."""
         if self.radius is not None and self.bounds is None:
             return self._ball(d)
         if self.radius is not None or self.center is not None:
@@ -118,7 +118,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return Box(tuple(self._grids(d)))
 
     def _each_bounds(self, part: str, names: tuple[str, ...]) -> list[Any]:
-        """The bounds of each named part: a pair, or a Grid for columns."""
+        """Return the bounds of each named part: a pair, or a Grid for columns."""
         if self.bounds is None:
             raise ValueError("bounds must be given: they are public, chosen without access to the data")
         whole = Grid if part == "column" else ()
@@ -153,7 +153,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return spending(profile, times=len(mechanisms), label=label, of=self)
 
     def _share(self, d: int) -> float:
-        """The share of epsilon of each of d columns, rounded down."""
+        """Return the share of epsilon of each of d columns, rounded down."""
         epsilon = _checks.positive_down("epsilon", self.epsilon)
         return _checks.positive_down("epsilon / columns", Fraction(epsilon) / d)
 
@@ -162,14 +162,14 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
 
 def generator_of(random_state: Any) -> Any:
-    """The generator for a `random_state`: None is the secure one; others are reproducible, hence not private."""
+    """Return the generator for a `random_state`: None is the secure one; others are reproducible, hence not private."""
     if isinstance(random_state, np.random.RandomState):
         return random_state._bit_generator
     return None if random_state is None else np.random.default_rng(random_state)
 
 
 def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:
-    """The classes in ascending order, numbers or strings: two, or more if `several`."""
+    """Return the classes in ascending order, numbers or strings: two, or more if `several`."""
     if classes is None:
         raise ValueError("classes must be given: they are public, chosen without access to the data")
     count = 0 if isinstance(classes, str) or np.ndim(classes) != 1 else len(classes)

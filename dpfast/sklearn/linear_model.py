@@ -271,7 +271,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return Privacy(one.epsilon, neighbors="local") if self.method == "local" else one
 
     def _method(self) -> str:
-        """The method, where "auto" is replaced."""
+        """Return the method, where "auto" is replaced."""
         if self.method == "auto":
             return "blocks" if self.radius is None and self.bounds is not None else "sums"
         return _checks.choice("method", self.method, ("auto", *_METHODS))
@@ -295,7 +295,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return self
 
     def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
-        """The slopes and the intercept by noisy gradients."""
+        """Return the slopes and the intercept by noisy gradients."""
         n, d = X.shape
         ball, privacy, rng = self._ball(d), self.privacy_, self._rng()
         classes = len(self.classes_) if len(self.classes_) > 2 else None
@@ -309,7 +309,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return np.atleast_2d(self.fit_.coefficients), np.atleast_1d(self.fit_.intercept)
 
     def _blocks(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
-        """The slopes and the intercept of a mean of many fits."""
+        """Return the slopes and the intercept of a mean of many fits."""
         family = LogisticRegression(columns=X.shape[1], intercept=intercept, spread=self.spread)
         names = (*family.columns, "intercept") if intercept else family.columns
         features = self._names(X.shape[1])
@@ -325,7 +325,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return _split(np.atleast_1d(self._released(mechanism, (X, y))), X.shape[1])
 
     def _descend(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
-        """The slopes and the intercept of one pass of local gradient descent."""
+        """Return the slopes and the intercept of one pass of local gradient descent."""
         if self.radius is None:
             raise ValueError("radius must be given: it is public, chosen without access to the data")
         protocol = GradientDescent(
@@ -369,5 +369,5 @@ _METHODS = {"sums": "_sums", "blocks": "_blocks", "local": "_descend"}
 
 
 def _split(theta: Values, d: int) -> tuple[Values, Values]:
-    """The slopes, (1, d), and the intercept, (1,), of d coefficients and perhaps an intercept."""
+    """Return the slopes, (1, d), and the intercept, (1,), of d coefficients and perhaps an intercept."""
     return theta[None, :d], theta[d:] if len(theta) > d else np.zeros(1)

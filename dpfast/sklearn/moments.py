@@ -48,7 +48,7 @@ class ColumnMoments:
         _checks.finite_scale(float(self.half.max()) ** 2 if self.half.max() < 2.0**512 else math.inf)
 
     def rows(self, X: NDArray[Any]) -> Values:
-        """The rows of the mechanism, (n, 2 d)."""
+        """Return the rows of the mechanism, (n, 2 d)."""
         codes = self.domain.encode(X)
         if isinstance(self.domain, Box):
             u = (2 * codes - self.domain.widths) / self.domain.widths
@@ -57,7 +57,7 @@ class ColumnMoments:
         return np.hstack([u, self.weight * u * u])
 
     def read(self, release: Values, n: int) -> tuple[Values, Values]:
-        """The means and the standard deviations of the columns, in data units, from a release.
+        """Return the means and the standard deviations of the columns, in data units, from a release.
 
         A variance below the standard deviation of its noise counts as that.
         """
@@ -69,13 +69,14 @@ class ColumnMoments:
 
 
 def _middles_and_halves(grids: tuple[Grid, ...]) -> tuple[Values, Values]:
-    """The middles and the half widths of the bounds."""
+    """Return the middles and the half widths of the bounds."""
     lower, upper = (np.array([getattr(grid, end) / 2 for grid in grids]) for end in ("lower", "upper"))
     return upper + lower, upper - lower
 
 
 def _in_a_box(d: int, epsilon: float, delta: float) -> tuple[float, NoisySums]:
-    """The weight of squares, and the mechanism, for numbers u between -1 and 1: the one with less noise on squares.
+    """Return the weight of squares, and the mechanism, for numbers u between -1 and 1: the one with less noise on
+    squares.
 
     K-norm noise by the box of (u, u**2); or Gaussian noise in the smallest ball that contains all (u, sqrt(3) u**2):
     around u = 0, u**2 = 2/3, of squared radius 4/3 for each column.
@@ -90,7 +91,7 @@ def _in_a_box(d: int, epsilon: float, delta: float) -> tuple[float, NoisySums]:
 
 
 def _in_a_ball(d: int, epsilon: float, delta: float) -> tuple[float, NoisySums]:
-    """The weight of squares, and the mechanism, for rows u in the unit ball.
+    """Return the weight of squares, and the mechanism, for rows u in the unit ball.
 
     All (u, weight u**2) are in a ball around u = 0, u**2 = 1 / d. The weight c with c**2 = sqrt(d) / 2 minimises the
     sum of the squared errors of means and scales, relative to the scales, for rows near the surface.

@@ -31,7 +31,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator, ABC):
 
     @abstractmethod
     def _shift(self) -> NDArray[np.float64] | None:
-        """What `transform` subtracts from each column."""
+        """Return what `transform` subtracts from each column."""
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Centre and scale the rows; X is not modified."""

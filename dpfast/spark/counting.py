@@ -52,7 +52,7 @@ def _by_histogram(mechanism: Mechanism, groups: int = 1) -> bool:
 
 
 def summary(mechanism: Mechanism, chosen: Chosen) -> Read:
-    """The plan for the records, and their summary, of a mechanism that is `counted`. PRIVATE."""
+    """Return the plan for the records, and their summary, of a mechanism that is `counted`. PRIVATE."""
     [grid] = mechanism.points
     assert isinstance(grid, Grid)
     counting, reading = Counting(chosen, grid), mechanism.reading()
@@ -68,7 +68,7 @@ def summary(mechanism: Mechanism, chosen: Chosen) -> Read:
 
 
 def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dict[int, Read] | None:
-    """The plan for each group with records, and its summary, by its number in the column `by`.
+    """Return the plan for each group with records, and its summary, by its number in the column `by`.
 
     None if Spark does not count. PRIVATE.
     """
@@ -112,7 +112,7 @@ class Counting:
         self._codes = frame.selectExpr(*by, f"{code(grid, column)} AS code")
 
     def sums(self, squares: bool) -> Any:
-        """An Arrow table of exact sums, in the columns of `_SUMS`, with a row for each group."""
+        """Return an Arrow table of exact sums, in the columns of `_SUMS`, with a row for each group."""
         high, low = f"shiftright(code, {_LIMB})", f"(code & {_PART}L)"
         numbers = {"code": "code"}
         if squares:
@@ -124,7 +124,7 @@ class Counting:
         return frame.groupBy(*self.by).sum(*(part.rpartition(" ")[2] for part in parts)).toArrow()
 
     def within(self, intervals: Sequence[Interval]) -> Counting:
-        """The records with codes in intervals."""
+        """Return the records with codes in intervals."""
         part = copy.copy(self)
         part._codes = self._codes.where(" OR ".join(f"code BETWEEN {first}L AND {last}L" for first, last in intervals))
         return part
@@ -138,12 +138,14 @@ class Counting:
         return Cells(*np.unique(_integers(self._codes.toArrow(), "code"), return_counts=True))
 
     def counts(self, intervals: Sequence[Interval]) -> list[int]:
-        """The number of records with codes in each interval."""
+        """Return the number of records with codes in each interval."""
         names = [f"count_if(code BETWEEN {first}L AND {last}L) AS in{i}" for i, (first, last) in enumerate(intervals)]
         return [int(count) for count in self._codes.selectExpr(*names).collect()[0]]
 
     def histogram(self, key: str = "code") -> Any:
-        """An Arrow table of the number of records in each group with each value of the expression `key`, as "code"."""
+        """Return an Arrow table of the number of records in each group with each value of the expression `key`, as
+        "code".
+        """
         return self._codes.selectExpr(*self.by, f"{key} AS code").groupBy(*self.by, "code").count().toArrow()
 
 
@@ -155,7 +157,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, table: Any, shift: int = 0) -> Cells:
-        """The cells of 2**shift codes, from a table of a histogram by ``code >> shift``."""
+        """Return the cells of 2**shift codes, from a table of a histogram by ``code >> shift``."""
         starts, counts = _integers(table, "code") << shift, _integers(table, "count")
         order = np.argsort(starts)
         return cls(starts[order], counts[order])
@@ -172,7 +174,7 @@ class Cells(NamedTuple):
         return np.asarray(self.starts <= lasts[at + 1])
 
     def holding(self, stretches: Iterable[tuple[int, int]], width: int) -> list[Interval]:
-        """The codes of the cells, of `width` codes each, that hold the records of stretches of ranks."""
+        """Return the codes of the cells, of `width` codes each, that hold the records of stretches of ranks."""
         ends, n = np.cumsum(self.counts), self.n
         held: list[Interval] = []
         for stretch in sorted(stretches):
@@ -185,14 +187,15 @@ class Cells(NamedTuple):
         return held
 
     def replaced(self, inside: NDArray[np.bool_], by: Cells) -> Cells:
-        """The cells with others in place of some."""
+        """Return the cells with others in place of some."""
         starts = np.concatenate([self.starts[~inside], by.starts])
         order = np.argsort(starts, kind="stable")
         return Cells(starts[order], np.concatenate([self.counts[~inside], by.counts])[order])
 
 
 def ordered(counting: Counting, mechanism: Mechanism, reading: Ranks) -> Counted:
-    """Records with the same order statistics at the wanted ranks, and the same sum between two, as those of a frame.
+    """Return the records with the same order statistics at the wanted ranks, and the same sum between two, as those of
+    a frame.
 
     The records of all cells of codes that hold no wanted rank get the first code of their cell.
     """
@@ -208,7 +211,8 @@ def ordered(counting: Counting, mechanism: Mechanism, reading: Ranks) -> Counted
 
 
 def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]] | None:
-    """The cells, and the intervals of codes that hold the wanted ranks, by two queries: each is a scan without groups.
+    """Return the cells, and the intervals of codes that hold the wanted ranks, by two queries: each is a scan without
+    groups.
 
     None if the first records of the frame do not show where these ranks are, as in a sorted frame.
     """
@@ -252,7 +256,7 @@ def _around(sample: Integers, wanted: Iterable[tuple[int, int]], size: int) -> l
 
 
 def _and_between(intervals: list[Interval], size: int) -> list[Interval]:
-    """The intervals and those between them: all codes, in order."""
+    """Return the intervals and those between them: all codes, in order."""
     made, start = [], 0
     for first, last in [*intervals, (size, size)]:
         if start < first:
@@ -264,7 +268,9 @@ def _and_between(intervals: list[Interval], size: int) -> list[Interval]:
 
 
 def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]]:
-    """The same for any frame: the first query counts cells of codes; each further one refines those of wanted ranks."""
+    """Return the same for any frame: the first query counts cells of codes; each further one refines those of wanted
+    ranks.
+    """
     shift = max((counting.grid.size - 1).bit_length() - _DIGIT, 0)
     cells = Cells.of(counting.histogram(f"shiftright(code, {shift})"), shift)
     mechanism.plan(n := cells.n)
@@ -290,7 +296,7 @@ def _with_sum(sums: CodeSums) -> Cells:
 
 
 def code_sums(table: Any, row: int = 0) -> CodeSums:
-    """The summary of a group, from a row of `Counting.sums`."""
+    """Return the summary of a group, from a row of `Counting.sums`."""
     taken = {name: table.column(name)[row].as_py() or 0 for name in table.column_names if name.startswith("sum(")}
 
     def total(name: str) -> int:

@@ -56,18 +56,18 @@ class Chosen:
         return list(map(quoted, self.names))
 
     def records(self, batch: Any) -> Any:
-        """The records of an Arrow batch of `names`, as a mechanism takes them."""
+        """Return the records of an Arrow batch of `names`, as a mechanism takes them."""
         if self.y is not None:
             return batch.select(list(range(len(self.columns)))), batch.column(len(self.columns))
         return batch if self.several else batch.column(0)
 
     def without_frame(self) -> Chosen:
-        """The names alone, for workers."""
+        """Return the names alone, for workers."""
         return Chosen(None, self.columns, self.y, self.several)
 
 
 def types_of(frame: Any) -> dict[str, str]:
-    """The type of each column by its name; a name that several columns share has the type ""."""
+    """Return the type of each column by its name; a name that several columns share has the type ""."""
     names = [field.name for field in frame.schema.fields]
     types = [field.dataType.simpleString() for field in frame.schema.fields]
     return {name: kind if names.count(name) == 1 else "" for name, kind in zip(names, types, strict=True)}
@@ -84,12 +84,13 @@ def check_name(name: Any, types: dict[str, str]) -> None:
 
 
 def quoted(name: str) -> str:
-    """A name of a column in SQL."""
+    """Return a name of a column in SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def code(grid: Grid, name: str) -> str:
-    """The SQL of the code of a column on a grid, as of `Grid.encode`; of missing records if their value is a number.
+    """Return the SQL of the code of a column on a grid, as of `Grid.encode`; of missing records if their value is a
+    number.
 
     Java rounds, compares and divides doubles like NumPy, and the step is a power of two: the code is exact.
     """
@@ -103,6 +104,6 @@ def code(grid: Grid, name: str) -> str:
 
 
 def present(name: str) -> str:
-    """The SQL condition that a record is not missing."""
+    """Return the SQL condition that a record is not missing."""
     x = f"CAST({quoted(name)} AS DOUBLE)"
     return f"{x} IS NOT NULL AND NOT isnan({x})"

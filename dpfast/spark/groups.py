@@ -120,14 +120,14 @@ def by_group(
 
 
 def _parts(chosen: Chosen, array: NDArray[np.float64]) -> list[str]:
-    """The names of the numbers of one release."""
+    """Return the names of the numbers of one release."""
     if array.shape[1:] == (len(chosen.columns),):
         return list(chosen.columns)
     return [", ".join(map(str, place)) for place in np.ndindex(array.shape[1:])]
 
 
 def _located(chosen: Chosen, names: list[str], kinds: list[type], keys: list[Any]) -> Chosen:
-    """The records of the groups, with the number of the group of each in the column `_GROUP`."""
+    """Return the records of the groups, with the number of the group of each in the column `_GROUP`."""
     import pyarrow
 
     rows = [(key if len(names) > 1 else (key,), number) for number, key in enumerate(keys)]
@@ -157,7 +157,7 @@ def _fits(part: Any, kind: type) -> bool:
 
 
 def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -> NDArray[np.float64]:
-    """A release for each group, in float64."""
+    """Return a release for each group, in float64."""
     summaries = counting.summaries(mechanism, chosen, _GROUP, count)
     if summaries is None:
         read = states.groups(mechanism, chosen, _GROUP)
@@ -184,7 +184,7 @@ def _of_none(mechanism: Mechanism, chosen: Chosen) -> tuple[Planned, Any]:
 
 
 def _shape(mechanism: Mechanism, chosen: Chosen, released: dict[int, Any]) -> tuple[int, ...]:
-    """The shape of one release; of one without data, of which only the shape is used, if no group has any."""
+    """Return the shape of one release; of one without data, of which only the shape is used, if no group has any."""
     if mechanism.parts:
         return (len(mechanism.parts),)
     for value in released.values():

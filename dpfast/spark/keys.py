@@ -87,7 +87,7 @@ def partitions(
 
 
 def names_of(columns: str | Sequence[str], what: str) -> list[str]:
-    """The names of columns."""
+    """Return the names of columns."""
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
         raise ValueError(f"{what} must name at least one column")
@@ -95,7 +95,7 @@ def names_of(columns: str | Sequence[str], what: str) -> list[str]:
 
 
 def key_types(frame: Any, names: Sequence[str]) -> list[type]:
-    """The Python type of the keys in each column, from the schema, which is public."""
+    """Return the Python type of the keys in each column, from the schema, which is public."""
     types = types_of(frame)
     for name in names:
         check_name(name, types)
@@ -120,7 +120,7 @@ def select(selection: PartitionSelection, frame: Any, names: Sequence[str], rng:
 
 
 def _summary(selection: PartitionSelection, frame: Any, names: Sequence[str]) -> Any:
-    """The counts of the keys, for the law. PRIVATE."""
+    """Return the counts of the keys, for the law. PRIVATE."""
     types = types_of(frame)
     labels = [f"key_{j}" for j in range(len(names))]
     read = [

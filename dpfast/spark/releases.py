@@ -106,7 +106,7 @@ def check(mechanism: Mechanism, chosen: Chosen) -> None:
 
 
 def _read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> tuple[Planned, Any]:
-    """The plan for the records of a frame, and their summary. PRIVATE."""
+    """Return the plan for the records of a frame, and their summary. PRIVATE."""
     if counting.counted(mechanism, chosen):
         return counting.summary(mechanism, chosen)
     state = states.read(mechanism, chosen, mergers)

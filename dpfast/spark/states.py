@@ -15,7 +15,7 @@ _SCHEMA = "state binary"
 
 
 def blank(mechanism: Mechanism, chosen: Chosen) -> State:
-    """The empty state for records of these columns; raises what the mechanism raises for such records."""
+    """Return the empty state for records of these columns; raises what the mechanism raises for such records."""
     state = mechanism.start()
     rows = np.empty((0, len(chosen.columns)))
     if chosen.y is not None:
@@ -26,7 +26,7 @@ def blank(mechanism: Mechanism, chosen: Chosen) -> State:
 
 
 def read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> State:
-    """The state of a mechanism after reading a frame in all passes. PRIVATE."""
+    """Return the state of a mechanism after reading a frame in all passes. PRIVATE."""
     state = blank(mechanism, chosen)
     while True:
         for part in _parts(mechanism, chosen, state.to_bytes(), mergers):
@@ -37,7 +37,7 @@ def read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> State:
 
 
 def _parts(mechanism: Mechanism, chosen: Chosen, start: bytes, mergers: int) -> list[bytes]:
-    """The states of `mergers` tasks, which together have read all records in one pass."""
+    """Yield the states of `mergers` tasks, which together have read all records in one pass."""
     names = chosen.without_frame()
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
@@ -59,7 +59,7 @@ def _parts(mechanism: Mechanism, chosen: Chosen, start: bytes, mergers: int) -> 
 
 
 def groups(mechanism: Mechanism, chosen: Chosen, by: str) -> dict[int, State]:
-    """The state of each group with records after all passes, by its number in the column `by`. PRIVATE.
+    """Return the state of each group with records after all passes, by its number in the column `by`. PRIVATE.
 
     A worker holds the records of one group at a time.
     """

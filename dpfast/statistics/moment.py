@@ -36,26 +36,26 @@ class MomentStatistic(Statistic):
 
     @abstractmethod
     def exact(self, n: int, total: int, squares: int) -> int:
-        """The integer T, before any coarsening."""
+        """Return the integer T, before any coarsening."""
 
     @abstractmethod
     def span(self, grid: Grid, n: int) -> int:
-        """The largest T for n records; the smallest is 0."""
+        """Return the largest T for n records; the smallest is 0."""
 
     @abstractmethod
     def sensitivity(self, grid: Grid, n: int) -> int:
-        """The largest change of T if one of n records is replaced."""
+        """Return the largest change of T if one of n records is replaced."""
 
     def coarseness(self, grid: Grid, n: int) -> int:
-        """The public power of two by which T is divided, with rounding, to give a release code."""
+        """Return the public power of two by which T is divided, with rounding, to give a release code."""
         return 1
 
     def steps(self, grid: Grid) -> int:
-        """A lower bound of the sensitivity in release codes, for every n for which it is not 0; 1 by default."""
+        """Return a lower bound of the sensitivity in release codes, for every n for which it is not 0; 1 by default."""
         return 1
 
     def scale_of_codes(self, grid: Grid, n: int) -> tuple[Fraction, Fraction]:
-        """The value of release code 0, and the difference of the values of two consecutive codes."""
+        """Return the value of release code 0, and the difference of the values of two consecutive codes."""
         last = self.last(grid, n)
         origin = Fraction(self.value(grid, n, 0))
         return origin, (Fraction(self.value(grid, n, last)) - origin) / last if last else Fraction(1)
@@ -66,22 +66,22 @@ class UnboundedStatistic(MomentStatistic):
 
     @abstractmethod
     def total(self, grid: Grid, n: int, codes: int) -> int:
-        """The exact total of n records whose codes sum to `codes`."""
+        """Return the exact total of n records whose codes sum to `codes`."""
 
     @abstractmethod
     def one_record(self, grid: Grid) -> int:
-        """The largest change of the total by one added or removed record."""
+        """Return the largest change of the total by one added or removed record."""
 
     @abstractmethod
     def range(self, grid: Grid) -> tuple[int, int]:
-        """The public range to which the total is clamped."""
+        """Return the public range to which the total is clamped."""
 
     @abstractmethod
     def unit(self, grid: Grid) -> float:
-        """The value of one unit of the total, in data units."""
+        """Return the value of one unit of the total, in data units."""
 
     def decode_total(self, grid: Grid, codes: ArrayLike | int) -> Any:
-        """The floats for totals, counted from the least total."""
+        """Return the floats for totals, counted from the least total."""
         (first, _), unit = self.range(grid), self.unit(grid)
         if isinstance(codes, int):
             return scaled(first + codes, 1, unit)
@@ -184,7 +184,7 @@ class Count(UnboundedStatistic):
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
 
     def kept(self, values: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """A mask of the records that are counted; None if all are."""
+        """Return a mask of the records that are counted; None if all are."""
         if self.within is None:
             return None
         lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32

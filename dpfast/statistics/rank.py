@@ -96,22 +96,26 @@ class RankStatistic(Statistic):
 
     @abstractmethod
     def breakdown(self, n: int) -> int:
-        """A number of records, at most n, whose replacement can move the statistic anywhere: the last useful level."""
+        """Return a number of records, at most n, whose replacement can move the statistic anywhere: the last useful
+        level.
+        """
 
     def codes_per_step(self, n: int) -> int:
-        """The number of release codes per step of the grid: g if the release is a mean of g records."""
+        """Return the number of release codes per step of the grid: g if the release is a mean of g records."""
         return 1
 
     @abstractmethod
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
-        """The least and greatest T after t = 0..levels - 1 replaced records: the ends of nested intervals."""
+        """Return the least and greatest T after t = 0..levels - 1 replaced records: the ends of nested intervals."""
 
     @abstractmethod
     def gaps(self, n: int) -> Gaps:
-        """The ranks whose gaps bound the change by one record, for smooth sensitivity."""
+        """Return the ranks whose gaps bound the change by one record, for smooth sensitivity."""
 
     def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
-        """The reading of the `Summary` that `attack_range` needs, with the public number of levels ``levels(n)``."""
+        """Return the reading of the `Summary` that `attack_range` needs, with the public number of levels
+        ``levels(n)``.
+        """
 
         def wanted(n: int) -> list[tuple[int, int]]:
             reach = levels(n) - 1
@@ -132,7 +136,7 @@ class OrderStatistic(RankStatistic):
 
     @abstractmethod
     def rank(self, n: int) -> int:
-        """The rank k, from 1 to n."""
+        """Return the rank k, from 1 to n."""
 
     @property
     @abstractmethod
@@ -269,7 +273,7 @@ class TrimmedSum(RankStatistic):
 
 
 def _running(steps: Integers) -> Integers:
-    """The sums 0, steps[0], steps[0] + steps[1], ..."""
+    """Return the sums 0, steps[0], steps[0] + steps[1], ..."""
     sums = np.zeros(steps.size + 1, np.int64)
     np.cumsum(steps, out=sums[1:])
     return sums
@@ -422,7 +426,7 @@ class Huber(RankStatistic):
         return distribution.huber(printed(self.k))
 
     def corner(self, grid: Points) -> int:
-        """The corner in steps, at most the width of the grid: a larger corner has the same effect."""
+        """Return the corner in steps, at most the width of the grid: a larger corner has the same effect."""
         return max(1, round(min(self.k / grid.step, grid.size - 1)))
 
     def ranks(self, n: int) -> tuple[int, ...]:

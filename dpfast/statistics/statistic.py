@@ -26,7 +26,7 @@ class Distribution(Protocol):
         """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
 
     def between(self, start: Fraction, stop: Fraction) -> Any:
-        """The integral of the quantile function over the levels from start to stop."""
+        """Return the integral of the quantile function over the levels from start to stop."""
 
     def variance(self) -> Any:
         """E X**2 - (E X)**2."""
@@ -39,7 +39,7 @@ class Statistic(ABC):
     """A statistic with one number as its value, described by public parameters. It never holds data."""
 
     def functional(self, distribution: Distribution) -> Any:
-        """The value for a distribution: the limit of the statistic for large samples."""
+        """Return the value for a distribution: the limit of the statistic for large samples."""
         raise TypeError(f"the {self} is not a functional of a distribution")
 
     def turns(self, sample: Distribution, moved: Callable[[float], Distribution]) -> list[Any]:
@@ -52,14 +52,14 @@ class Statistic(ABC):
 
     @abstractmethod
     def last(self, grid: Any, n: int) -> int:
-        """The largest release code for n records on a grid that the statistic takes; the smallest is 0.
+        """Return the largest release code for n records on a grid that the statistic takes; the smallest is 0.
 
         Raises a ValueError if it is 2**63 - 1 or more, or if its value is beyond the range of float64.
         """
 
     @abstractmethod
     def value(self, grid: Any, n: int, code: int) -> float:
-        """The float that is released for a code, correctly rounded."""
+        """Return the float that is released for a code, correctly rounded."""
 
     def valued(self, grid: Any, n: int) -> Callable[[int], float]:
         """`value` for n records, as a function of the code."""
@@ -75,7 +75,7 @@ class Statistic(ABC):
 
 
 def printed(value: float) -> Fraction:
-    """The rational number that a float prints as: 1/10 for 0.1."""
+    """Return the rational number that a float prints as: 1/10 for 0.1."""
     return Fraction(repr(value))
 
 

@@ -67,13 +67,13 @@ class Chunks:
 
     @classmethod
     def slices(cls, array: NDArray[Any], size: SupportsIndex = 2**18) -> Chunks:
-        """The pieces of an array, for example a memmap, with ``size`` records each."""
+        """Return the pieces of an array, for example a memmap, with ``size`` records each."""
         step = _checks.whole("size", size, least=1)
         return cls([array[start : start + step] for start in range(0, len(array), step)])
 
     @classmethod
     def parquet(cls, path: Any, columns: str | Sequence[str]) -> Chunks:
-        """The row groups of a Parquet file: of one column, or of several as tables of float64. Needs pyarrow."""
+        """Yield the row groups of a Parquet file: of one column, or of several as tables of float64. Needs pyarrow."""
 
         def opened() -> Iterator[Any]:
             from pyarrow import parquet
@@ -103,7 +103,7 @@ class Chunks:
         return _containers.declares_integers(next(iter(self), None))
 
     def named_columns(self) -> tuple[str, ...] | None:
-        """The names of the columns of the first piece; None unless it is a data frame."""
+        """Return the names of the columns of the first piece; None unless it is a data frame."""
         first = next(iter(self), None)
         return None if first is self else _containers.column_names(first)
 
@@ -116,7 +116,7 @@ class Chunks:
         return self._n
 
     def records(self) -> int:
-        """The number of records, counted once by reading all pieces."""
+        """Return the number of records, counted once by reading all pieces."""
         if self._n is None:
             self._n = sum(piece.records() if isinstance(piece, Chunks) else len(piece) for piece in self)
         return self._n
@@ -131,7 +131,7 @@ def records_of(x: object) -> int | None: ...
 
 
 def records_of(x: Any) -> int | None:
-    """The number of records of x, public unless the mechanism hides it: `Chunks` may read all pieces for it.
+    """Return the number of records of x, public unless the mechanism hides it: `Chunks` may read all pieces for it.
 
     None if x has no records to count, so that a mechanism rejects it.
     """

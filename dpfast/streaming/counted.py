@@ -70,7 +70,7 @@ class Counted(Chunks):
 
     @classmethod
     def of_codes(cls, grid: Points, codes: ArrayLike, counts: ArrayLike) -> Counted:
-        """Records given by the codes of a grid, integers from 0 to ``grid.size - 1``, and their counts.
+        """Return the records given by the codes of a grid, integers from 0 to ``grid.size - 1``, and their counts.
 
         Codes beyond the ends count as the nearest one, NaN and null as missing records.
 
@@ -90,7 +90,7 @@ class Counted(Chunks):
 
     @classmethod
     def of_bins(cls, edges: ArrayLike, counts: ArrayLike, *, at: str = "middle") -> Counted:
-        """Records given by a histogram: every record of a bin counts as one public value of the bin.
+        """Return the records given by a histogram: every record of a bin counts as one public value of the bin.
 
         Parameters
         ----------
@@ -120,7 +120,9 @@ class Counted(Chunks):
         return cls(np.where(np.isinf(chosen), middle, chosen), numbers)
 
     def resolved(self, grids: tuple[Points, ...]) -> tuple[Array, Integers]:
-        """The values and counts after "half" and "drop" of a grid for missing records; NaN stays for a number."""
+        """Return the values and counts after "half" and "drop" of a grid for missing records; NaN
+        stays for a number.
+        """
         values, counts = self.values, self.counts
         policies = {grid.missing for grid in grids}
         if values.dtype.kind != "f" or not policies & {"half", "drop"}:
@@ -135,11 +137,11 @@ class Counted(Chunks):
         return np.append(values.astype(np.float64), ends), np.append(counts, [lacking - lacking // 2, lacking // 2])
 
     def __getitem__(self, places: slice | NDArray[Any]) -> Counted:
-        """The values at these places, with their counts."""
+        """Return the values at these places, with their counts."""
         return Counted(self.values[places], self.counts[places])
 
     def __iter__(self) -> Iterator[Any]:
-        """A single piece, which a `State` reads: the object itself."""
+        """Yield a single piece, which a `State` reads: the object itself."""
         yield self
 
     def __array__(self, *args: Any, **options: Any) -> Any:
@@ -160,12 +162,12 @@ class Counted(Chunks):
 
 
 def _total(counts: Integers) -> int:
-    """The sum of counts of at most 2**52, which may be beyond 64 bits."""
+    """Return the sum of counts of at most 2**52, which may be beyond 64 bits."""
     return (int((counts >> 26).sum()) << 26) + int((counts & (2**26 - 1)).sum())
 
 
 def _first(counts: Integers) -> Integers:
-    """The counts of the first 2**52 records."""
+    """Return the counts of the first 2**52 records."""
     left, kept = _containers.MOST_COUNTED, []
     for count in counts.tolist():
         kept.append(min(count, left))

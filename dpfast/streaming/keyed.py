@@ -57,7 +57,7 @@ class KeyReading(Reading):
 
 
 def _columns(node: Any) -> Column | Several:
-    """The keys of `dpfast.keys.table.pack_columns`."""
+    """Return the keys of `dpfast.keys.table.pack_columns`."""
     items = read_items(node)
     if not items or len(items) > _MOST_COLUMNS:
         raise ValueError(DAMAGED)

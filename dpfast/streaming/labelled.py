@@ -76,7 +76,7 @@ class Labelled:
 
 
 def labelled_or_chunks(X: Any, y: Any) -> Labelled | Chunks:
-    """The records of a call with X and y, or `Chunks` of such records, without y."""
+    """Return the records of a call with X and y, or `Chunks` of such records, without y."""
     if y is None and isinstance(X, tuple):
         return Labelled.of(X)
     check_labels_given(X, y)
@@ -84,7 +84,8 @@ def labelled_or_chunks(X: Any, y: Any) -> Labelled | Chunks:
 
 
 def names_of_columns(X: Any, *, labelled: bool = False) -> tuple[str, ...] | None:
-    """The names of the columns of rows, or of a pair (rows, labels), or in the first piece of `Chunks` of such records.
+    """Return the names of the columns of rows, or of a pair (rows, labels), or in the first piece of `Chunks` of such
+    records.
 
     None unless the rows are a data frame. `labelled` says whether the last column of a data frame has the labels, as in
     chunks.

@@ -52,7 +52,7 @@ class _Tally:
         return self._counts + self._newest if self._added else self._counts
 
     def newest(self, n: int) -> NDArray[np.uint32]:
-        """The table to which to add the next n records, at most `_PIECE`."""
+        """Return the table to which to add the next n records, at most `_PIECE`."""
         if self._added + n >= 2 * _PIECE:
             self._counts += self._newest
             self._newest[:] = 0
@@ -83,7 +83,7 @@ class _Level(NamedTuple):
     tally: _Tally  # of shape (rows, digits)
 
     def settled(self) -> Integers:
-        """Counts that sum to the expected number in each row, unchanged if all passes saw the same records.
+        """Return the counts that sum to the expected number in each row, unchanged if all passes saw the same records.
 
         Otherwise surplus counts are removed from the end of the row and missing ones are added at its start.
         """
@@ -140,12 +140,12 @@ class _Stretches(NamedTuple):
         return cls(np.maximum(firsts[inside], 1), np.minimum(lasts[inside], n))
 
     def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
-        """A mask of the cells that hold a wanted rank."""
+        """Return a mask of the cells that hold a wanted rank."""
         at = np.searchsorted(self.lasts, befores + 1)
         return (counts > 0) & (np.append(self.firsts, 2**62)[at] <= befores + counts)
 
     def between(self, befores: Integers, ends: Integers) -> Integers:
-        """The number of wanted ranks greater than each of `befores` and at most `ends`."""
+        """Return the number of wanted ranks greater than each of `befores` and at most `ends`."""
         lasts, wanted = np.append(0, self.lasts), np.append(0, np.cumsum(self.lasts - self.firsts + 1))
 
         def up_to(ranks: Integers) -> Any:
@@ -233,7 +233,7 @@ class Ranks(Reading):
         return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
 
     def _width(self) -> int:
-        """The number of bits of the next digit."""
+        """Return the number of bits of the next digit."""
         return self._level.shift - self._shift(len(self._looked) + 1)
 
     def of(self, values: Array, threads: int = 1) -> Any:
@@ -291,7 +291,9 @@ class Ranks(Reading):
         return room[:filled].copy() if 2 * filled < room.size else room[:filled]
 
     def _evenly(self, part: Array) -> Iterator[tuple[Grid, Array]]:
-        """The records as the kernels of codes read them: on a grid of floats, converted in pieces that fit a cache."""
+        """Yield the records as the kernels of codes read them: on a grid of floats, converted in pieces that fit a
+        cache.
+        """
         if isinstance(self._grid, Grid):
             yield self._grid, part
             return
@@ -341,7 +343,7 @@ class Ranks(Reading):
             self._gap = _Gap.of(self._known(), n)
 
     def _known(self) -> tuple[Integers, ...]:
-        """The first code, last code, records before and records in each cell that is fully known in the end."""
+        """Return the first code, last code, records before and records in each cell that is fully known in the end."""
         last = self._level
         width = 1 << self._marks[-1][1] if self._marks else self._grid.size
         rows = [(c.starts, c.starts + (c.width - 1), c.befores, c.expected) for c in self._copied]
@@ -413,7 +415,7 @@ class _Gap(NamedTuple):
         return cls(int(lasts[i]), int(cells[0][i + 1]), below, n - below - above, above)
 
     def clamped_sum(self, values: Array, grid: Points, threads: int) -> int:
-        """The sum of the codes clamped to low..high."""
+        """Return the sum of the codes clamped to low..high."""
         low, high = grid.value(self.low), grid.value(self.high)
         total, _ = _select.moments(
             values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
@@ -421,7 +423,7 @@ class _Gap(NamedTuple):
         return total
 
     def sum(self, clamped_sum: int) -> int:
-        """The sum of the codes in the gap, clamped to the values possible if all passes saw the same records."""
+        """Return the sum of the codes in the gap, clamped to the values possible if all passes saw the same records."""
         total = clamped_sum - self.below * self.low - self.above * self.high
         return min(max(total, self.between * self.low), self.between * self.high)
 
@@ -437,10 +439,10 @@ class Ordered(Protocol):
         """The number of records."""
 
     def window(self, first: int, last: int) -> Integers:
-        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+        """Return the codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
 
     def total(self, first: int, last: int) -> int:
-        """The sum of the codes of ranks first..last."""
+        """Return the sum of the codes of ranks first..last."""
 
 
 class Selected(NamedTuple):
@@ -455,7 +457,7 @@ class Selected(NamedTuple):
     def of(
         cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, sums: bool = False, threads: int = 1
     ) -> Selected:
-        """The stretches that hold all wanted ranks, and the sum between two of them."""
+        """Return the stretches that hold all wanted ranks, and the sum between two of them."""
         n, joined = len(values), _joined_stretches(wanted)
         if not joined:
             return cls(n, [], [])
@@ -494,7 +496,7 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def _many(values: Array, joined: list[tuple[int, int]], grid: Points, threads: int) -> tuple[list[int], list[Integers]]:
-    """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
+    """Return the first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of_joined(joined, len(values))
     found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
     ends = np.cumsum(lasts - firsts + 1).tolist()
@@ -530,7 +532,7 @@ class Order(NamedTuple):
         return cls(codes, counts, ends, n, grid.size - 1)
 
     def window(self, first: int, last: int) -> Integers:
-        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+        """Return the codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
         ranks = np.arange(first, last + 1)
         codes = self.codes[np.searchsorted(self.ends, np.clip(ranks, 1, self.n))]
         codes[ranks < 1] = 0
@@ -538,7 +540,9 @@ class Order(NamedTuple):
         return codes
 
     def total(self, first: int, last: int) -> int:
-        """The sum of the codes of ranks first..last, below 2**63; `between` is the part of it without entries."""
+        """Return the sum of the codes of ranks first..last, below 2**63; `between` is the part of
+        it without entries.
+        """
         begins = self.ends - self.counts
         overlap = np.minimum(self.ends, last) - np.maximum(begins, first - 1)
         return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between

@@ -19,7 +19,9 @@ Array = NDArray[Any]
 
 
 def weighted_sum(codes: Integers, counts: Integers) -> int:
-    """The exact sum of codes times counts, for counts that sum to at most 2**52: ten bits of the codes at a time."""
+    """Return the exact sum of codes times counts, for counts that sum to at most 2**52: ten bits of the codes at a
+    time.
+    """
     bits = int(codes.max(initial=0)).bit_length()
     return sum(int(((codes >> shift) & 1023) @ counts) << shift for shift in range(0, bits, 10))
 
@@ -227,7 +229,7 @@ class Counts(Reading):
         self._counts += other._counts
 
     def summary(self, n: int) -> tuple[Integers, int]:
-        """The counts and n."""
+        """Return the counts and n."""
         return self._counts.copy(), n
 
     def of(self, values: Array, threads: int = 1) -> tuple[Integers, int]:
@@ -242,7 +244,7 @@ class Counts(Reading):
 
 
 def ascending(codes: Integers) -> Integers:
-    """The codes of the only column, which are sorted in place."""
+    """Return the codes of the only column, which are sorted in place."""
     column: Integers = codes[:, 0]
     column.sort()
     return column

@@ -27,7 +27,7 @@ class VectorSums(NamedTuple):
         return int(self.sums.shape[1])
 
     def totals(self, most: int, origins: Integers | None = None) -> Integers:
-        """The sums of code + origin as int64, clamped to +-most, at most 2**62."""
+        """Return the sums of code + origin as int64, clamped to +-most, at most 2**62."""
         sums = self.sums
         if origins is not None:
             shifts = [self.n * origin for origin in np.broadcast_to(origins, sums.shape[1:]).tolist()]
@@ -57,11 +57,11 @@ class RowSums(Reading):
             self._begin(domain.columns)
 
     def _size(self, d: int) -> int:
-        """The number of sums for d columns."""
+        """Return the number of sums for d columns."""
         return d
 
     def _columns(self, size: int) -> int:
-        """The number of columns for `size` sums; raises a ValueError if there is none."""
+        """Return the number of columns for `size` sums; raises a ValueError if there is none."""
         return size
 
     def _accumulate(self, rows: Array, sums: Integers, threads: int) -> None:
@@ -168,7 +168,7 @@ class RowProducts(RowSums):
         self._domain.add_products(rows, sums, threads)
 
     def _codes(self, size: int) -> int:
-        """The number of codes of a record for `size` sums."""
+        """Return the number of codes of a record for `size` sums."""
         return self._columns(size)
 
     def summary(self, n: int) -> ProductSums:

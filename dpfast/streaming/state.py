@@ -192,12 +192,12 @@ class State(Bearer):
 
     @refused(LAW)
     def law(self) -> Law:
-        """The exact law of the release, after the last pass. PRIVATE."""
+        """Return the exact law of the release, after the last pass. PRIVATE."""
         return self.plan().law_of(self.summary())
 
     @refused(EXACT)
     def summary(self) -> Any:
-        """The summary for the law, after the last pass. PRIVATE."""
+        """Return the summary for the law, after the last pass. PRIVATE."""
         self._check_last()
         self.plan()
         return self._reading.summary(self.n)
@@ -225,7 +225,9 @@ class State(Bearer):
             return plan.draw_from(summary, source) if size is None else plan.draws(summary, shape, source)
 
     def plan(self) -> Planned:
-        """The mechanism's plan for the number of records, after a whole pass; raises a ValueError for a wrong one."""
+        """Return the mechanism's plan for the number of records, after a whole pass; raises a ValueError for a wrong
+        one.
+        """
         if self._records not in (None, self.n):
             raise ValueError(
                 f"pass {self.number} read {self.n} records, the first pass {self._records}: chunks must be "

@@ -25,7 +25,7 @@ class ColumnSums(NamedTuple):
 
 
 def transformed(kind: str, values: Array) -> Array:
-    """A function of each record alone, bit for bit; NaN for NaN.
+    """Return a function of each record alone, bit for bit; NaN for NaN.
 
     "value": the record; "log": its logarithm, -inf unless it is positive; "log1m": the logarithm of 1 - record.
     """

@@ -163,7 +163,9 @@ def read_codes(node: Any, grid: Points, most: int, exactly: int | None = None) -
 
 
 def fingerprint(mechanism: Any) -> str:
-    """A digest of the class and public parameters of a mechanism; raises a TypeError for functions without a name."""
+    """Return a digest of the class and public parameters of a mechanism; raises a TypeError for functions without a
+    name.
+    """
     return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
 
 
@@ -187,7 +189,7 @@ def _named(value: Any) -> Any:
 
 
 def _name(function: Any) -> list[str]:
-    """The module and the name that identify a function."""
+    """Return the module and the name that identify a function."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     found: Any = sys.modules.get(module) if isinstance(module, str) else None
     for part in name.split(".") if isinstance(name, str) else [""]:

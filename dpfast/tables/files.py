@@ -98,7 +98,7 @@ def is_long(path: str) -> bool:
 
 
 def schema_type(path: str, column: str | None, *, text: bool = False) -> str | None:
-    """The type of a column in the schema of a file: "number" or "integer", with `text` "integer" or "text".
+    """Return the type of a column in the schema of a file: "number" or "integer", with `text` "integer" or "text".
 
     None for CSV, which has no schema.
 
@@ -139,7 +139,7 @@ def blocks(
 
 @contextmanager
 def _open(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The bytes of a file, to show the progress, and what they are once unpacked."""
+    """Yield the bytes of a file, to show the progress, and what they are once unpacked."""
     if path == "-":
         if sys.stdin is None:
             raise TableError("standard input is closed")

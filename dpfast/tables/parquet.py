@@ -18,7 +18,7 @@ _ROWS = 2**20
 def parquet_blocks(
     path: str, names: Sequence[str | None], texts: Sequence[bool], progress: bool
 ) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The columns of these names, in blocks of rows: objects if `texts` says so, else float64."""
+    """Yield the columns of these names, in blocks of rows: objects if `texts` says so, else float64."""
     with _open(path) as file, progress_bar(file.metadata.num_rows, " records", progress) as show:
         found = [_column(path, file, name, text)[0] for name, text in zip(names, texts, strict=True)]
         done = 0
@@ -52,7 +52,7 @@ def _objects(column: Any) -> NDArray[np.object_]:
 
 
 def parquet_type(path: str, column: str | None, text: bool = False) -> str:
-    """The type of a column in the schema: "number" or "integer", with `text` "integer" or "text"."""
+    """Return the type of a column in the schema: "number" or "integer", with `text` "integer" or "text"."""
     with _open(path) as file:
         return _column(path, file, column, text)[1]
 
@@ -72,7 +72,7 @@ def _open(path: str) -> Iterator[Any]:
 
 
 def _column(path: str, file: Any, column: str | None, text: bool) -> tuple[str, str]:
-    """The name of a column in a file, and its type in the schema: number, integer or text."""
+    """Return the name of a column in a file, and its type in the schema: number, integer or text."""
     from pyarrow import types
 
     names = file.schema_arrow.names

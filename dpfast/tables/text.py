@@ -23,7 +23,9 @@ _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 def text_blocks(
     file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str, encoding: str
 ) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The columns of these names, in blocks of rows: str, or None where empty, if `texts` says so, else float64."""
+    """Yield the columns of these names, in blocks of rows: str, or None where empty, if `texts`
+    says so, else float64.
+    """
     rows = _Rows(file, delimiter, encoding)
     first = rows.first()
     if header:
@@ -43,7 +45,8 @@ def text_blocks(
 
 
 def check_encoding(name: str) -> str:
-    """The name of an encoding if it is UTF-8, or has one byte for each character and extends ASCII; a LookupError else.
+    """Return the name of an encoding if it is UTF-8, or has one byte for each character and extends ASCII; a
+    LookupError else.
 
     Cells can be cut at ASCII delimiters before they are decoded, and different bytes are different texts.
     """
@@ -87,7 +90,9 @@ class _Rows:
         return not self.final
 
     def _find(self, columns: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[int, int]:
-        """The number of rows that the buffer holds, up to the length of `places`, and where the next one starts."""
+        """Return the number of rows that the buffer holds, up to the length of `places`, and where
+        the next one starts.
+        """
         while True:
             if self.start < self.stop:
                 count, after = _csv.rows(self.bytes, self.start, self.stop, self.delimiter, self.final, columns, places)
@@ -98,7 +103,7 @@ class _Rows:
             self._fill()
 
     def first(self) -> list[str] | None:
-        """The cells of the first row, which is not consumed; None if there is no row."""
+        """Return the cells of the first row, which is not consumed; None if there is no row."""
         place = np.empty((1, 1, 2), np.int64)
         count, after = self._find(np.zeros(1, np.int64), place)
         if not count:
@@ -117,7 +122,7 @@ class _Rows:
         _, self.start = self._find(np.zeros(1, np.int64), np.empty((1, 1, 2), np.int64))
 
     def blocks(self, columns: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The places of the cells of ascending columns, for blocks of rows; `start` is the base of each."""
+        """Yield the places of the cells of ascending columns, for blocks of rows; `start` is the base of each."""
         places = np.empty((_ROWS, len(columns), 2), np.int64)
         while True:
             count, after = self._find(columns, places)
@@ -128,14 +133,14 @@ class _Rows:
             self.start = after
 
     def numbers(self, places: NDArray[np.int64], column: int) -> NDArray[np.float64]:
-        """The numbers in the cells of a column, NaN for a cell without one."""
+        """Return the numbers in the cells of a column, NaN for a cell without one."""
         out = np.empty(len(places))
         for i in self.hard[: _csv.numbers(self.bytes, self.start, places, column, out, self.hard)].tolist():
             out[i] = _number(self._cell(places[i, column]))
         return out
 
     def texts(self, places: NDArray[np.int64], column: int) -> NDArray[np.object_]:
-        """The texts in the cells of a column, None for an empty cell; equal texts are mostly one object."""
+        """Return the texts in the cells of a column, None for an empty cell; equal texts are mostly one object."""
         if len(self.known) > _KNOWN:
             self.known = {"": None}
         cells: list[str | None] = []
@@ -152,7 +157,7 @@ class _Rows:
         return self._text(self.bytes[begin:end].tobytes())
 
     def _text(self, cell: bytes) -> str:
-        """The text of a cell: an opening quotation without its quotes, then the rest as it stands."""
+        """Return the text of a cell: an opening quotation without its quotes, then the rest as it stands."""
         if quotation := _QUOTED.match(cell):
             cell = quotation[1].replace(b'""', b'"') + cell[quotation.end() :]
         return cell.decode(self.encoding, "surrogateescape")
@@ -166,7 +171,7 @@ def _number(text: str) -> float:
 
 
 def _index(first: list[str] | None, column: str | None, header: bool) -> int:
-    """The index of a column; without a row and a header, each number is one."""
+    """Return the index of a column; without a row and a header, each number is one."""
     if column is None:
         if first is not None and len(first) != 1:
             raise TableError(f"the file has {len(first)} columns: name one with --column")

@@ -183,7 +183,7 @@ def block_count(
     above: float = math.inf,
     least: SupportsIndex = 20,
 ) -> int:
-    """The number of blocks with the least `block_excess`, of at least `least` records each.
+    """Return the number of blocks with the least `block_excess`, of at least `least` records each.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def aggregate_sample_size(
     b1: float = 0.0,
     b2: float = 0.0,
 ) -> int:
-    """Number of records for which `aggregate_efficiency` is at most `efficiency`.
+    """Return the number of records for which `aggregate_efficiency` is at most `efficiency`.
 
     Parameters
     ----------

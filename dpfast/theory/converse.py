@@ -70,7 +70,8 @@ def implied_failure(replaced: SupportsIndex, failure: float, *, epsilon: float, 
 
 
 def required_failure(replaced: SupportsIndex, *, epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """The failure probability without an adversary for which an estimate keeps its error if records are replaced.
+    """Return the failure probability without an adversary for which an estimate keeps its error if records are
+    replaced.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def implied_robustness(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> ImpliedRobustness:
-    """The contamination that a private estimator tolerates without a larger error.
+    """Return the contamination that a private estimator tolerates without a larger error.
 
     Parameters
     ----------

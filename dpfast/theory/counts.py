@@ -30,7 +30,7 @@ class CountNoise(NamedTuple):
 def count_noise(
     cells: int | None, *, epsilon: float, delta: float = 0.0, neighbors: str = "replace-one", noise: str = "auto"
 ) -> CountNoise:
-    """The noise on each of the counts of a perturbed histogram; for "auto" the one with less variance.
+    """Return the noise on each of the counts of a perturbed histogram; for "auto" the one with less variance.
 
     Laplace noise has a scale of exactly the l1 change divided by epsilon. The standard deviation of Gaussian noise is a
     double not below the l2 change divided by `gaussian_mu_down`. None for cells stands for any number above 64.

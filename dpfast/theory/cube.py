@@ -44,7 +44,7 @@ class Signs(NamedTuple):
 
     @classmethod
     def of(cls, d: int, epsilon: float, method: str) -> Signs:
-        """The signs of `method`; "auto" selects the method whose report has the smaller second moment."""
+        """Return the signs of `method`; "auto" selects the method whose report has the smaller second moment."""
         majority = cls("majority", d, d // 2 + 1, majority_scale(d, coin(epsilon)))
         if method == "majority":
             return majority
@@ -55,7 +55,7 @@ class Signs(NamedTuple):
 
 @lru_cache(maxsize=64)
 def subset_coin(k: int, tau: int, epsilon: float) -> Coin:
-    """The coin for k signs; at least tau of them agree if it shows "keep"."""
+    """Return the coin for k signs; at least tau of them agree if it shows "keep"."""
     inside, outside = masks(k, tau)
     return coin(epsilon, Fraction(inside[-1], outside[-1]))
 
@@ -69,7 +69,7 @@ def masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def threshold_scale(k: int, tau: int, ratio: Fraction) -> Fraction:
-    """The factor B that makes a sign unbiased, for k signs at least tau of which agree with odds `ratio`.
+    """Return the factor B that makes a sign unbiased, for k signs at least tau of which agree with odds `ratio`.
 
     ``(E N + 2^k - N) / ((E - 1) C(k - 1, tau - 1))``, where N is the number of masks in the favoured set.
     """
@@ -86,7 +86,7 @@ def majority_scale(d: int, fair: Coin) -> float:
 
 @lru_cache(maxsize=256)
 def best_subset(d: int, epsilon: float) -> tuple[int, int]:
-    """The number of signs k and the threshold tau with the least B^2 / k, up to rounding."""
+    """Return the number of signs k and the threshold tau with the least B^2 / k, up to rounding."""
     gain = math.expm1(min(epsilon, 44.36))
     best = (math.inf, 1, 1)
     for k in _sizes(d):

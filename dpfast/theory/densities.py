@@ -340,7 +340,7 @@ def perturbed_bins(
     neighbors: str = "replace-one",
     noise: str = "auto",
 ) -> int:
-    """Number of bins on each axis that minimises `perturbed_mise`.
+    """Return the number of bins on each axis that minimises `perturbed_mise`.
 
     Parameters
     ----------

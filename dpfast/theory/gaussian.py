@@ -10,7 +10,7 @@ from dpfast.rounding import up
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu such that mu-Gaussian differential privacy implies (epsilon, delta), rounded down.
+    """Return the largest mu such that mu-Gaussian differential privacy implies (epsilon, delta), rounded down.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
-    """The least standard deviation of Gaussian noise that is (epsilon, delta)-private for an l2 sensitivity of 1.
+    """Return the least standard deviation of Gaussian noise that is (epsilon, delta)-private for an l2 sensitivity of
+    1.
 
     Rounded up; proportional to the sensitivity. Parameters, errors and references as `gaussian_mu`, of which it is the
     inverse.

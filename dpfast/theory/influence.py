@@ -183,7 +183,7 @@ def _share(contamination: Any) -> Fraction:
 
 
 def _rational(value: Any) -> Fraction:
-    """The decimal number that a float prints as; a Fraction or an integer is unchanged."""
+    """Return the decimal number that a float prints as; a Fraction or an integer is unchanged."""
     return Fraction(repr(float(value))) if isinstance(value, (float, np.floating)) else _checks.exact(value)
 
 
@@ -237,7 +237,7 @@ class _Weighted:
         return self._value(self._points[min(i, len(self._points) - 1)])
 
     def between(self, start: Fraction, stop: Fraction) -> Any:
-        """The integral of the quantile function from level `start` to `stop`."""
+        """Return the integral of the quantile function from level `start` to `stop`."""
         finer = math.lcm(start.denominator, stop.denominator)
         low, high = int(start * finer) * self._total, int(stop * finer) * self._total
         integral: Any = 0

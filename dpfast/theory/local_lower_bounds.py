@@ -295,7 +295,7 @@ def _distance(divergence: float) -> float:
 
 
 def _confused(n: int, d: int, form: str, divergence: float) -> float:
-    """The factor of `local_assouad`, for a sum over j of the divergences of one person's reports from v and v_j.
+    """Return the factor of `local_assouad`, for a sum over j of the divergences of one person's reports from v and v_j.
 
     A squared error in a coordinate of +-a is a^2 at least, times one minus the distance; half of it as published.
     """
@@ -309,7 +309,7 @@ def _one_of_many(b: float, n: int, d: int, information: float) -> float:
 
 
 def _least_factor(epsilon: float, ratio: float, alone: float = math.inf) -> float:
-    """The factor of the squared correlation in the divergence of a report, the least that is proved.
+    """Return the factor of the squared correlation in the divergence of a report, the least that is proved.
 
     ratio: lower bound on the ratio of the densities of the two distributions of the record, the second to that which
     the correlation refers to. alone: twice the factor for the records themselves, without privacy.

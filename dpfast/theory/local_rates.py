@@ -428,5 +428,5 @@ def _noise(epsilon: float, method: str) -> float:
 
 
 def _log_bias(k: float) -> float:
-    """The logarithm of (k - 1)^(k - 1) / k^k."""
+    """Return the logarithm of (k - 1)^(k - 1) / k^k."""
     return (k - 1) * math.log(k - 1) - k * math.log(k)

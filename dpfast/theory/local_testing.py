@@ -290,7 +290,8 @@ def local_testing_error(*, epsilon: float) -> float:
 
 
 def local_effective_sample_size(n: float, *, epsilon: float) -> float:
-    """Number of non-private answers as accurate as n private ones, for yes/no questions with probability near 1/2.
+    """Return the number of non-private answers as accurate as n private ones, for yes/no questions with probability
+    near 1/2.
 
     Parameters
     ----------
@@ -334,5 +335,5 @@ def information_of(n: SupportsIndex, epsilon: float) -> float:
 
 
 def largest_of(bound: Callable[[float], float]) -> float:
-    """The largest value over delta = 1, ..., 2^-48, 32 per octave; the value at every delta is a bound."""
+    """Return the largest value over delta = 1, ..., 2^-48, 32 per octave; the value at every delta is a bound."""
     return max(bound(2.0 ** (-j / 32)) for j in range(48 * 32))

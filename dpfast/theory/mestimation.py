@@ -28,7 +28,7 @@ def m_estimator_sample_size(
     location: float | None = None,
     corrected: bool = True,
 ) -> int:
-    """Number of records for which the exponential mechanism is within `error` of an M-estimator.
+    """Return the number of records for which the exponential mechanism is within `error` of an M-estimator.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from dpfast._least import least
 def quantile_error(
     n: int, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
 ) -> float:
-    """Expected error of a quantile released by inverse sensitivity, for an assumed density at the target.
+    """Return the expected error of a quantile released by inverse sensitivity, for an assumed density at the target.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ def quantile_error(
 def sample_size(
     error: float, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
 ) -> int:
-    """Number of records for which a quantile released by inverse sensitivity is within `error` of the true quantile.
+    """Return the number of records for which a quantile released by inverse sensitivity is within `error` of the true
+    quantile.
 
     Parameters
     ----------
@@ -153,7 +154,9 @@ def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, f
 
 
 def normal_plus_laplace_error(deviation: float, scale: float, confidence: float) -> float:
-    """The least t with ``P(|deviation Z + scale L| <= t) >= confidence``, Z standard normal and L standard Laplace."""
+    """Return the least t with ``P(|deviation Z + scale L| <= t) >= confidence``, Z standard normal and L standard
+    Laplace.
+    """
     low, high = 0.0, 40 * (deviation + scale)  # here the tail is below 2**-53
     while low < (middle := (low + high) / 2) < high:
         failing = _normal_plus_laplace_tail(middle, deviation, scale)
@@ -175,7 +178,7 @@ def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float
 
 
 def normal_plus_box_error(deviation: float, scale: float, dimension: int, confidence: float) -> float:
-    """The least t with ``P(|deviation Z + scale X| <= t) >= confidence``, Z standard normal.
+    """Return the least t with ``P(|deviation Z + scale X| <= t) >= confidence``, Z standard normal.
 
     X is a coordinate of a vector of density proportional to ``exp(-max_i |x_i|)``: standard Laplace for one dimension.
     """

@@ -29,7 +29,8 @@ def robust_sample_size(
     epsilon: float,
     confidence: float = 0.95,
 ) -> int:
-    """Records needed for the reduction from a robust estimator to be within ``2 * error(fraction)`` of the parameter.
+    """Return the records needed for the reduction from a robust estimator to be within ``2 * error(fraction)`` of the
+    parameter.
 
     Parameters
     ----------
@@ -187,7 +188,8 @@ def gaussian_mean_sample_size(
     contamination: float = 0.0,
     step: float = 0.0,
 ) -> int:
-    """Number of records for which every coordinate of `NestedBoxes` is within `error` of the mean of N(mu, I).
+    """Return the number of records for which every coordinate of `NestedBoxes` is within `error` of the mean of N(mu,
+    I).
 
     Parameters
     ----------
@@ -234,7 +236,7 @@ def gaussian_mean_sample_size(
 def medians_error(
     n: SupportsIndex, dimension: SupportsIndex, epsilon: float, *, correlation: float = 0.0, independent: bool = False
 ) -> float:
-    """The root mean square error of private coordinate-wise medians of normal records, in the Mahalanobis norm.
+    """Return the root mean square error of private coordinate-wise medians of normal records, in the Mahalanobis norm.
 
     Parameters
     ----------
@@ -269,7 +271,7 @@ def medians_error(
 
 
 def depth_error(n: SupportsIndex, dimension: SupportsIndex, epsilon: float) -> float:
-    """The root mean square error of `dpfast.robust.TukeyDepth` for normal records, in the Mahalanobis norm.
+    """Return the root mean square error of `dpfast.robust.TukeyDepth` for normal records, in the Mahalanobis norm.
 
     Parameters
     ----------

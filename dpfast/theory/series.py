@@ -168,7 +168,7 @@ def series_terms(
     basis: str = "cosine",
     most: int = 1024,
 ) -> int:
-    """The number of terms with the least `series_error`, at most `most`.
+    """Return the number of terms with the least `series_error`, at most `most`.
 
     Parameters: see `series_error`. For large n epsilon it is ``(2 gamma C^2 n)^(1 / (2 gamma + 1))``, the published
     n^(1 / (2 gamma + 1)) with its constant; if the noise dominates, it is of order (C n epsilon)^(1 / (gamma + 3/2)).
