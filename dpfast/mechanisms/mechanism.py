@@ -50,6 +50,8 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
     """
 
+    _recent: Plan | None = None  # that of the last n
+
     reads_records: ClassVar[bool] = True
     fills_empty_groups: ClassVar[bool] = False
     counts_first: ClassVar[str] = ""
@@ -147,9 +149,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             If n is public and not supported.
         """
         number = None if n is None or self.hides_n else operator.index(n)
-        recent: Plan | None = self.__dict__.get(_RECENT)
+        recent = self._recent
         if recent is None or recent.n != number:
-            recent = self.__dict__[_RECENT] = self._make_plan(number)
+            recent = self.__dict__["_recent"] = self._make_plan(number)
         return recent
 
     def _make_plan(self, n: int | None) -> Plan:
@@ -208,8 +210,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def foresee(self, x: Any) -> Plan | None:
         """Return the plan for x before a release is charged, if the number of its records is known before it is read.
 
-        Raises a ValueError if this number is public and not supported.
+        Raises a ValueError if this number is public and not supported, or if the policy for missing records is not.
         """
+        self.check_missing()
         n = known_number(x)
         return None if n is None else self.plan(n)
 
@@ -397,8 +400,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
-_RECENT = "_recent"  # the attribute with the plan of the last n
-_LEFT = {_RECENT, "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
+_LEFT = {"_recent", "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
 
 
