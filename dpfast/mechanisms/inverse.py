@@ -266,6 +266,10 @@ class InverseSensitivity(StatisticMechanism):
         """Whether a record moves all scores in one direction."""
         return self.hides_n and _level(self.statistic) in (0, 1)
 
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> FromLevels: ...
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:
             return (FromFewLevels if self._thins(_checks.records(n)) else FromLevels)(self, n)
@@ -293,7 +297,7 @@ class InverseSensitivity(StatisticMechanism):
 
     def reading(self) -> Reading:
         if not self.hides_n:
-            return self.statistic.reading(self.grid, self._levels_of)
+            return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
@@ -415,12 +419,6 @@ class InverseSensitivity(StatisticMechanism):
         if radius == 0:
             return lower, upper, depth
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
-
-    def _levels_of(self, n: int) -> int:
-        """Return the number of levels, from the plan."""
-        plan = self.plan(n)
-        assert isinstance(plan, FromLevels)
-        return plan.levels
 
     def _levels(self, n: int) -> int:
         """Return the number of levels, public like the number of order statistics that they need.

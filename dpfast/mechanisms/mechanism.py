@@ -50,6 +50,8 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
     """
 
+    _recent: Plan | None = None  # that of the last n
+
     reads_records: ClassVar[bool] = True
     fills_empty_groups: ClassVar[bool] = False
     counts_first: ClassVar[str] = ""
@@ -147,9 +149,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             If n is public and not supported.
         """
         number = None if n is None or self.hides_n else operator.index(n)
-        recent: Plan | None = self.__dict__.get(_RECENT)
+        recent = self._recent
         if recent is None or recent.n != number:
-            recent = self.__dict__[_RECENT] = self._make_plan(number)
+            recent = self.__dict__["_recent"] = self._make_plan(number)
         return recent
 
     def _make_plan(self, n: int | None) -> Plan:
@@ -214,8 +216,9 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """Return the plan for x before a release is charged, and what the release reads: x, or its chunks, counted.
 
         Without a plan, the number of records is private, or known only to code of others. Raises a ValueError if it is
-        public and not supported.
+        public and not supported, or if the policy for missing records is not.
         """
+        self.check_missing()
         n = None if type(x) is tuple and self.dimensions != 1 else known_records(x)  # a tuple may be rows and labels
         if n is None and isinstance(x, Chunks) and not self.hides_n:
             if self.counts_first:
@@ -410,8 +413,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
-_RECENT = "_recent"  # the attribute with the plan of the last n
-_LEFT = {_RECENT, "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
+_LEFT = {"_recent", "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
 
 
 def _without_plan(state: Any) -> Any:

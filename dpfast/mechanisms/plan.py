@@ -121,7 +121,7 @@ class Plan:
         if mechanism.resolves:
             if len(values) > _COPIED:
                 return self.read(Chunks([values]), threads)
-            values = np.concatenate(list(resolutions(values, mechanism.points)))
+            values = np.concatenate(list(mechanism.resolved(values)))
         return self, self.reading().of(values, threads)
 
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:

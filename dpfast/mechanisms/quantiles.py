@@ -172,26 +172,25 @@ differential privacy) for one record replaced (the number of records is public)>
         return tuple(f"q={q}" for q in self.qs)
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        plan = self._joint(windows.layout.n)
+        plan = self.plan(windows.layout.n)
         return JointQuantiles(windows, plan.stages, places=plan.places, grid=self.grid, measure=self.base_measure)
 
     def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
-            return self._joint(n).layout.stretches
+            return self.plan(n).layout.stretches
 
         def finish(order: Ordered) -> _Windows:
-            layout = self._joint(order.n).layout
+            layout = self.plan(order.n).layout
             return _Windows.of(layout, [order.window(first, last) for first, last in layout.stretches])
 
         return Ranks(self.grid, wanted, finish)
 
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> Joint: ...
+
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else Joint(self, _checks.records(n))
-
-    def _joint(self, n: int) -> Joint:
-        plan = self.plan(n)
-        assert isinstance(plan, Joint)
-        return plan
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -204,7 +203,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def imagined_releases(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
         """Releases from imagined samples of an assumed distribution, so many of each: no data are read."""
-        plan = self._joint(n)
+        plan = self.plan(n)
         layout, places, stages = plan.layout, plan.places, plan.stages
         ranks, measure = layout.ranks, self.base_measure
         imagined = ImaginedRanks(n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[:samples])

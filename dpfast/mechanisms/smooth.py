@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -297,28 +297,27 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             f"{self.scale:.4f}: {self.privacy}>"
         )
 
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> SmoothNoise: ...
+
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else SmoothNoise(self, _checks.records(n))
 
-    def _smooth(self, n: int) -> SmoothNoise:
-        plan = self.plan(n)
-        assert isinstance(plan, SmoothNoise)
-        return plan
-
     def reading(self) -> Reading:
-        return self.statistic.reading(self.grid, lambda n: self._smooth(n).levels)
+        return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
 
     def law_of(self, summary: Summary) -> ClampedNoise:
-        plan = self._smooth(summary.n)
+        plan = self.plan(summary.n)
         return plan._law_around(*_bounded(self.statistic, summary, plan.bound))
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
-        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._smooth(n).levels)
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self.plan(n).levels)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         population, last = target(statistic, assumed), statistic.last(grid, n)
-        smooth_bound = self._smooth(n).bound
+        smooth_bound = self.plan(n).bound
         imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
         centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
         noise, scales = NOISES[self.noise](1.0), self.calibration(n)[1] * np.array(bounds)
