@@ -361,6 +361,7 @@ class SmoothNoise(Plan):
         ranks = statistic.ranks(n)
         joined = ranks[-1] - ranks[0] <= 2 * self.levels - 1 and isinstance(statistic, OrderStatistic | TrimmedSum)
         self._ranks = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
+        self._grid, self._kernel = grid, grid.kernel
 
     def _law_around(self, center: int, bound: float) -> ClampedNoise:
         """Return the law for the exact statistic and its smooth bound, in release codes."""
@@ -369,8 +370,8 @@ class SmoothNoise(Plan):
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if self._ranks is None or self.mechanism.resolves or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        (first, last), grid, reach = self._ranks, self.mechanism.points[0], self.levels - 1
-        codes = grid.encode(_select.window(values, first, last, workers=threads, **grid.kernel))
+        (first, last), reach = self._ranks, self.levels - 1
+        codes = self._grid.encode(_select.window(values, first, last, workers=threads, **self._kernel))
         inside = codes[reach : len(codes) - reach]
         center = int(inside[0])
         if len(inside) > 1:
