@@ -117,8 +117,8 @@ def advised(value: Any) -> Any:
 def advise(called: Callable[..., Any], error: TypeError) -> None:
     """Add advice to the message of an error that says which arguments of a call do not fit, which is public."""
     message, own = str(error), inspect.signature(called)
-    if unexpected := re.search(r"got an unexpected keyword argument '(\w+)'$", message):
-        error.args = (f"{message}: {_instead_of(unexpected[1], list(own.parameters))}",)
+    if unexpected := re.search(r"(.*got an unexpected keyword argument '(\w+)')", message):
+        error.args = (f"{unexpected[1]}: {_instead_of(unexpected[2], list(own.parameters))}",)
     elif re.search(r"(positional arguments? but .* given|required .*arguments?: .*)$", message):
         error.args = (f"{message}: write {_usage(called.__name__, own)}",)
 

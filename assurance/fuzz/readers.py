@@ -55,7 +55,7 @@ LARGEST = 2000  # records that are read again in the next pass
 def sealed(header: bytes, rest: bytes) -> bytes:
     """The bytes of a state with this header, of the right length, and the right checksum."""
     body = struct.pack("<Q", len(header)) + header + rest
-    return b"dpfast\0S" + struct.pack("<HI", 2, zlib.crc32(body)) + body
+    return b"dpfast\0S" + struct.pack("<HI", 3, zlib.crc32(body)) + body
 
 
 def state_of(data: bytes) -> tuple[Any, bytes]:

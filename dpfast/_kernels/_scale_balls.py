@@ -1,4 +1,7 @@
-"""Decisions in ball arithmetic of draws of large scales, which one more word refines: docs/proofs/large-scales.md."""
+"""Decisions in ball arithmetic of draws of large scales, which one more word refines.
+
+https://dpfast.readthedocs.io/en/latest/proofs/large-scales.html
+"""
 
 from __future__ import annotations
 

@@ -478,7 +478,7 @@ class TestCustom:
             return 5 + 7 / block.size
 
         assert self.estimates(estimator, x, 3, corrected=True) == pytest.approx([5.0] * 3, rel=1e-12)
-        assert len(calls) == 3 * (1 + min(b, 4))
+        assert len(calls) - 3 * (1 + min(b, 4)) in (0, 1)  # one more on made-up records, where there is a ledger
         assert self.estimates(np.mean, x, 3, corrected=True) == pytest.approx(x.reshape(3, b).mean(axis=1), rel=1e-12)
         squares = [np.mean(self.estimates(np.var, np.random.default_rng(i).normal(size=3 * b), 3, corrected=True))
                    for i in range(400)]  # fmt: skip

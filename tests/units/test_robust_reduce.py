@@ -83,12 +83,11 @@ class TestReduce:
     def test_scores_count_exactly(self):
         """A score that changes by 1 must not change by more in the conversion; as doubles these do."""
         low, high = Fraction(2, 3), Fraction(5, 3)
-        assert reduction._distance(high) - reduction._distance(low) == 1
+        assert np.subtract(*reduction._exact([high, low])) == 1
         assert Fraction(float(high)) - Fraction(float(low)) > 1
-        assert reduction._distance(np.array(3)) == 3
-        for exact in (Fraction(2, 3), 2**60 + 1, 2**70 + 1):
-            assert reduction._distance(np.array(exact)) == exact
-        assert reduction._distance(math.nan) == reduction._distance(None) == math.inf
+        exact = [3, Fraction(2, 3), 2**60 + 1, 2**70 + 1]
+        assert reduction._exact([np.array(value) for value in exact]) == exact
+        assert reduction._exact([math.nan, None]) == [math.inf, math.inf]
 
     def test_is_the_median(self):
         """With the score of the median the choice among all points of the grid is the mechanism on that grid."""
