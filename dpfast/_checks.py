@@ -262,7 +262,7 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be an integer, not a boolean")
     try:
-        number = operator.index(value)
+        number = int.__index__(operator.index(value))  # an integer of a subclass may compare as it likes
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
     if number < least:

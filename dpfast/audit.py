@@ -240,6 +240,8 @@ def _reads_rows(mechanism: Any) -> bool:
     """Whether records are rows, by the shape that a mechanism takes."""
     try:
         mechanism.reading().records(np.zeros((1, 1)))
+    except AttributeError:  # a randomiser, which has grids for vectors alone
+        return True
     except (TypeError, ValueError):
         return False
     return True

@@ -1,5 +1,7 @@
 """Charging of releases to the active budget: each release is charged once, before it reads data.
 
+Chunks of unknown length are counted before: their first pass precedes the charge.
+
 `charged` wraps every function that releases (`hook` wraps the methods of a class when it is defined), or the function
 opens `spending` itself. If no budget is active, this costs one lookup of a context variable. Steps inside a release
 are free: they are part of the charged release. Code of containers and users that runs meanwhile is no step, and what it

@@ -23,7 +23,7 @@ from dpfast.mechanisms.prediction import Predicted
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
-from dpfast.streaming import Begun, Chunks, Counted, Reading, State, known_records
+from dpfast.streaming import Begun, Chunks, Counted, Labelled, Reading, State, known_records
 
 
 class Mechanism(Predicted, Described, Cautious, Carrier):
@@ -79,10 +79,15 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """The guarantee that a `dpfast.Ledger` composes: `privacy`, or a tighter description where one is known."""
         return PrivacyProfile(self.privacy)
 
-    @cached_property
+    @property
     def cost(self) -> Cost:
-        """What a ledger charges for a release."""
-        return Cost(repr(self), self.privacy_profile)
+        """What a ledger charges for a release; computed once if the mechanism is frozen, as it should be."""
+        kept: Cost | None = self.__dict__.get("_cost")
+        if kept is None:
+            kept = Cost(repr(self), self.privacy_profile)
+            if getattr(getattr(type(self), "__dataclass_params__", None), "frozen", False):
+                self.__dict__["_cost"] = kept
+        return kept
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
         """Return the guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
@@ -148,9 +153,11 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         ValueError
             If n is public and not supported.
         """
-        number = None if n is None or self.hides_n else operator.index(n)
+        number = None if n is None or self.hides_n else n if type(n) is int else int.__index__(operator.index(n))
         recent = self._recent
         if recent is None or recent.n != number:
+            if self.resolves:
+                self.check_missing()
             recent = self.__dict__["_recent"] = self._make_plan(number)
         return recent
 
@@ -204,7 +211,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         if type(x) is np.ndarray and x.ndim:
             plan: Plan | None = self.plan(x.shape[0])
         else:
-            plan, x = self.foresee(x, threads)
+            plan, x = self._foresee(x, threads)
         if plan is not None and plan.traps:
             warn(plan.traps)
         if not blocks and active.get() is None and self._ticket is None:  # free, as `spending` finds in more steps
@@ -212,14 +219,14 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         with spending_together((self.cost,), of=(self,)):
             return self._drawn(x, None, source, threads, plan)
 
-    def foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
+    def _foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
         """Return the plan for x before a release is charged, and what the release reads: x, or its chunks, counted.
 
         Without a plan, the number of records is private, or known only to code of others. Raises a ValueError if it is
         public and not supported, or if the policy for missing records is not.
         """
         self.check_missing()
-        n = None if type(x) is tuple and self.dimensions != 1 else known_records(x)  # a tuple may be rows and labels
+        n = len(x) if isinstance(x, Labelled) else known_records(x)
         if n is None and isinstance(x, Chunks) and not self.hides_n:
             if self.counts_first:
                 n = x.records()
@@ -237,6 +244,8 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             plan = self.plan(self.number_of(values))
             if plan.traps:
                 warn(plan.traps)
+        elif type(x) is not np.ndarray and (n := self.number_of(values)) is not None:
+            plan = self.plan(n)  # the one there is, unless containers count otherwise than their records
         if shape is None:
             # The charge is made: `draw` would ask for it again, in a tenth of the time of a short release.
             return plan.draw.__wrapped__(plan, values, source, threads)  # type: ignore[attr-defined]
@@ -282,7 +291,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         if size is None:
             return self(x, rng=rng, workers=workers)
         shape, source, threads = _checks.shape(size), bit_generator(rng), _checks.threads(workers)
-        plan, x = self.foresee(x, threads)
+        plan, x = self._foresee(x, threads)
         if plan is not None and plan.traps:
             warn(plan.traps)
         with spending_together((self.cost._replace(times=math.prod(shape)),), of=(self,)):
@@ -414,7 +423,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
-_LEFT = {"_recent", "cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
+_LEFT = {"_recent", "_cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
 
 
 def _without_plan(state: Any) -> Any:

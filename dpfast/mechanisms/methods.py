@@ -305,7 +305,7 @@ def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:
         drops = checked_policy(missing) == "drop"
         if missing == "half":
             raise ValueError("missing must be a number or 'lower', to count missing records, or 'drop', not 'half'")
-        statistic, grid = Count(within), _UNUSED.with_missing("drop" if drops else None)
+        statistic, grid = Count(public.bounds), _UNUSED.with_missing("drop" if drops else None)
         mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon, neighbors="add-remove")
         _calls.keep(Count, _NOTHING, public, True, mechanism)
     return mechanism

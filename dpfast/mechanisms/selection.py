@@ -247,7 +247,7 @@ for one record added or removed>
         return _containers.scores(x)
 
     def _make_plan(self, n: int | None) -> Plan:
-        return _FromScores(self, n)
+        return _FromScores(self, n if n is None else _checks.candidates(n))
 
     def law_of(self, scores: Any) -> SelectionLaw:
         """Return the exact law of the index, given the scores. PRIVATE."""

@@ -204,10 +204,10 @@ class TheilSen(Mechanism):
             f"{self.intercept_grid}: {self.privacy}>"
         )
 
-    def foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
+    def _foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
         if isinstance(x, Chunks) and x.known is None:  # all records are needed at once
             x = _columns(x)
-        plan, _ = super().foresee(x[0] if isinstance(x, tuple) and len(x) == 2 else x, threads)
+        plan, _ = super()._foresee(x[0] if isinstance(x, tuple) and len(x) == 2 else x, threads)
         return plan, x
 
     def values_of(self, x: Any) -> Labelled:
@@ -316,7 +316,7 @@ class Steps(Plan):
         missing, rows, labels = self.mechanism.missing, values.rows[:, 0], values.labels
         ends = (missing, missing) if isinstance(missing, float) else (-math.inf, math.inf)
         slopes = slopes_of_pairs(rows, labels, self.mechanism.matching_count(len(labels)), ends, threads)
-        return self, _Lines(rows, labels, slopes, threads)
+        return self.mechanism.plan(len(labels)), _Lines(rows, labels, slopes, threads)
 
     def draw_from(self, summary: _Lines, source: np.random.BitGenerator) -> Values:
         def drawn(step: InverseSensitivity, records: Values) -> float:

@@ -118,7 +118,7 @@ class Chunks:
     def records(self) -> int:
         """Return the number of records, counted once by reading all pieces."""
         if self._n is None:
-            self._n = sum(piece.records() if isinstance(piece, Chunks) else len(piece) for piece in self)
+            self._n = sum(records_of(piece) or 0 for piece in self)
         return self._n
 
 
@@ -133,17 +133,28 @@ def records_of(x: object) -> int | None: ...
 def records_of(x: Any) -> int | None:
     """Return the number of records of x, public unless the mechanism hides it: `Chunks` may read all pieces for it.
 
-    None if x has no records to count, so that a mechanism rejects it.
+    None if x has no records to count, so that a mechanism rejects it. A pair of containers is one of rows and labels.
     """
     if isinstance(x, Chunks):
         return x.records()
-    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
+    if isinstance(x, tuple) and len(x) == 2 and _is_sized(x[0]):
+        x = x[0]
+    return len(x) if _is_sized(x) else None
+
+
+def _is_sized(x: Any) -> bool:
+    return hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0
 
 
 def known_records(x: Any) -> int | None:
-    """`records_of`, if it is known without reading pieces and without code of others: before a charge."""
+    """`records_of`, if it is known without reading pieces and without code of others: before a charge.
+
+    None for a tuple of containers, which may be rows, or rows and labels.
+    """
     if isinstance(x, Chunks):
         return x.known
     kind = type(x)
-    plain = kind in (list, tuple) or kind.__module__.partition(".")[0] in _LIBRARIES
+    if kind is tuple and any(map(_is_sized, x[:1])):
+        return None
+    plain = kind in (list, tuple, range) or kind.__module__.partition(".")[0] in _LIBRARIES
     return records_of(x) if plain else None

@@ -18,6 +18,7 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 
 # Modules and pages that need optional libraries.
 HOSTS = {
+    "bounds": "pandas",
     "dpfast.opendp": "opendp",
     "dpfast.pipeline_dp": "pipeline_dp",
     "dpfast.polars": "polars",

@@ -323,7 +323,7 @@ class TestT11:
     def test_concentration(self, epsilon):
         assert self.divergence("exponential", epsilon) <= Selection(epsilon=epsilon).rho <= epsilon**2 / 8 * (1 + 1e-15)
         flip = Selection(epsilon=epsilon, selection="permute-and-flip")
-        assert self.divergence(flip.method, epsilon) <= flip.rho <= epsilon**2 / 2 * (1 + 1e-15)
+        assert self.divergence(flip.selection, epsilon) <= flip.rho <= epsilon**2 / 2 * (1 + 1e-15)
 
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
     def test_control(self, epsilon):

@@ -414,10 +414,12 @@ class TestBlockFamily:
 
         x = np.arange(6.0)
         assert np.isnan(Looks().estimates((x,), 3, self.BOX, corrected=True, workers=1)).all()
-        assert seen == [([0.0, 1.0], [0, 2]), ([2.0, 3.0], [0, 2]), ([4.0, 5.0], [0, 2])]
+        made_up = seen[:-3]  # where there is a ledger
+        assert seen[-3:] == [([0.0, 1.0], [0, 2]), ([2.0, 3.0], [0, 2]), ([4.0, 5.0], [0, 2])]
+        assert len(made_up) < 2
         seen.clear()
         LooksTogether().estimates((np.insert(x, 0, np.nan),), 2, self.BOX, corrected=True, workers=1)
-        assert seen[0] == (x.tolist(), [0, 3, 6])
+        assert (x.tolist(), [0, 3, 6]) in seen[:2]
         assert x.tolist() == [0, 1, 2, 3, 4, 5]
 
     def test_missing_records(self):

@@ -50,7 +50,7 @@ def test_private_predictions_are_nearly_as_good(delta):
 
 def test_matched_gradients_lose_less_than_steps():
     steps = schedule(10_000, 7, dpf.Privacy(1.0))
-    assert losses(0.0, steps=steps, size=1.0, runs=10) > 1.3 * losses(0.0, size=1.0, runs=10)
+    assert losses(0.0, steps=steps, size=1.0, runs=30) > 1.1 * losses(0.0, size=1.0, runs=30)
 
 
 @pytest.mark.parametrize("delta", GUARANTEES)

@@ -12,6 +12,7 @@ from scipy.stats import beta, binom
 import dpfast as dpf
 from bench.intervals import CONFIDENCE, SETTINGS, Setting
 from dpfast.laws import DiscreteLaplace, RoundedLaplace, Staircase
+from dpfast.mechanisms import Plan
 from dpfast.mechanisms.intervals import _Beyond, certified_count
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, TrimmedMean, Variance
 
@@ -388,8 +389,12 @@ def test_ends_of_a_quantile_interval_do_not_cross(monkeypatch):
     """A lower end that is released after the upper one may be above it, with a tiny probability: here it always is."""
 
     class Wrong(dpf.Quantiles):
-        def __call__(self, x, **options):
-            return np.full(len(self.qs), 8.0 if len(self.qs) == 3 else 10.0)
+        def _make_plan(self, n):
+            return Fixed(self, n)
+
+    class Fixed(Plan):
+        def draw(self, values, source, threads=1):
+            return np.full(len(self.mechanism.qs), 8.0 if len(self.mechanism.qs) == 3 else 10.0)
 
     monkeypatch.setattr("dpfast.mechanisms.intervals.Quantiles", Wrong)
     grid = dpf.Grid(0, 10, step=1)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -106,7 +107,8 @@ class TestContexts:
         assert ledger.spent.epsilon == 0.25
 
     @pytest.mark.parametrize("declared", [True, False])
-    def test_a_task_that_outlives_its_payment_pays_itself(self, declared):
+    def test_a_task_that_outlives_its_payment_pays_itself_or_is_refused(self, declared):
+        """One that an estimator started is refused, as all that an estimator releases."""
         ledger, tasks = Ledger(1.0), []
 
         async def later():
@@ -126,8 +128,9 @@ class TestContexts:
                 ledger.release(dpf.SampleAndAggregate(mean, bounds=(0, 100), epsilon=0.5, blocks=1), X)
             await tasks[0]
 
-        asyncio.run(main())
-        assert ledger.spent.epsilon == 0.75
+        with nullcontext() if declared else pytest.raises(BudgetError, match="in the estimator of a block, is refused"):
+            asyncio.run(main())
+        assert ledger.spent.epsilon == (0.75 if declared else 0.5)
 
     def test_releases_that_a_source_of_chunks_makes_are_charged(self):
         ledger = Ledger(10.0)

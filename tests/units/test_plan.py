@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -112,3 +113,74 @@ class TestRefusals:
             for statistic in (Count(), Sum(), Mean()):
                 made = dpf.GlobalSensitivity(statistic, grid=GRID, epsilon=0.25, neighbors="add-remove")
                 assert np.isfinite(made([]))
+
+
+class Always(int):
+    """An integer that calls itself equal to every other."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+def test_the_number_is_a_plain_integer():
+    plan = MEDIAN.plan(Always(1000))
+    assert type(plan.n) is int
+    assert MEDIAN.plan(3).n == 3
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("known", [True, False])
+def test_pairs_of_rows_and_labels_are_counted_by_their_rows(pieces, known):
+    """A pair has two entries, but as many records as rows: a plan for two would charge a hundredth of what is due."""
+    x, y = np.random.default_rng(0).normal(size=(2, 400))
+    made = list(zip(np.array_split(x[:, None], pieces), np.array_split(y, pieces), strict=True))
+    line = dpf.TheilSen(dpf.Grid(-16, 16, step=0.25), dpf.Grid(-16, 16, step=0.25), epsilon=1.0)
+    chunks = dpf.Chunks(made if known else lambda: iter(made))
+    assert line(chunks, rng=np.random.PCG64(1)).tolist() == line((x, y), rng=np.random.PCG64(1)).tolist()
+    assert line.plan(2).read(line.values_of((x, y)))[0].n == 400
+    model = dpf.SampleAndAggregate(dpf.families.LinearRegression(1), bounds=(-4, 4), epsilon=5.0, blocks=4)
+    by_pair = model((x[:, None], y), rng=np.random.PCG64(1))
+    assert np.array_equal(model(chunks, rng=np.random.PCG64(1)), by_pair)
+
+
+def test_a_mechanism_that_is_not_frozen_is_charged_what_it_costs_now():
+    @dataclass
+    class Changing(dpf.Mechanism):
+        epsilon: float
+
+        @property
+        def privacy(self):
+            return dpf.Privacy(self.epsilon)
+
+        def reading(self):
+            return MEDIAN.reading()
+
+        def law_of(self, summary):
+            return MEDIAN.law_of(summary)
+
+    changing = Changing(1.0)
+    with dpf.Ledger(10.0) as ledger:
+        changing(X)
+        changing.epsilon = 5.0
+        changing(X)
+    assert ledger.spent.epsilon == 6.0
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda: dpf.select([], epsilon=1.0),
+        lambda: MEDIAN(range(0)),
+        lambda: dpf.linear_regression(np.zeros((0, 2)), np.zeros(0), radius=1.0, label_bound=1.0, epsilon=1.0),
+    ],
+    ids=["scores", "range", "pair"],
+)
+def test_a_number_of_records_that_is_known_and_wrong_costs_nothing(release):
+    with dpf.Ledger(10.0) as ledger, pytest.raises(ValueError, match="empty|at least|record"):
+        release()
+    assert ledger.charges == ()

@@ -1,5 +1,6 @@
 """Joint quantiles with a base measure: sums and draws of sorted vectors, the law, privacy with a control, the gain."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -198,10 +199,11 @@ class TestParameters:
             assert joint.base_measure is one.base_measure is not None
 
     def test_auto_is_uniform_where_no_measure_fits(self):
-        for qs, grid in [(np.linspace(0, 1, 129), dpf.FloatGrid()), (np.linspace(0, 1, 129), dpf.Grid(0, 120))]:
-            assert dpf.Quantiles(qs, grid=grid, epsilon=1.0).base_measure is None
+        for grid, (m, stages) in itertools.product((dpf.FloatGrid(), dpf.Grid(0, 120)), ((129, 1), (129**2, 2))):
+            qs = np.linspace(0, 1, m)
+            assert dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=stages).base_measure is None
             with pytest.raises(ValueError, match="measure must be 'auto' or 'uniform'"):
-                dpf.Quantiles(qs, grid=grid, epsilon=1.0, measure="integers")
+                dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=stages, measure="integers")
         with pytest.raises(ValueError, match="measure must have 9 weights"):
             dpf.Quantiles((0.5,), grid=GRID, epsilon=1.0, measure=[1, 2])
 

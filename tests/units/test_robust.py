@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import math
 import pickle
 from fractions import Fraction
@@ -447,7 +448,7 @@ class TestRobustMean:
 
 
 def test_exports():
-    assert (dpf.robust.reduce, dpf.robust_mean, dpf.NestedBoxes) == (
+    assert (dpf.robust.reduce, inspect.unwrap(dpf.robust_mean), dpf.NestedBoxes) == (
         robust.reduce,
         robust.robust_mean,
         robust.NestedBoxes,
