@@ -181,6 +181,6 @@ def test_a_mechanism_that_is_not_frozen_is_charged_what_it_costs_now():
     ids=["scores", "range", "pair"],
 )
 def test_a_number_of_records_that_is_known_and_wrong_costs_nothing(release):
-    with dpf.Ledger(10.0) as ledger, pytest.raises(ValueError, match="empty|at least|record"):
+    with dpf.Ledger(10.0) as ledger, pytest.raises(ValueError, match=r"empty|at least|record"):
         release()
     assert ledger.charges == ()
