@@ -52,8 +52,9 @@ def is_adapter(module):
 
 def identity(module, name):
     """The object of a name, by its identity: several modules may export it. In an adapter the name itself."""
-    thing = inspect.unwrap(getattr(importlib.import_module(module), name))  # of one that advises, the function
-    return (module, name) if is_adapter(module) else id(thing)
+    if is_adapter(module):
+        return module, name
+    return id(inspect.unwrap(getattr(importlib.import_module(module), name)))  # of one that advises, the function
 
 
 LISTED = [(module, name) for _, module, name in loaded(ROOT / "docs" / "_extensions" / "listing.py").listed()]
