@@ -204,9 +204,7 @@ class TestDuckDB:
         with dpf.Ledger(1.5) as ledger:
             with pytest.raises(Exception, match="Interrupted"):
                 MEAN(dpf.Chunks(batches), rng=rng)
-            assert [charge.times for charge in ledger.charges] == [1]
-            with pytest.raises(dpf.BudgetError):
-                MEAN(RECORDS)
+            assert ledger.charges == ()  # records of unknown number are counted before the charge
         assert 0 < sum(read) < 1_000_000
         assert untouched(rng)
 

@@ -347,7 +347,7 @@ class TestSums:
             mu
             == dpf.NoisySums(
                 dpf.statistics.Mean(), domain=dpf.domains.Ball(1.0), epsilon=1.0, delta=1e-6, noise="gaussian"
-            ).mu
+            ).gaussian_mu
         )
         assert len(ledger.charges) == 3
         assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <glm, logistic, of rows in a ball")
