@@ -49,6 +49,7 @@ class QuantilesOfGroups(Plan):
         half = grid.missing == "half"
         records, ends = groups.sorted(values, threads, missing=np.nan if half else missing, dropped=dropped)
         if half:
+            records = values.copy() if records is values else records  # those of the caller stay as they are
             _fill_halves(records, ends, on.lower, on.upper)
         return self._draws(records, ends, on)
 

@@ -440,3 +440,17 @@ def test_mechanisms_without_releases_for_groups_are_not_charged(mechanism, messa
     with ledger, pytest.raises(TypeError, match=message):
         by_group(mechanism, np.arange(6.0), labels=np.arange(6) % 2)
     assert ledger.charges == ()
+
+
+@pytest.mark.parametrize(
+    "grid", [dpf.Grid(0, 100, missing="half"), dpf.FloatGrid(missing="half")], ids=["grid", "floats"]
+)
+@pytest.mark.parametrize("how", [{"offsets": [0, 1000, 2000]}, {"labels": np.repeat([0, 1], 1000)}], ids=list)
+def test_missing_records_are_not_replaced_in_the_array_of_the_caller(grid, how):
+    x = np.random.default_rng(0).normal(50, 10, 2000)
+    x[::7] = np.nan
+    x.flags.writeable = False
+    mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=1.0)
+    released = dpf.by_group(mechanism, x, rng=np.random.PCG64(1), **how)
+    assert np.abs(released - 50).max() < 5
+    assert np.isnan(x).sum() == 286
