@@ -112,10 +112,10 @@ def draw(
 ) -> NDArray[np.float64]:
     """Return a release for each group, in float64; NaN for None, and for an empty group if groups are sparse."""
     fills = mechanism.hides_n or mechanism.fills_empty_groups
+    drawn = mechanism.plan().groups(values, groups, threads)  # sorts the records, which counts the groups
     empty = np.zeros(0, np.int64) if fills and not groups.sparse else np.flatnonzero(groups.sizes(values) == 0)
     if empty.size and not (fills or groups.sparse):
         raise ValueError(f"group {int(empty[0])} is empty: {type(mechanism).__name__} needs records")
-    drawn = mechanism.plan().groups(values, groups, threads)
     parts: list[tuple[int, NDArray[np.float64]]] = []
 
     def block(start: int, stop: int, source: np.random.BitGenerator) -> None:
