@@ -1,4 +1,6 @@
-"""Build the kernels: every ``src/_x.pyx`` becomes the module ``dpfast._kernels._x``.
+"""Build the kernels: every ``src/x/_x.pyx`` becomes the module ``dpfast._kernels._x``.
+
+A kernel sees the headers of its own folder and those of ``src/shared``.
 
 ``DPFAST_DEBUG=1`` builds with checks of bounds and initialisation into a directory of its own;
 ``DPFAST_OPTIMIZE=1`` compiles with ``-O1`` instead of ``-O3`` (`assurance.platforms`), and any other level alike;
@@ -41,31 +43,29 @@ DIRECTIVES = {
 # No -ffast-math, no contraction: every machine computes the same doubles, and the proved error bounds hold.
 FLAGS = [f"-O{LEVEL or 3}", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
 
-HEADERS = [
-    str(path) for pattern in ("src/*.h", "src/*.pxd", "dpfast/_kernels/*.pxd") for path in sorted(Path().glob(pattern))
-]
+SHARED_HEADERS = [*Path().glob("src/shared/*.[hp]*"), *Path().glob("dpfast/_kernels/*.pxd")]
 
 KERNELS = [
     Extension(
         f"dpfast._kernels.{source.stem}",
         [str(source)],
-        include_dirs=["src", np.get_include()],
+        include_dirs=[str(source.parent), "src/shared", np.get_include()],
         libraries=["m"],
-        depends=HEADERS,
+        depends=sorted(map(str, [*source.parent.glob("*.h"), *SHARED_HEADERS])),
         extra_compile_args=FLAGS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_25_API_VERSION")],
     )
-    for source in sorted(Path("src").glob("_*.pyx"))
+    for source in sorted(Path().glob("src/*/_*.pyx"))
 ]
 
 # What Cython puts into every kernel that looks into arrays, compiled once: half of the time and size of all.
-SHARED = Extension("dpfast._kernels._shared", ["src/_shared.c"], extra_compile_args=[f"-O{LEVEL or 2}", "-g0"])
+SHARED = Extension("dpfast._kernels._shared", ["src/shared/_shared.c"], extra_compile_args=[f"-O{LEVEL or 2}", "-g0"])
 
 setup(
     ext_modules=cythonize(
         [*KERNELS, SHARED],
         shared_utility_qualified_name=SHARED.name,
-        include_path=[".", "src"],  # where the .pxd files are: of the kernels that are shared, and of the headers
+        include_path=[".", "src/shared"],  # where the .pxd files of kernels and of headers are
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         annotate=False,

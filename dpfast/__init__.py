@@ -14,13 +14,13 @@ import numpy.typing  # noqa: F401
 # The public names by the module that defines them. `__init__.pyi` has the same names for type checkers.
 _NAMES = {
     "dpfast.aggregate": "SampleAndAggregate SufficientStatistics mle",
-    "dpfast.contributions": "BoundedContributions bound_contributions",
+    "dpfast.groups.contributions": "BoundedContributions bound_contributions",
     "dpfast.densities": (
         "Bins Categories Histogram KolmogorovSmirnov Marginals NoisyMarginals PerturbedHistogram SeriesCoefficients "
         "SeriesDensity SmoothedHistogram density histogram marginals synthesize"
     ),
     "dpfast.errors": "BudgetError EntropyError PrivacyWarning UtilityWarning",
-    "dpfast.grid": "FloatGrid Grid",
+    "dpfast.core.grid": "FloatGrid Grid",
     "dpfast.groups": "by_group",
     "dpfast.ledger": "Ledger",
     "dpfast.location": "count huber iqr mean median quantile std sum trimmed_mean variance winsorized_mean",
@@ -30,7 +30,7 @@ _NAMES = {
         "Partitions Quantiles SecondMoments Selection SmoothSensitivity bounds covariance interval m_estimate "
         "partitions select"
     ),
-    "dpfast.privacy": "Privacy PrivacyProfile",
+    "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
     "dpfast.robust": "NestedBoxes robust_mean",
     "dpfast.streaming": "Chunks Counted",
@@ -48,7 +48,7 @@ __all__ = sorted([*_MODULES.split(), *_MODULE_OF])
 
 def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
-        from dpfast._words import advised
+        from dpfast.core.words import advised
 
         value = advised(getattr(import_module(_MODULE_OF[name]), name))
     elif name == "__version__":
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> object:
 
 
 def _module(name: str) -> object:
-    from dpfast._words import unknown
+    from dpfast.core.words import unknown
 
     if name.startswith("_"):
         raise AttributeError(unknown(name))

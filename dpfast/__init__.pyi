@@ -20,7 +20,8 @@ from dpfast import (
     timing,
 )
 from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
-from dpfast.contributions import BoundedContributions, bound_contributions
+from dpfast.core.grid import FloatGrid, Grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.densities import (
     Bins,
     Categories,
@@ -38,8 +39,8 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
-from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
+from dpfast.groups.contributions import BoundedContributions, bound_contributions
 from dpfast.ledger import Ledger
 from dpfast.location import (
     count,
@@ -76,7 +77,6 @@ from dpfast.mechanisms import (
     partitions,
     select,
 )
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks, Counted

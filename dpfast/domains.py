@@ -13,10 +13,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _rows
 from dpfast._kernels._threads import each
-from dpfast.grid import Grid, resolved
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, resolved
 
 __all__ = ["Ball", "Box", "Domain"]
 
@@ -52,7 +52,7 @@ class Domain(ABC):
     def columns_of(self, dimension: SupportsIndex | None) -> int:
         """Return the number of columns d, given by the domain or by `dimension`; raises an error unless they agree."""
         if dimension is not None:
-            d = _checks.whole("dimension", dimension, least=1)
+            d = checks.whole("dimension", dimension, least=1)
             self.check_columns(d)
             return d
         if self.columns is None:
@@ -61,7 +61,7 @@ class Domain(ABC):
 
     def records(self, X: ArrayLike) -> NDArray[Any]:
         """Return the rows as an array of numbers, without a copy if possible."""
-        rows = _containers.matrix("X", X)
+        rows = containers.matrix("X", X)
         self.check_columns(rows.shape[1])
         return rows
 
@@ -308,24 +308,24 @@ class Ball(Domain):
     step: float = field(kw_only=True)
 
     def __init__(self, radius: float, *, center: Any = 0.0, step: float | None = None) -> None:
-        radius = _checks.positive("radius", radius)
+        radius = checks.positive("radius", radius)
         if step is None:
             step = max(math.ldexp(1.0, math.frexp(radius)[1] - 26), _LEAST_STEP)
-        if math.frexp(_checks.positive("step", step))[0] != 0.5:
+        if math.frexp(checks.positive("step", step))[0] != 0.5:
             raise ValueError(f"step must be a power of two, not {step!r}")
         if step < _LEAST_STEP or not 1 <= radius / step <= _MOST_STEPS:
             raise ValueError(
                 f"radius must be 1 to 2**26 steps, and a step at least 2**-1022, not radius={radius!r}, step={step!r}"
             )
         if np.ndim(center):
-            center = tuple(_checks.real("each of center", part) for part in center)
+            center = tuple(checks.real("each of center", part) for part in center)
             if not center:
                 raise ValueError("center must have at least one coordinate")
         else:
-            center = _checks.real("center", center)
+            center = checks.real("center", center)
         for name, value in {"radius": radius, "center": center, "step": float(step)}.items():
             object.__setattr__(self, name, value)
-        _checks.finite_scale(self.magnitude)
+        checks.finite_scale(self.magnitude)
 
     def __str__(self) -> str:
         center = f"{len(self.center)} coordinates" if isinstance(self.center, tuple) else repr(self.center)

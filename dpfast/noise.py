@@ -11,12 +11,12 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _knorm, _samplers
-from dpfast._traps import of_noise, warn
-from dpfast.grid import Grid, check_grid, check_number
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_grid, check_number
+from dpfast.core.spending import refuse
+from dpfast.core.traps import of_noise, warn
 from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
-from dpfast.spending import refuse
 
 _MOST_NOISE = 2**62
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
@@ -89,9 +89,9 @@ def laplace(
     (2, 3)
     """
     refuse(_USE)
-    steps = _checks.scale(scale)
+    steps = checks.scale(scale)
     if size is None:
-        _checks.threads(workers)
+        checks.threads(workers)
         return _samplers.one_rounded_laplace(bit_generator(None) if rng is None else stream(rng), steps)
     return _fill(_samplers.fill_rounded_laplace, steps, size, rng, workers)
 
@@ -134,9 +134,9 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     refuse(_USE)
-    steps = _checks.scale(scale)
+    steps = checks.scale(scale)
     if size is None:
-        _checks.threads(workers)
+        checks.threads(workers)
         return _samplers.one_discrete_laplace(bit_generator(None) if rng is None else stream(rng), steps)
     return _fill(_samplers.fill_discrete_laplace, steps, size, rng, workers)
 
@@ -211,7 +211,7 @@ def staircase(
     (2, 3)
     """
     refuse(_USE)
-    s, checked = _checks.period(sensitivity), _checks.scale(scale)
+    s, checked = checks.period(sensitivity), checks.scale(scale)
     r = _balls.staircase_r(checked, s)
 
     def fill(source: BitGenerator, scale: float | Fraction, out: NDArray[np.int64]) -> None:
@@ -254,9 +254,9 @@ def geometric(
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
     refuse(_USE)
-    steps = _checks.scale(scale)
+    steps = checks.scale(scale)
     if size is None:
-        _checks.threads(workers)
+        checks.threads(workers)
         return _samplers.one_geometric(bit_generator(None) if rng is None else stream(rng), steps)
     return _fill(_samplers.fill_geometric, steps, size, rng, workers)
 
@@ -362,9 +362,9 @@ def gaussian(
     (2, 3)
     """
     refuse(_USE)
-    steps = _checks.scale(sigma, name="sigma")
+    steps = checks.scale(sigma, name="sigma")
     if size is None:
-        _checks.threads(workers)
+        checks.threads(workers)
         return _samplers.one_rounded_gaussian(bit_generator(None) if rng is None else stream(rng), steps)
     return _fill(_samplers.fill_rounded_gaussian, steps, size, rng, workers)
 
@@ -452,7 +452,7 @@ def box(
     (4, 3)
     """
     refuse(_USE)
-    return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
+    return _fill_rows(_knorm.fill_box, checks.scales(scales), size, rng, workers)
 
 
 def ball(
@@ -488,7 +488,7 @@ def ball(
     (4, 3)
     """
     refuse(_USE)
-    return _fill_rows(_knorm.fill_ball, _checks.scales(scales), size, rng, workers)
+    return _fill_rows(_knorm.fill_ball, checks.scales(scales), size, rng, workers)
 
 
 def _add(
@@ -503,11 +503,11 @@ def _add(
     """Return the rounded values plus noise of this scale, in data units."""
     check_grid(grid)
     check_number(grid)
-    steps = _checks.scale(scale, grid.step, name)
-    workers = _checks.threads(workers)
+    steps = checks.scale(scale, grid.step, name)
+    workers = checks.threads(workers)
     bit_generator(rng)  # reject wrong parameters before reading data
     warn(of_noise(float(scale), grid.step))
-    array = _containers.numbers("values", values)
+    array = containers.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(kernel, steps, codes.size, rng, workers)
     np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)  # the sum must not overflow,
@@ -526,7 +526,7 @@ def _fill(
     workers: int,
 ) -> Any:
     """Draw an array of a checked scale in blocks, each from its own stream."""
-    shape, threads = _checks.shape(size), _checks.threads(workers)
+    shape, threads = checks.shape(size), checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
     over_blocks(lambda source, block: kernel(source, scale, out[block]), rng, out.size, BLOCK, threads)
     return int(out[0]) if size is None else out.reshape(shape)
@@ -540,7 +540,7 @@ def _fill_rows(
     workers: int,
 ) -> NDArray[np.int64]:
     """Draw an array of vectors with checked scales in blocks of rows, each from its own stream."""
-    shape, threads = _checks.shape(size), _checks.threads(workers)
+    shape, threads = checks.shape(size), checks.threads(workers)
     out = np.empty((math.prod(shape), scales.size), np.int64)
     rows = max(BLOCK // scales.size, 1)
     over_blocks(lambda source, block: kernel(source, scales, out[block]), rng, len(out), rows, threads)

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from pipeline_dp.aggregate_params import MechanismType
 from pipeline_dp.combiners import CustomCombiner
 
-from dpfast import _checks, _containers
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
 from dpfast.mechanisms import GlobalSensitivity, InverseSensitivity, Mechanism
 from dpfast.statistics import Count, Mean, Quantile, Sum
 from dpfast.streaming import State
@@ -135,7 +135,7 @@ class MechanismCombiner(CustomCombiner):
                 f"enough for quantiles"
             )
         self._make, self._name = make, name
-        self._weight = _checks.positive_down("weight", weight)
+        self._weight = checks.positive_down("weight", weight)
         self._dimensions = made.dimensions
         self._spec: Any = None
         self._per_unit = 0
@@ -156,16 +156,16 @@ class MechanismCombiner(CustomCombiner):
         total = aggregate_params.max_contributions
         if total is None:
             total = aggregate_params.max_partitions_contributed * aggregate_params.max_contributions_per_partition
-        self._per_unit = _checks.whole("the number of records of a privacy id", total, least=1)
+        self._per_unit = checks.whole("the number of records of a privacy id", total, least=1)
 
     @property
     def mechanism(self) -> Mechanism:
         """The mechanism of each partition, after ``budget_accountant.compute_budgets()``."""
-        return self._make(epsilon=_checks.positive_down("epsilon", Fraction(self._spec.eps) / self._per_unit))
+        return self._make(epsilon=checks.positive_down("epsilon", Fraction(self._spec.eps) / self._per_unit))
 
     def create_accumulator(self, values: Iterable[Any]) -> Accumulator:
         """Return the records of one privacy id in one partition, which PipelineDP has bounded."""
-        records = _containers.numbers("values", list(values), dimensions=self._dimensions)
+        records = containers.numbers("values", list(values), dimensions=self._dimensions)
         return Accumulator((records,) if len(records) else ())
 
     def merge_accumulators(self, accumulator1: Accumulator, accumulator2: Accumulator) -> Accumulator:

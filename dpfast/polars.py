@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from dpfast import location
-from dpfast._foreign import active
+from dpfast.core.foreign import active
 from dpfast.mechanisms import (
     GlobalSensitivity,
     InverseSensitivity,

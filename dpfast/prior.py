@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast.grid import MAX_SIZE, Grid
+from dpfast.core import checks
+from dpfast.core.grid import MAX_SIZE, Grid
 
 __all__ = ["Cauchy"]
 
@@ -49,8 +49,8 @@ class Cauchy:
     width: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "center", _checks.real("center", self.center))
-        object.__setattr__(self, "width", _checks.positive("width", self.width))
+        object.__setattr__(self, "center", checks.real("center", self.center))
+        object.__setattr__(self, "width", checks.positive("width", self.width))
 
     def __str__(self) -> str:
         return f"a Cauchy prior around {self.center:g}, width {self.width:g}"
@@ -68,7 +68,7 @@ class Cauchy:
         ValueError
             If the center is so far from 0 that the points are not exact in float64; use a larger step.
         """
-        size = _checks.positive("step", step)
+        size = checks.positive("step", step)
         center = round(Fraction(self.center) / Fraction(size))
         if abs(center) + _REACH > _MOST_STEPS:
             raise ValueError(f"center={self.center!r} is too many steps of {step!r} from 0: use a larger step")

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _callbacks, _checks, _containers
-from dpfast._foreign import foreign
-from dpfast.grid import Grid
+from dpfast.core import callbacks, checks, containers
+from dpfast.core.foreign import foreign
+from dpfast.core.grid import Grid
 
 if TYPE_CHECKING:
     from scipy import LowLevelCallable
@@ -83,7 +83,7 @@ class IntegerTable:
 
     def __call__(self, differences: ArrayLike) -> NDArray[np.int64]:
         """Return psi at integer differences."""
-        d = np.clip(_containers.integers("differences", differences), self.knots[0], self.knots[-1])
+        d = np.clip(containers.integers("differences", differences), self.knots[0], self.knots[-1])
         stretch = np.clip(np.searchsorted(self.knots, d, side="right") - 1, 0, len(self.slopes) - 1)
         return np.asarray(self.values[stretch] + self.slopes[stretch] * (d - self.knots[stretch]))
 
@@ -124,7 +124,7 @@ class Huber(Psi):
     k: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", _checks.positive("k", self.k))
+        object.__setattr__(self, "k", checks.positive("k", self.k))
 
     def __str__(self) -> str:
         return f"Huber's psi with corner {self.k:g}"
@@ -149,7 +149,7 @@ class Pinball(Psi):
     q: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "q", _checks.fraction("q", self.q))
+        object.__setattr__(self, "q", checks.fraction("q", self.q))
 
     def __str__(self) -> str:
         return f"the pinball psi of the {self.q:g}-quantile"
@@ -190,7 +190,7 @@ class Table(Psi):
     def __init__(self, knots: Sequence[float] | NDArray[Any], values: Sequence[float] | NDArray[Any]) -> None:
         for name, numbers in (("knots", knots), ("values", values)):
             try:
-                object.__setattr__(self, name, tuple(_checks.real(f"each of {name}", number) for number in numbers))
+                object.__setattr__(self, name, tuple(checks.real(f"each of {name}", number) for number in numbers))
             except TypeError as error:
                 raise TypeError(f"{name} must be a sequence of numbers: {error}") from None
         if len(self.knots) != len(self.values) or len(self.knots) < 2:
@@ -237,7 +237,7 @@ class _Tabulated(Psi):
     def table(self, grid: Grid) -> IntegerTable:
         places = _places(grid.size - 1)
         differences = [place * grid.step for place in places]
-        values = [_checks.real("each value of psi", value) for value in self.values(differences)]
+        values = [checks.real("each value of psi", value) for value in self.values(differences)]
         _check_values(differences, values)
         kept = _worth_a_knot(places, values)
         return IntegerTable.rounded([places[i] for i in kept], [Fraction(values[i]) for i in kept])
@@ -260,7 +260,7 @@ class Logistic(_Tabulated):
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checks.positive("scale", self.scale))
+        object.__setattr__(self, "scale", checks.positive("scale", self.scale))
 
     def __str__(self) -> str:
         return f"the logistic psi of scale {self.scale:g}"
@@ -290,12 +290,12 @@ class Function(_Tabulated):
     function: Callable[[float], float] | LowLevelCallable
 
     def __post_init__(self) -> None:
-        if not callable(self.function) and not _callbacks.is_pointer(self.function):
+        if not callable(self.function) and not callbacks.is_pointer(self.function):
             raise TypeError(f"function must be callable, not {type(self.function).__name__}")
 
     def __hash__(self) -> int:
-        pointer = _callbacks.is_pointer(self.function)
-        return hash(_callbacks.identity(self.function) if pointer else self.function)
+        pointer = callbacks.is_pointer(self.function)
+        return hash(callbacks.identity(self.function) if pointer else self.function)
 
     def __str__(self) -> str:
         return f"the psi {getattr(self.function, '__name__', type(self.function).__name__)}"
@@ -304,8 +304,8 @@ class Function(_Tabulated):
         return self.values([difference])[0]
 
     def values(self, differences: list[float]) -> Sequence[float]:
-        if _callbacks.is_pointer(self.function):
-            return _callbacks.over("function", self.function, differences)()
+        if callbacks.is_pointer(self.function):
+            return callbacks.over("function", self.function, differences)()
         with foreign():
             return [self.function(difference) for difference in differences]
 

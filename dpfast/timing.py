@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from flint import arb
 
-from dpfast import _checks
 from dpfast._kernels import _balls, _samplers
-from dpfast._types import Exact
-from dpfast.privacy import Privacy
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy
+from dpfast.core.rounding import up
+from dpfast.core.types import Exact
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import up
 
 _T = TypeVar("_T")
 _SECOND = 10**9  # in nanoseconds, the unit of all times below
@@ -90,15 +90,15 @@ class AnswerTime:
 
     def __post_init__(self) -> None:
         for name in ("seconds", "stability", "epsilon"):
-            object.__setattr__(self, name, _checks.positive_rational(name, getattr(self, name)))
-        delta, overrun = _checks.rational("delta", self.delta), _checks.rational("overrun", self.overrun)
+            object.__setattr__(self, name, checks.positive_rational(name, getattr(self, name)))
+        delta, overrun = checks.rational("delta", self.delta), checks.rational("overrun", self.overrun)
         if not 0 < delta < 1:
             raise ValueError(f"delta must be in (0, 1), not {self.delta!r}")
         if not 0 <= overrun < 1:
             raise ValueError(f"overrun must be in [0, 1), not {self.overrun!r}")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "overrun", overrun)
-        _checks.scale(self.scale)
+        checks.scale(self.scale)
         object.__setattr__(self, "reach", _reach(self._stable, self.scale, Fraction(self.delta)))
 
     @property

@@ -39,37 +39,37 @@ def value(pattern, text, where):
 
 POWER = r"2\^-(?P<power>\d+)"
 NUMBER = r"(?P<number>[\d.]+)"
-NORMAL, CENTER, SHOULDER = "src/normal.h", "dpfast_normal_of_center", "dpfast_normal_of_shoulder"
+NORMAL, CENTER, SHOULDER = "src/shared/normal.h", "dpfast_normal_of_center", "dpfast_normal_of_shoulder"
 GAUSSIAN = "rounded-gaussian.md"
 DOUBLES = "certified-doubles.md"
 CLAIMS = {
-    "from_word": Claim("src/certified.h", "dpfast_from_word", rf"Relative error <= {POWER}"),
+    "from_word": Claim("src/shared/certified.h", "dpfast_from_word", rf"Relative error <= {POWER}"),
     "atanh_tail": Claim(
-        "src/certified.h", "dpfast_atanh_tail", rf"\|s\| < 0\.1716 the rest is < {POWER}", DOUBLES,
+        "src/shared/certified.h", "dpfast_atanh_tail", rf"\|s\| < 0\.1716 the rest is < {POWER}", DOUBLES,
         rf"rest <= v\^11 / \(23 \(1 - v\)\) < {POWER}",
     ),
     "log": Claim(
-        "src/certified.h", "dpfast_log", rf"\|result - exact\| <= {POWER} \(\|exact\| \+ 1\)", DOUBLES,
+        "src/shared/certified.h", "dpfast_log", rf"\|result - exact\| <= {POWER} \(\|exact\| \+ 1\)", DOUBLES,
         rf"log x: \|result - exact\| <= {POWER} \(\|exact\| \+ 1\)",
     ),
     "neg_log_word": Claim(
-        "src/certified.h", "dpfast_neg_log_word", rf"\|result - exact\| <= {POWER} \(exact \+ 1\)", DOUBLES,
+        "src/shared/certified.h", "dpfast_neg_log_word", rf"\|result - exact\| <= {POWER} \(exact \+ 1\)", DOUBLES,
         rf"-log of a word: \|result - exact\| <= {POWER} \(exact \+ 1\)",
     ),
     "exp_neg": Claim(
-        "src/certified.h", "dpfast_exp_neg", rf"relative error <= {POWER} \(1 \+ y\)", DOUBLES,
+        "src/shared/certified.h", "dpfast_exp_neg", rf"relative error <= {POWER} \(1 \+ y\)", DOUBLES,
         rf"exp\(-y\): relative error <= {POWER} \(1 \+ y\)",
     ),
     "one_minus_exp_neg": Claim(
-        "src/certified.h", "dpfast_one_minus_exp_neg", rf"relative error <= {POWER}", DOUBLES,
+        "src/shared/certified.h", "dpfast_one_minus_exp_neg", rf"relative error <= {POWER}", DOUBLES,
         rf"1 - exp\(-y\): relative error <= {POWER}",
     ),
     "atan": Claim(
-        "src/certified.h", "dpfast_atan", rf"relative error <= {POWER}", "rounded-student.md",
+        "src/shared/certified.h", "dpfast_atan", rf"relative error <= {POWER}", "rounded-student.md",
         rf"atan z.{{0,60}} relative error <= {POWER}",
     ),
     "student_tail": Claim(
-        "src/certified.h", "dpfast_student_tail", rf"relative error <= {POWER}", "rounded-student.md",
+        "src/shared/certified.h", "dpfast_student_tail", rf"relative error <= {POWER}", "rounded-student.md",
         rf"tail in doubles: relative error <= {POWER}",
     ),
     "center_slope": Claim(
@@ -92,11 +92,11 @@ CLAIMS = {
         NORMAL, "dpfast_normal_of_tail", rf"within {NUMBER} z 2\^-53", GAUSSIAN, rf"is within \*\*{NUMBER} z u\*\*"
     ),
     "weights": Claim(
-        "src/measure.h", "dpfast_interval_weights", rf"relative error <= {POWER}", "base-measures.md",
+        "src/shared/measure.h", "dpfast_interval_weights", rf"relative error <= {POWER}", "base-measures.md",
         rf"each, {POWER} in all",
     ),
-    "decayed": Claim("src/descent.h", "dpfast_decayed", rf"relative error of {POWER}"),
-    "powers": Claim("src/descent.h", "dpfast_powers", rf"to a relative error of {POWER}"),
+    "decayed": Claim("src/descent/descent.h", "dpfast_decayed", rf"relative error of {POWER}"),
+    "powers": Claim("src/descent/descent.h", "dpfast_powers", rf"to a relative error of {POWER}"),
 }  # fmt: skip
 
 

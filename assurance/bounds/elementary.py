@@ -1,4 +1,4 @@
-"""Proofs for src/certified.h: conversions, logarithms and exponentials."""
+"""Proofs for src/shared/certified.h: conversions, logarithms and exponentials."""
 
 from fractions import Fraction
 

@@ -291,7 +291,7 @@ def flip(proof):
 
 
 def knorm(proof):
-    """src/knorm.h: -log of a product of uniform numbers; the margins of the box and of the ball."""
+    """src/knorm/knorm.h: -log of a product of uniform numbers; the margins of the box and of the ball."""
     run = proof.library.run("dpfast_neg_log_product", opaque=("dpfast_log",))
     n, widths = free("n"), free("product.widths")
     r, bound = run.result, run.stores["*error"]

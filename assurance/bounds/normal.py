@@ -1,4 +1,4 @@
-"""Proofs for src/normal.h: the inverse normal by its three approximations.
+"""Proofs for src/shared/normal.h: the inverse normal by its three approximations.
 
 z is a function of U, x = 1 - U, t = -log(U (2 - U)) and e = -log U. Ranges of z cover everything. On each, the error is
 the sum of: the distance of the double argument from the real one times the greatest slope of z there; the roundings

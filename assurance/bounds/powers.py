@@ -1,4 +1,4 @@
-"""Proofs for powers (src/descent.h) and for the weights of joint quantiles (src/_chain.pyx)."""
+"""Proofs for powers (src/descent/descent.h) and for the weights of joint quantiles (src/chain/_chain.pyx)."""
 
 import re
 from fractions import Fraction
@@ -70,7 +70,7 @@ def powers(proof):
 
 def joint(proof):
     """The margin of a chain against its roundings: 3 m + 2 quotients, 3 l + 16 roundings each, l <= K, and a^(2 T)."""
-    text = re.search(r"self\.margin = fmin\(0\.25, (.*)\)\n", read("src/_chain.pyx"))[1]
+    text = re.search(r"self\.margin = fmin\(0\.25, (.*)\)\n", read("src/chain/_chain.pyx"))[1]
     text = re.sub(r"2\.0 \*\* -(\d+)", r"0x1p-\1", text)
     run = Run(proof.library, "dpfast_larger", opaque="all")
     m, size, rate = (free(name) for name in ("m", "size", "rate"))

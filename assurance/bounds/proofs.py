@@ -12,8 +12,9 @@ from assurance.bounds.values import Library, nearest
 
 U = Fraction(1, 2**53)
 HEADERS = (
-    "src/certified.h", "src/normal.h", "src/draws.h", "src/choice.h", "src/measure.h", "src/levels.h", "src/gaps.h",
-    "src/boxes.h", "src/knorm.h", "src/scores.h", "src/descent.h", "src/chain.h",
+    "src/shared/certified.h", "src/shared/normal.h", "src/shared/draws.h", "src/choice/choice.h",
+    "src/shared/measure.h", "src/shared/levels.h", "src/gaps/gaps.h", "src/boxes/boxes.h", "src/knorm/knorm.h",
+    "src/scores/scores.h", "src/descent/descent.h", "src/shared/chain.h",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A parser for the C of src/*.h, as far as the certified doubles use it: functions, statements and expressions."""
+"""A parser for the C of src/*/*.h, as far as the certified doubles use it: functions, statements and expressions."""
 
 import re
 from dataclasses import dataclass, field

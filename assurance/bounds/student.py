@@ -1,4 +1,4 @@
-"""Proofs for src/certified.h: the arc tangent and the tail of Student's t with 3 degrees of freedom."""
+"""Proofs for src/shared/certified.h: the arc tangent and the tail of Student's t with 3 degrees of freedom."""
 
 from fractions import Fraction
 

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from assurance.headers import FOLDERS
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "fuzz"
@@ -59,9 +61,9 @@ TARGETS = (
         "C",
         300,
         (
-            Fault("a load beyond the end", "src/csv.h", "end - p >= CSV_STEP; p", "end - p >= CSV_STEP - 1; p"),
-            Fault("a power beyond the table", "src/csv.h", "exponent > 27)", "exponent > 28)"),
-            Fault("a quote after the start of a cell", "src/csv.h", "if (p[-1] == delimiter)", "if (p[-1] != '1')"),
+            Fault("a load beyond the end", "src/csv/csv.h", "end - p >= CSV_STEP; p", "end - p >= CSV_STEP - 1; p"),
+            Fault("a power beyond the table", "src/csv/csv.h", "exponent > 27)", "exponent > 28)"),
+            Fault("a quote after the start of a cell", "src/csv/csv.h", "if (p[-1] == delimiter)", "if (p[-1] != '1')"),
         ),
     ),
     Target(
@@ -70,16 +72,19 @@ TARGETS = (
         600,
         (
             Fault(
-                "a table that is full", "src/keys.h", "table->size + more <= table->room", "table->size <= table->room"
+                "a table that is full",
+                "src/keys/keys.h",
+                "table->size + more <= table->room",
+                "table->size <= table->room",
             ),
-            Fault("two bytes for U+0800 to U+0FFF", "src/keys.h", "point < 0x800 ?", "point < 0x1000 ?"),
+            Fault("two bytes for U+0800 to U+0FFF", "src/keys/keys.h", "point < 0x800 ?", "point < 0x1000 ?"),
         ),
     ),
     Target(
         "levels",
         "C",
         160,
-        (Fault("a rank below the first", "src/groups.h", "low < 1 ? 0 :", "low < 0 ? 0 :"),),
+        (Fault("a rank below the first", "src/groups/groups.h", "low < 1 ? 0 :", "low < 0 ? 0 :"),),
     ),
     Target(
         "state",
@@ -192,7 +197,7 @@ def program(target: Target, fault: Fault | None = None) -> tuple[Path, Path]:
         return made, ROOT if fault is None else place
     if fault is not None:
         (place / Path(fault.file).name).write_text(fault.text())
-    folders = [place, ROOT / "src", HERE / "targets", Path(sysconfig.get_paths()["include"]), Path(np.get_include())]
+    folders = [place, *FOLDERS, HERE / "targets", Path(sysconfig.get_paths()["include"]), Path(np.get_include())]
     source = HERE / "targets" / f"{target.name}.c"
     build = ["clang", *FLAGS, *(f"-I{folder}" for folder in folders), str(source), "-o", str(made), "-lm"]
     subprocess.run(build, check=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assurance.headers import HEADERS
+
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-SOURCES = ROOT / "src"
 
 # Switched on for every harness; those of `Case.checks` come on top.
 ALWAYS = (
@@ -102,7 +102,7 @@ def functions_of(text: str) -> set[str]:
 
 def all_functions() -> set[tuple[str, str]]:
     """Pairs of a header and a function that it defines."""
-    return {(path.name, name) for path in sorted(SOURCES.glob("*.h")) for name in functions_of(path.read_text())}
+    return {(header, name) for header, path in HEADERS.items() for name in functions_of(path.read_text())}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from assurance.kernels.case import ALWAYS, HERE, ROOT, SOURCES, Case, Edit
+from assurance.headers import FOLDERS, HEADERS, ROOT
+from assurance.kernels.case import ALWAYS, HERE, Case, Edit
 
 BUILD = ROOT / "build" / "kernels"
 _FAILED = re.compile(r"^\[(\S+)\] (?:file \S+ )?(?:line \d+ )?(.*): FAILURE$", re.MULTILINE)
@@ -33,29 +34,29 @@ def find(path: str | None) -> str | None:
     return shutil.which("cbmc") or shutil.which(str(ROOT / "build" / "trixie" / "run" / "cbmc"))
 
 
-def headers(folder: Path, edits: tuple[Edit, ...]) -> Path:
-    """The folder of the headers: src itself, or a copy of it with the edits."""
+def headers(folder: Path, edits: tuple[Edit, ...]) -> list[Path]:
+    """The folders of the headers: those of src, or a copy of all with the edits."""
     if not edits:
-        return SOURCES
+        return FOLDERS
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in SOURCES.glob("*.h"):
+    for path in HEADERS.values():
         text = path.read_text()
         for edit in edits:
             if edit.header == path.name:
                 text = edit.of(text)
         (folder / path.name).write_text(text)
-    return folder
+    return [folder]
 
 
 def run(cbmc: str, case: Case, deep: bool, control: bool, limit: float, solver: str | None) -> Outcome:
     """Check one harness. Raises LookupError if the text of a change is not in the source."""
     edits = case.shrunk + ((case.control,) if control else ())
-    folder = headers(BUILD / f"{case.name}{'-control' if control else ''}", edits)
+    folders = headers(BUILD / f"{case.name}{'-control' if control else ''}", edits)
     size, unwind = case.deep if deep and case.deep and not control else (case.size, case.unwind)
     command = [cbmc, str(case.source), "--function", f"check_{case.name}", "--unwind", str(unwind)]
     command += ["--unwinding-assertions", "--drop-unused-functions", "--object-bits", "12", f"-DSIZE={size}"]
-    command += ["-I", str(folder), "-I", str(HERE), "-I", np.get_include()]
+    command += [f"-I{folder}" for folder in (*folders, HERE, np.get_include())]
     command += [f"--{check}-check" for check in ALWAYS + case.checks]
     if case.loops:
         command += ["--unwindset", ",".join(case.loops)]

@@ -1,4 +1,4 @@
-"""Functions of src/*.h without a harness, and why. A new function needs a harness or an entry here."""
+"""Functions of src/*/*.h without a harness, and why. A new function needs a harness or an entry here."""
 
 _DOUBLES = "decided by doubles, whose bounds `assurance.bounds` and docs/proofs treat; its loops run over one length"
 _ROWS = "a vector loop over tiles of doubles in a room of computed size: too large for a solver at its least size"

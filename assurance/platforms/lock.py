@@ -1,7 +1,7 @@
 """The lock of secure generators under ThreadSanitizer: `python -m assurance.platforms.lock`. Needs clang; 20 s.
 
-Threads add to one number under the lock of src/secure.h, as builds of Python without the lock of the interpreter have
-it. Then each memory order that the lock needs is dropped, and the mark of a thread that waits: a data race must be
+Threads add to one number under the lock of src/secure/secure.h, as builds of Python without the lock of the interpreter
+have it. Then each memory order that the lock needs is dropped, and the mark of a thread that waits: a data race must be
 reported, or the threads must wait for ever.
 """
 
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from assurance.platforms.builds import ROOT
+from assurance.headers import HEADERS
 
 SECONDS = 20.0  # until threads count as waiting for ever
 CONTROLS = {
@@ -24,7 +24,7 @@ CONTROLS = {
 
 def changed(old: str, new: str) -> str:
     """The header with a replacement. Raises LookupError unless the old text occurs once."""
-    text = (ROOT / "src" / "secure.h").read_text(encoding="utf-8")
+    text = HEADERS["secure.h"].read_text(encoding="utf-8")
     if text.count(old) != 1:
         raise LookupError(f"secure.h holds {text.count(old)} times, not once: {old!r}")
     return text.replace(old, new)
@@ -55,7 +55,7 @@ def verdict(header: str, folder: Path) -> str:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        today = verdict((ROOT / "src" / "secure.h").read_text(encoding="utf-8"), folder)
+        today = verdict(HEADERS["secure.h"].read_text(encoding="utf-8"), folder)
         print(f"the lock: {today}", flush=True)
         good = today == "holds"
         for what, (old, new) in CONTROLS.items():

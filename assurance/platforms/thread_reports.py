@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-KERNELS = {path.stem for path in Path(__file__).parents[2].glob("src/_*.pyx")}
+KERNELS = {path.stem for path in Path(__file__).parents[2].glob("src/*/_*.pyx")}
 _INTERCEPTED = {"memcpy", "memmove", "memset", "memcmp", "free", "malloc", "calloc", "realloc", "strlen"}
 _ACCESS = re.compile(r"(?:Atomic )?(?:[Ww]rite|[Rr]ead) of size")
 

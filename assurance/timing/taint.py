@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from assurance.headers import HEADERS, INCLUDE
 from assurance.timing.expected import CONTROLS, EXPECTED, REASONS
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +46,7 @@ def flags() -> list[str]:
 def compiled(source: Path, target: Path, compiler: str = "gcc") -> Path:
     """Compile a driver with the flags of the kernels."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    include = [f"-I{ROOT / 'src'}", f"-I{np.get_include()}"]
+    include = [*INCLUDE, f"-I{np.get_include()}"]
     subprocess.run([compiler, *flags(), *include, str(source), "-o", str(target), "-lm"], check=True)
     return target
 
@@ -80,7 +81,7 @@ def located(error: ElementTree.Element) -> Report:
 
 
 def source_of(file: str) -> Path:
-    return SOURCE if file == SOURCE.name else ROOT / "src" / file
+    return SOURCE if file == SOURCE.name else HEADERS.get(file, Path(file))
 
 
 def cases() -> list[str]:

@@ -175,7 +175,7 @@ def build_wheel(around: Surroundings, target: Target, sdist: Path, site: Path) -
 def c_sources(around: Surroundings, target: Target) -> dict[str, str]:
     """The SHA-256 of each C file that was compiled, by its name in the unpacked sdist."""
     source = unpacked(around, target)
-    files = [*source.glob("build/cython/src/*.c"), *source.glob("src/*.[ch]"), *source.glob("src/*.p*")]
+    files = [*source.glob("build/cython/src/*/*.c"), *source.glob("src/*/*.[hp]*")]
     return {str(path.relative_to(source)): sha256(path) for path in sorted(files)}
 
 

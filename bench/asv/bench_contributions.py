@@ -1,4 +1,4 @@
-"""``dpfast.contributions``: at most three records of each unit, against a sort of the units."""
+"""``dpfast.groups.contributions``: at most three records of each unit, against a sort of the units."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""``dpfast.grid``: values to codes and back, against the same map in NumPy."""
+"""``dpfast.core.grid``: values to codes and back, against the same map in NumPy."""
 
 import numpy as np
 

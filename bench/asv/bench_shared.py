@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpfast import _shuffling
+from dpfast.core import shuffling
 from dpfast.domains import Ball
 from dpfast.local import SecureSum, Shuffled
 
@@ -14,11 +14,11 @@ class Amplification:
     param_names = ("n", "k")
 
     def setup(self, n, k):
-        self.batch = _shuffling.Batch(2.0, n, k)
+        self.batch = shuffling.Batch(2.0, n, k)
 
     def time_epsilon_up(self, n, k):
-        _shuffling.delta_up.cache_clear()
-        _shuffling.epsilon_up(self.batch, 1e-6)
+        shuffling.delta_up.cache_clear()
+        shuffling.epsilon_up(self.batch, 1e-6)
 
 
 class Shuffle:

@@ -12,7 +12,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench.pages.tables import digits, paragraph, size, table
-from dpfast._divergences import gaussian_mu_down
+from dpfast.core.divergences import gaussian_mu_down
 
 # diffprivlib's trees do not import with new releases of scikit-learn, and are not needed here.
 _TREES = types.ModuleType("diffprivlib.models.forest")

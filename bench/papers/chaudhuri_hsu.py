@@ -395,7 +395,7 @@ PAPER = Paper(
         Item(
             "Example 3: median of uniform distributions",
             "Gamma_n = 1/2 for the median and U[gamma - 1, gamma + 1], so the error is of order 1 / (alpha n).",
-            ("dpfast.theory.gross_error_sensitivity", "dpfast.mechanisms.smooth.smooth_sensitivity"),
+            ("dpfast.theory.gross_error_sensitivity", "dpfast.smooth.smooth_sensitivity"),
             smooth_bounds.third_example,
             error="Condition 2 takes all distributions near F, some of which have no mass around the median: Gamma_n "
             "grows as sqrt(n). The smooth sensitivity is 2 ln(1 / delta) / (e alpha f n), so that the error is "

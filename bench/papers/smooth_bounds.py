@@ -10,8 +10,7 @@ import dpfast as dpf
 from bench import pages
 from bench.pages.tables import check, digits, paragraph, slope, table
 from bench.papers import Result
-from dpfast.mechanisms.smooth import smooth_sensitivity
-from dpfast.smooth import valid_region
+from dpfast.smooth import smooth_sensitivity, valid_region
 from dpfast.statistics import Median, TrimmedMean
 
 EPSILON, DELTA, CONFIDENCE = 1.0, 1e-6, 0.95

@@ -1,4 +1,4 @@
-"""Compiled kernels, one for each ``src/_x.pyx``; the ``.pyi`` files have the types, the ``.pxd`` files the C API."""
+"""Compiled kernels, one for each ``src/x/_x.pyx``; the ``.pyi`` files have the types, the ``.pxd`` files the C API."""
 
 from importlib.util import find_spec
 

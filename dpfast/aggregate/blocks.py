@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from dpfast import _checks
-from dpfast._least import least
 from dpfast.aggregate.noise import NOISE, SumsNoise
+from dpfast.core import checks
+from dpfast.core.grid import Grid
+from dpfast.core.least import least
 from dpfast.families.family import Box, Family, Theta
 from dpfast.families.user import family_of
-from dpfast.grid import Grid
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
 
 _MOST_BLOCKS = 2**30
@@ -69,31 +69,31 @@ class BlockParameters:
         if blocks != "auto":
             if isinstance(blocks, str):
                 raise ValueError(f"blocks must be a number or 'auto', not {blocks!r}")
-            blocks = _checks.whole("blocks", blocks, least=1)
+            blocks = checks.whole("blocks", blocks, least=1)
             if blocks > _MOST_BLOCKS:
                 raise ValueError(f"blocks must be at most 2**30, not {blocks}")
         guess = self.guess
         if isinstance(guess, str):
-            guess = _checks.choice("guess", guess, ("worst",))
+            guess = checks.choice("guess", guess, ("worst",))
         elif guess is not None:
             guess = named_numbers("guess", guess, family)
         margin = self.margin
         if margin != "auto":
             if isinstance(margin, str):
                 raise ValueError(f"margin must be a number or 'auto', not {margin!r}")
-            margin = _checks.nonnegative("margin", margin)
+            margin = checks.nonnegative("margin", margin)
         checked = {
             "family": family,
             "bounds": bounds,
-            "epsilon": _checks.positive_down("epsilon", self.epsilon),
-            "delta": _checks.delta_down(self.delta),
-            "noise": _checks.choice("noise", self.noise, NOISE),
+            "epsilon": checks.positive_down("epsilon", self.epsilon),
+            "delta": checks.delta_down(self.delta),
+            "noise": checks.choice("noise", self.noise, NOISE),
             "blocks": blocks,
-            "bias_correction": _checks.flag("bias_correction", self.bias_correction),
-            "combine": _checks.choice("combine", self.combine, COMBINE),
+            "bias_correction": checks.flag("bias_correction", self.bias_correction),
+            "combine": checks.choice("combine", self.combine, COMBINE),
             "guess": guess,
             "margin": margin,
-            "shuffle": None if self.shuffle is None else _checks.whole("shuffle", self.shuffle),
+            "shuffle": None if self.shuffle is None else checks.whole("shuffle", self.shuffle),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -182,7 +182,7 @@ class BlockParameters:
 
         The middle of the bounds replaces a missing estimate.
         """
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         return self._grids(n, self.block_count(n))
 
     def _grids(self, n: int, k: int) -> tuple[Grid, ...]:
@@ -198,7 +198,7 @@ class BlockParameters:
         ValueError
             With fewer records than blocks, or with "auto" than two of the smallest blocks.
         """
-        n = _checks.whole("n", n)
+        n = checks.whole("n", n)
         if self.blocks != "auto":
             k = int(self.blocks)
             if n < k:
@@ -233,7 +233,7 @@ class BlockParameters:
         than half the range. The quartiles can be found if ``k e / 32 >= log(R / (1.349 s)) + 3``, s the standard
         deviation of an estimate at `guess`, R the range and e the parameter's share of epsilon.
         """
-        n = _checks.whole("n", n)
+        n = checks.whole("n", n)
         return self._winsorizes(n, self.block_count(n))
 
     def _winsorizes(self, n: int, k: int) -> tuple[bool, ...]:
@@ -451,13 +451,13 @@ class BlockParameters:
         >>> round(mechanism.error(10**6, 1.0), 5)
         0.002
         """
-        n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+        n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
         if theta is None:
             raise TypeError("give theta, the assumed parameters")
         if isinstance(theta, Mapping):
             known = dict(named_numbers("theta", theta, self.family))
         elif len(self.bounds) == 1:
-            known = {self.bounds[0][0]: _checks.real("theta", theta)}
+            known = {self.bounds[0][0]: checks.real("theta", theta)}
         else:
             raise TypeError("theta must name its parameters if several are released")
         k = self.block_count(n)
@@ -504,7 +504,7 @@ class BlockParameters:
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
         """See `Mechanism.sample_size`; the assumption is ``theta``. Returns at least the n that the blocks need."""
-        wanted = _checks.positive("error", error)
+        wanted = checks.positive("error", error)
         first = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
         return least(
             lambda n: n >= first and bool(np.max(self.error(n, **assumptions)) <= wanted),
@@ -517,7 +517,7 @@ def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, floa
     """Check the bounds of parameters and return them by name; `bounds` may be such pairs of a name and its bounds."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
-    names, bounds = family.default, dict(bounds) if isinstance(bounds, Mapping) else _checks.once(bounds)
+    names, bounds = family.default, dict(bounds) if isinstance(bounds, Mapping) else checks.once(bounds)
     if isinstance(bounds, tuple) and bounds and all(map(_is_item, bounds)):
         if len({name for name, _ in bounds}) < len(bounds):
             raise ValueError("bounds must name each parameter once")
@@ -528,7 +528,7 @@ def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, floa
             raise ValueError("bounds must name at least one parameter")
         for name in names:
             _known(family, name)
-    found = _checks.bounds_of(bounds, lambda: names, part="parameter")
+    found = checks.bounds_of(bounds, lambda: names, part="parameter")
     pairs = found if isinstance(found[0], tuple) else (found,) * len(names)
     if len(pairs) != len(names):
         raise ValueError(
@@ -578,7 +578,7 @@ def named_numbers(name: str, values: Any, family: Family) -> tuple[tuple[str, fl
         raise TypeError(f"{name} must be a mapping from names of parameters to numbers") from None
     for key, _ in items:
         _known(family, key)
-    return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
+    return tuple((key, checks.real(f"{name} of {key}", value)) for key, value in items)
 
 
 class _Scale(NamedTuple):

@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._tabular import html_table
 from dpfast.aggregate.clamping import assumed
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
+from dpfast.core.spending import sums_epsilons
+from dpfast.core.tabular import html_table
 from dpfast.families.summed import summed
-from dpfast.spending import sums_epsilons
 
 METHODS = ("auto", "blocks", "sums")
 _BITS = 3  # of n that the choice depends on

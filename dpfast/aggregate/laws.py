@@ -12,9 +12,9 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast.aggregate.noise import SumsNoise
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
 from dpfast.laws import (
     ClampedBox,
     ClampedNoise,
@@ -90,10 +90,10 @@ class Windowed:
 
     def __init__(self, codes: NDArray[np.int64], grid: Grid, widening: float | None, epsilon: Fraction) -> None:
         self._codes, self._widening, self._size = codes, widening, grid.size
-        self.last = _checks.code_range(len(codes) * (grid.size - 1))
+        self.last = checks.code_range(len(codes) * (grid.size - 1))
         if widening is not None:
             quartiles = Quantiles(
-                (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=_checks.positive_down("epsilon", epsilon)
+                (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=checks.positive_down("epsilon", epsilon)
             )
             self._quartiles = quartiles.law_of(quartiles.reading().of(codes.astype(np.float64)))
 
@@ -172,7 +172,7 @@ class WinsorizedMeansLaw(Law):
         source = bit_generator(rng)
         if size is None:
             return self.given([column.drawn(source) for column in self._columns]).sample(rng=source)
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.array([self.sample(rng=source) for _ in range(math.prod(shape))], dtype=np.int64)
         return out.reshape(*shape, *self._item_shape)
 
@@ -181,7 +181,7 @@ class WinsorizedMeansLaw(Law):
         return (len(self._columns),)
 
     def value(self, k: ArrayLike) -> Any:
-        return _decoded(self._decodes, _containers.integers("k", k))
+        return _decoded(self._decodes, containers.integers("k", k))
 
 
 class WinsorizedMeanLaw(WinsorizedMeansLaw, ScalarLaw):

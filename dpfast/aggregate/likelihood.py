@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, SupportsIndex
 
-from dpfast import _checks
-from dpfast._types import Bounds, Exact, Records
 from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
+from dpfast.core import checks
+from dpfast.core.types import Bounds, Exact, Records
 from dpfast.families.user import family_for
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource
@@ -103,8 +103,8 @@ def mle(
     by_blocks = SampleAndAggregate(
         family_for(family, x),
         bounds=bounds,
-        epsilon=_checks.positive_down("epsilon", epsilon),
-        delta=_checks.delta_down(delta),
+        epsilon=checks.positive_down("epsilon", epsilon),
+        delta=checks.delta_down(delta),
         noise=noise,
         blocks=blocks,
         bias_correction=bias_correction,
@@ -113,7 +113,7 @@ def mle(
         margin=margin,
         shuffle=shuffle,
     )
-    choice = _choice(by_blocks, _checks.choice("method", method, METHODS), missing, records_of(x))
+    choice = _choice(by_blocks, checks.choice("method", method, METHODS), missing, records_of(x))
     if isinstance(choice, LikelihoodChoice):
         mechanism = explained(choice.mechanism, explain, x, choice)
     else:

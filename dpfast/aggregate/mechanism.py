@@ -9,7 +9,6 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast.aggregate.blocks import BlockParameters, Released
 from dpfast.aggregate.laws import (
     Windowed,
@@ -20,11 +19,12 @@ from dpfast.aggregate.laws import (
     sum_of_codes,
 )
 from dpfast.aggregate.state import BlockState, Estimates
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.families.family import AdditiveFamily
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks
 
@@ -161,7 +161,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         return values.records() if isinstance(values, Chunks) else len(values[0])
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else Blocks(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else Blocks(self, checks.records(n))
 
     def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockState:
         """Return a state that reads the n records in chunks, in O(blocks) memory, for families of sums. PRIVATE.
@@ -188,8 +188,8 @@ class SampleAndAggregate(BlockParameters, Mechanism):
             raise TypeError(f"{self.family!r} needs whole blocks: it cannot be streamed as sums")
         if self.shuffle is not None:
             raise TypeError("a stream cannot be shuffled")
-        n = _checks.whole("n", n, least=1)
-        start = _checks.whole("position", position)
+        n = checks.whole("n", n, least=1)
+        start = checks.whole("position", position)
         if start > n:
             raise ValueError(f"position must be at most n, not {start}")
         return BlockState(self.family.state(n, self.block_count(n), self.box, start=start), self)
@@ -213,7 +213,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         ]
         if all(each.widening is None for each in released):
             totals = [sum_of_codes(grid, column) for grid, column in zip(grids, estimates.T, strict=True)]
-            return noisy_sums(noise, totals, widths, [_checks.code_range(k * width) for width in widths], decodes)
+            return noisy_sums(noise, totals, widths, [checks.code_range(k * width) for width in widths], decodes)
         for width in widths:
             noise.scale(width)  # raise an error now if windows, which are private and not wider, might
         columns = [

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import scipy
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
-from dpfast.rounding import down, root_up, up
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.rounding import down, root_up, up
 from dpfast.theory.quantiles import normal_plus_box_error
 
 NOISE = ("auto", "k-norm", "gaussian")
@@ -64,7 +64,7 @@ class SumsNoise:
         deviation, rounded up.
         """
         if self.kind == "k-norm":
-            return _checks.noise_scale(width, self.epsilon)
+            return checks.noise_scale(width, self.epsilon)
         sigma = up(width * Fraction(root_up(self.parameters / Fraction(self.mu) ** 2)))
         if sigma > 2**56:
             raise ValueError(f"epsilon={float(self.epsilon)!r}, delta={self.delta!r} need {_TOO_MUCH}")

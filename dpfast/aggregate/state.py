@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels._blocks import BlockSums
+from dpfast.core import checks, containers
 from dpfast.streaming.wire import check_same
 
 
@@ -58,8 +58,8 @@ class BlockState:
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        threads = _checks.threads(workers)
-        self.sums.update(_containers.vector("x", chunk), workers=threads)
+        threads = checks.threads(workers)
+        self.sums.update(containers.vector("x", chunk), workers=threads)
 
     def merge(self, other: BlockState) -> None:
         """Add the other records that a state of the same mechanism and n has read."""

@@ -13,16 +13,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _balls
 from dpfast.aggregate.blocks import named_numbers, ranges_of
 from dpfast.aggregate.clamping import clamping
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
+from dpfast.core import checks
+from dpfast.core.grid import Grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.families.family import Box
 from dpfast.families.summed import Summed, summed
 from dpfast.families.user import family_of
-from dpfast.grid import Grid
 from dpfast.laws import (
     ClampedBox,
     ClampedNoise,
@@ -36,7 +37,6 @@ from dpfast.laws import (
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.globally import integer_noise, kind_of_noise
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.streaming import ColumnSums, TransformedSums
 from dpfast.theory.quantiles import normal_plus_box_error
 
@@ -145,15 +145,15 @@ class SufficientStatistics(Mechanism):
         checked = {
             "family": family,
             "bounds": bounds,
-            "epsilon": _checks.positive_down("epsilon", self.epsilon),
-            "delta": _checks.delta_down(self.delta),
-            "noise": _checks.choice("noise", self.noise, NOISE),
-            "bias_correction": _checks.flag("bias_correction", self.bias_correction),
+            "epsilon": checks.positive_down("epsilon", self.epsilon),
+            "delta": checks.delta_down(self.delta),
+            "noise": checks.choice("noise", self.noise, NOISE),
+            "bias_correction": checks.flag("bias_correction", self.bias_correction),
             "guess": None if self.guess is None else named_numbers("guess", self.guess, family),
-            "planned_n": _checks.whole("planned_n", self.planned_n, least=1),
+            "planned_n": checks.whole("planned_n", self.planned_n, least=1),
             "record_bounds": None if self.record_bounds is None else _interval(model, self.record_bounds),
-            "missing": None if self.missing is None else _checks.real("missing", self.missing),
-            "step": None if self.step is None else _checks.positive("step", self.step),
+            "missing": None if self.missing is None else checks.real("missing", self.missing),
+            "step": None if self.step is None else checks.positive("step", self.step),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -422,7 +422,7 @@ class SufficientStatistics(Mechanism):
         >>> round(mechanism.error(10**6, 1.0), 5)
         0.00196
         """
-        n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+        n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
         at = self._assumed(theta)
         phi, noise = self.moments.phi(at[None]), self._noise_variances(n)
         with np.errstate(all="ignore"):
@@ -455,7 +455,7 @@ class SufficientStatistics(Mechanism):
                 raise ValueError(f"theta must give {', '.join(names)}")
             values = [known[name] for name in names]
         else:
-            values = [_checks.real("theta", value) for value in np.atleast_1d(theta).tolist()]
+            values = [checks.real("theta", value) for value in np.atleast_1d(theta).tolist()]
             if len(values) != len(names):
                 raise ValueError(f"theta must give {', '.join(names)}")
         for name, value, (low, high) in zip(names, values, self._ranges, strict=True):
@@ -466,7 +466,7 @@ class SufficientStatistics(Mechanism):
 
 def _interval(model: Summed, bounds: Any) -> tuple[float, float]:
     """Bounds of records, inside the support."""
-    low, high = _checks.interval("record_bounds", bounds)
+    low, high = checks.interval("record_bounds", bounds)
     try:
         ends = [model.coordinate(end) for end in (low, high)]
     except (ValueError, ArithmeticError):

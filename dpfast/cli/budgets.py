@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpfast._traps import warn_of
+from dpfast.core.privacy import Privacy
+from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy
 from dpfast.tables import TableError
 
 

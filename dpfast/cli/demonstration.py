@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpfast import _checks
-from dpfast._traps import warn_of
 from dpfast.cli.output import warn
 from dpfast.cli.records import rng_of
-from dpfast.grid import Grid
+from dpfast.core import checks
+from dpfast.core.grid import Grid
+from dpfast.core.traps import warn_of
 from dpfast.mechanisms import Quantiles
 from dpfast.tables import read_column
 
@@ -25,7 +25,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 def demonstrate(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write a payroll file, release its quartiles and compare them with NumPy's."""
-    rows = _checks.whole("rows", arguments.rows, least=1)
+    rows = checks.whole("rows", arguments.rows, least=1)
     grid = Grid(0.0, _MOST_PAY)
     mechanism = Quantiles(_QUARTILES, grid=grid, epsilon=arguments.epsilon)
     warn_of(mechanism)

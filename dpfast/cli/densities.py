@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpfast import _checks
 from dpfast.cli.files import Output
 from dpfast.cli.output import trying
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.cells import is_whole
-from dpfast.privacy import Privacy
 from dpfast.streaming import records_of
 from dpfast.tables import TableError
 
@@ -92,7 +92,7 @@ def _output(path: str, arguments: argparse.Namespace) -> Output:
 
 def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write synthetic records to a file."""
-    grid, rng, k = column_grid(arguments), rng_of(arguments), _checks.whole("k", arguments.k, least=1)
+    grid, rng, k = column_grid(arguments), rng_of(arguments), checks.whole("k", arguments.k, least=1)
     options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
     with trying():
         synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
@@ -104,7 +104,7 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     with output.writing() as made, made.open("w", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
-    privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
+    privacy = Privacy(checks.positive_down("epsilon", arguments.epsilon))
     return {
         "statistic": "synthesize",
         "column": arguments.column,

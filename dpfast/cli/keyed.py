@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _traps
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.records import charging, context, hides_n, rng_of, tell
-from dpfast.grid import Points
+from dpfast.core import checks, traps
+from dpfast.core.grid import Points
+from dpfast.core.privacy import Privacy
 from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.partitions import PartitionSelection
-from dpfast.privacy import Privacy
 from dpfast.streaming import Chunks
 from dpfast.tables import Column, TableError, blocks, is_long, schema_type
 
@@ -46,7 +46,7 @@ def release_groups(
     rng: np.random.Generator | None,
 ) -> dict[str, Any]:
     """Release a statistic for each group of records; private keys take all of delta and half of epsilon."""
-    epsilon, delta = _checks.positive_down("epsilon", arguments.epsilon), _checks.delta_down(arguments.delta)
+    epsilon, delta = checks.positive_down("epsilon", arguments.epsilon), checks.delta_down(arguments.delta)
     names = arguments.group_by
     with charging(arguments):
         if arguments.keys == "private":
@@ -57,7 +57,7 @@ def release_groups(
             mechanism = make(epsilon, delta)
         check_budget(arguments.ledger, mechanism)
         *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
-        _traps.warn([*_traps.of_epsilon(epsilon), *_traps.of_delta(delta)])  # of the keys and the groups together
+        traps.warn([*traps.of_epsilon(epsilon), *traps.of_delta(delta)])  # of the keys and the groups together
         tell(mechanism, arguments, None)  # `by_group` knows how many records each group has
         released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
     keys, values = list(released), [after(value) for value in released.array]
@@ -151,7 +151,7 @@ def _columns(arguments: argparse.Namespace, columns: list[Column]) -> list[NDArr
     empty = tuple(np.empty(0, object if column.text else np.float64) for column in columns)
     joined = [np.concatenate(parts) for parts in zip(empty, *_blocks(arguments, columns), strict=True)]
     if not hides_n(arguments):
-        _checks.records(len(joined[0]))
+        checks.records(len(joined[0]))
     return joined
 
 

@@ -16,7 +16,7 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
 from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of, tell
-from dpfast.grid import Grid, Points
+from dpfast.core.grid import Grid, Points
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from dpfast import _checks
 from dpfast.cli.output import show, warn
+from dpfast.core import checks
 from dpfast.tables import check_encoding
 
 _TYPES = ("number", "integer")
@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
 def exact(text: str) -> Fraction:
     """Return the exact value of a decimal or a ratio."""
     try:
-        return _checks.rational("", text)
+        return checks.rational("", text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).strip()) from None
 

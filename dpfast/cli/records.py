@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
-from dpfast.grid import Grid, Points, unbounded
+from dpfast.core import checks
+from dpfast.core.grid import Grid, Points, unbounded
+from dpfast.core.privacy import Privacy
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import explained
-from dpfast.privacy import Privacy
 from dpfast.streaming import Chunks
 from dpfast.tables import open_column, schema_type
 
@@ -26,7 +26,7 @@ UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cel
 
 def rng_of(arguments: argparse.Namespace) -> np.random.Generator | None:
     """Return the generator of a seed, or None."""
-    return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
+    return None if arguments.seed is None else np.random.default_rng(checks.whole("seed", arguments.seed))
 
 
 def grid_of(arguments: argparse.Namespace) -> Grid:
@@ -64,7 +64,7 @@ def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     options |= {"encoding": arguments.encoding, "progress": True}
     x = open_column(arguments.file, arguments.column, **options)
     if not isinstance(x, Chunks) and not hides_n(arguments):
-        _checks.records(x.size)
+        checks.records(x.size)
     return x
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast.cli.predictors import Predictor, labels_of, predictors_of
 from dpfast.cli.records import UNREAD, charging, rng_of
+from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.models import model_of
@@ -85,8 +85,8 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
     if len(arguments.center) not in (1, d):
         raise ValueError(f"--center must be one number or {d}, one for each feature, or each category after the first")
     Ball(arguments.radius, center=arguments.center[0] if len(arguments.center) == 1 else arguments.center)
-    _checks.positive_down("epsilon", arguments.epsilon)
-    _checks.delta_down(arguments.delta)
+    checks.positive_down("epsilon", arguments.epsilon)
+    checks.delta_down(arguments.delta)
     for option, models in (("label_bound", ("linear", "poisson", "huber")), ("k", ("huber",))):
         if (getattr(arguments, option) is None) == (arguments.model in models):
             verb = "needs" if arguments.model in models else "does not take"
@@ -110,5 +110,5 @@ def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chu
             yield np.column_stack(parts)
 
     rows = Chunks(read if is_long(arguments.file) else list(read()))
-    _checks.records(rows.records())
+    checks.records(rows.records())
     return rows

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid
+from dpfast.core.grid import Grid
 
 BITS = 20  # a table entry is a multiple of 2**-20
 MOST_TERMS = 2**10

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS, even_bins, span
-from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
 from dpfast.streaming import Chunks, Counted, records_of
 from dpfast.theory.densities import perturbed_bins
 
@@ -26,8 +26,8 @@ ASSUMED_SQUARE = 1 / (2 * math.sqrt(math.pi) * ASSUMED_DEVIATION)
 def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
     """Return the number of bins of each axis; a single number applies to all axes."""
     if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
-        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
-    return (_checks.whole("bins", bins, least=1),) * columns
+        return tuple(checks.whole("each of bins", count, least=1) for count in bins)
+    return (checks.whole("bins", bins, least=1),) * columns
 
 
 def table(
@@ -37,7 +37,7 @@ def table(
 
     If there are several grids, a list is read as rows; otherwise only if all of its elements are rows.
     """
-    _checks.bounds_or_grid(bounds, grid)
+    checks.bounds_or_grid(bounds, grid)
     given = _within(bounds, natural_step(X), X) if grid is None else grid
     if isinstance(given, Points):
         check_grid(given)
@@ -46,10 +46,10 @@ def table(
     dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
     first = first.values if isinstance(first, Counted) else first
-    piece = _containers.numbers("X", first, dimensions=dimensions)
+    piece = containers.numbers("X", first, dimensions=dimensions)
     values = X if isinstance(X, Chunks) else piece
     if piece.ndim not in (1, 2):
-        raise ValueError(f"X must have one or two dimensions, not shape {_containers.shape_of(piece)}")
+        raise ValueError(f"X must have one or two dimensions, not shape {containers.shape_of(piece)}")
     r = 1 if piece.ndim == 1 else piece.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
@@ -101,5 +101,5 @@ def bins_by(
     """
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-    best, most = rule(_checks.records(records_of(values))), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    best, most = rule(checks.records(records_of(values))), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
     return tuple(even_bins(grid, min(best, most, span(grid)), most) for grid in grids)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _bins
 from dpfast._kernels._threads import each
-from dpfast._traps import Trap
+from dpfast.core import checks
+from dpfast.core.grid import Grid, Points
+from dpfast.core.traps import Trap
 from dpfast.errors import UtilityWarning
-from dpfast.grid import Grid, Points
 from dpfast.random import BLOCK, RandomSource, streams
 
 MOST_CELLS = 2**24
@@ -89,7 +89,7 @@ class Cells:
             for edges in self.edges:
                 volumes = np.multiply.outer(volumes, np.diff(edges))
         for volume in (volumes.min(), volumes.max()):
-            _checks.density_range(float(volume))
+            checks.density_range(float(volume))
         return volumes
 
     @cached_property

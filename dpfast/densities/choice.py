@@ -6,11 +6,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from dpfast import _checks
+from dpfast.core import checks
+from dpfast.core.grid import FloatGrid, Grid, Points, grid_with, grids_within
 from dpfast.densities.bins import automatic_bins
 from dpfast.densities.histograms import PerturbedHistogram
 from dpfast.densities.interpolation import LEAST_PRODUCT, are_better, quantile_levels
-from dpfast.grid import FloatGrid, Grid, Points, grid_with, grids_within
 from dpfast.mechanisms import Quantiles
 from dpfast.mechanisms.explanation import Comparison
 
@@ -44,12 +44,12 @@ class SynthesisChoice(Comparison):
         grid: Points | None = None,
         missing: float | str | None = None,
     ) -> None:
-        _checks.whole("k", k, least=1)
-        self.n, epsilon = _checks.whole("n", n, least=1), _checks.positive_down("epsilon", epsilon)
+        checks.whole("k", k, least=1)
+        self.n, epsilon = checks.whole("n", n, least=1), checks.positive_down("epsilon", epsilon)
         if bounds is None:
             points = grid_with(FloatGrid() if grid is None else grid, missing)
         else:
-            _checks.bounds_or_grid(bounds, grid)
+            checks.bounds_or_grid(bounds, grid)
             points = grid_with(grids_within(bounds, None), missing)
         if not isinstance(points, Grid | FloatGrid):
             raise TypeError("the choice is for one column: bounds must be a pair, or grid a Grid")

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers, keys
+from dpfast import keys
 from dpfast._kernels import _bins
-from dpfast._traps import Trap
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, Points, check_points, natural_step, unbounded
+from dpfast.core.traps import Trap
 from dpfast.densities.cells import (
     axis_with,
     check_bins,
@@ -25,7 +27,6 @@ from dpfast.densities.cells import (
     span,
     traps_of_bins,
 )
-from dpfast.grid import Grid, Points, check_points, natural_step, unbounded
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
@@ -147,17 +148,17 @@ class Bins(Column):
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
-            object.__setattr__(self, "bounds", _checks.pair("bounds", self.bounds))
-            _checks.bounds_or_grid(self.bounds, self.grid)
+            object.__setattr__(self, "bounds", checks.pair("bounds", self.bounds))
+            checks.bounds_or_grid(self.bounds, self.grid)
             Grid(*self.bounds)  # reject bounds that make no grid
         if self.grid is not None:
             check_points(self.grid)
             if self.grid.resolves:
                 raise ValueError("missing must be a number or 'lower' for a column of a table")
         if self.bins is not None and not isinstance(self.bins, (Sequence, np.ndarray)):
-            object.__setattr__(self, "bins", _checks.whole("bins", self.bins, least=1))
+            object.__setattr__(self, "bins", checks.whole("bins", self.bins, least=1))
         elif self.bins is not None:
-            object.__setattr__(self, "bins", tuple(_checks.real("each of bins", edge) for edge in self.bins))
+            object.__setattr__(self, "bins", tuple(checks.real("each of bins", edge) for edge in self.bins))
         if self.bins is not None and not self.private:
             self.within(None).cuts  # noqa: B018  # reject edges that do not fit the grid
 
@@ -227,7 +228,7 @@ class Bins(Column):
 
     def encode(self, name: str, values: Any) -> Codes:
         assert self.grid is not None
-        numbers = _containers.vector(name, values)
+        numbers = containers.vector(name, values)
         if isinstance(self.grid, Grid):
             bins = np.empty(len(numbers), np.int32)
             _bins.locate(numbers[:, None], [self._axis], bins)
@@ -259,9 +260,9 @@ def column_of(given: Any) -> Column:
         return given
     if given is None or isinstance(given, Points):
         return Bins(grid=given)
-    if isinstance(given, tuple) and len(given) == 2 and all(map(_checks.is_real, given)):
+    if isinstance(given, tuple) and len(given) == 2 and all(map(checks.is_real, given)):
         return Bins(bounds=given)
-    if _containers.is_sequence(given) or isinstance(given, (np.ndarray, range)):
+    if containers.is_sequence(given) or isinstance(given, (np.ndarray, range)):
         _check_meant(given)
         return Categories(given)
     raise TypeError(
@@ -271,7 +272,7 @@ def column_of(given: Any) -> Column:
 
 def _check_meant(given: Any) -> None:
     """Reject two numbers in a list or an array, which may be meant as bounds; a range is a list of categories."""
-    if not isinstance(given, range) and np.shape(given) == (2,) and all(map(_checks.is_real, given)):
+    if not isinstance(given, range) and np.shape(given) == (2,) and all(map(checks.is_real, given)):
         low, high = given[0], given[1]
         raise TypeError(
             f"two numbers in a list may be bounds or categories: write the tuple ({low}, {high}) for bounds, or "
@@ -319,15 +320,15 @@ class Table:
     def _read(self, x: Any) -> list[Any]:
         if isinstance(x, Mapping):
             return [x[list(x)[_place(name, list(x))]] for name in self._names]
-        known = _containers.column_names(x)
+        known = containers.column_names(x)
         if known is not None:
             return [_column_at(x, _place(name, known)) for name in self._names]
         if isinstance(x, np.ndarray) and x.dtype.names is not None:
             return [x[x.dtype.names[_place(name, x.dtype.names)]] for name in self._names]
         if not (isinstance(x, np.ndarray) and x.ndim == 2):
-            x = _containers.matrix("x", x)
+            x = containers.matrix("x", x)
         if x.shape[1] != len(self._names):
-            raise ValueError(f"x must have {len(self._names)} columns, not shape {_containers.shape_of(x)}")
+            raise ValueError(f"x must have {len(self._names)} columns, not shape {containers.shape_of(x)}")
         return [x[:, j] for j in range(x.shape[1])]
 
 
@@ -365,7 +366,7 @@ def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[An
     return {
         name
         for name, column in columns
-        if isinstance(column, Bins) and column.bounds is not None and _containers.declares_integers(table[name])
+        if isinstance(column, Bins) and column.bounds is not None and containers.declares_integers(table[name])
     }
 
 

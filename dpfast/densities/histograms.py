@@ -13,22 +13,22 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _bins
-from dpfast._traps import Trap
-from dpfast._types import Exact, Records
+from dpfast.core import checks, containers
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.grid import Grid, check_missing
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import up
+from dpfast.core.traps import Trap
+from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import automatic_bins, table, whole_bins
 from dpfast.densities.cells import Cells, traps_of_bins
 from dpfast.densities.released import Histogram
 from dpfast.densities.weights import RULES, consistent
-from dpfast.grid import Grid, check_missing
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import up
 from dpfast.streaming import Batch, Chunks, Counts, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
 from dpfast.theory.densities import perturbed_mise, smoothed_mise
@@ -74,11 +74,11 @@ class _OnCells(Mechanism):
     def _columns(self, x: Any) -> NDArray[Any]:
         """Return the records as an array with one column per axis."""
         r = len(self.grids)
-        values = _containers.numbers("x", x, dimensions=self.dimensions)
+        values = containers.numbers("x", x, dimensions=self.dimensions)
         if values.ndim == 1 and r == 1:
             return values[:, None]
         if values.ndim != 2 or values.shape[1] != r:
-            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {_containers.shape_of(values)}")
+            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {containers.shape_of(values)}")
         return values
 
     def _described(self) -> str:
@@ -161,9 +161,9 @@ class PerturbedHistogram(_OnCells):
     noise: str = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.choice("consistency", self.consistency, RULES)
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
+        checks.choice("consistency", self.consistency, RULES)
         self._set_cells()
         chosen = self._chosen
         if (CHANGED_COUNTS[self.neighbors] / Fraction(self.epsilon) if chosen.sigma is None else chosen.sigma) > 2**56:
@@ -279,7 +279,7 @@ class SmoothedSample(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Log probability of K = k, for codes of shape (..., draws), or (..., draws, r) for r columns."""
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         if len(self.cells.bins) == 1:
             codes = codes[..., None]
         inside = np.ones(codes.shape[:-1], dtype=bool)
@@ -292,12 +292,12 @@ class SmoothedSample(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         sizes = [grid.size for grid in self.cells.grids] * self.k
-        _checks.outcomes(math.prod(sizes))
+        checks.outcomes(math.prod(sizes))
         codes = np.indices(sizes).reshape(len(sizes), -1).T
         return codes if len(self.cells.bins) == 1 else codes.reshape(len(codes), self.k, -1)
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = (*_checks.shape(size), self.k)
+        shape = (*checks.shape(size), self.k)
 
         def fill(source: BitGenerator, out: NDArray[np.int32]) -> None:
             _bins.fill_smoothed(source, self._values, self.cells.axes, self.units - 1, len(self.cells), out)
@@ -307,7 +307,7 @@ class SmoothedSample(Law):
 
     def value(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return the released records for codes k, in data units."""
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         if len(self.cells.grids) == 1:
             return self.cells.grids[0].decode(codes)
         return np.stack([grid.decode(codes[..., a]) for a, grid in enumerate(self.cells.grids)], axis=-1)
@@ -360,8 +360,8 @@ class SmoothedHistogram(_OnCells):
     k: int = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "k", _checks.whole("k", self.k, least=1))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "k", checks.whole("k", self.k, least=1))
         self._set_cells()
 
     @property
@@ -377,7 +377,7 @@ class SmoothedHistogram(_OnCells):
 
     def delta(self, n: SupportsIndex) -> Fraction:
         """Return the weight of the uniform distribution for n records: public and exact."""
-        return Fraction(_units(len(self.cells), _checks.whole("n", n, least=1), self.k, self.epsilon), 2**64)
+        return Fraction(_units(len(self.cells), checks.whole("n", n, least=1), self.k, self.epsilon), 2**64)
 
     def error(self, n: SupportsIndex, *, probabilities: ArrayLike, square_integral: float) -> float:
         """Return the expected mean integrated squared error of the draws' histogram: `dpfast.theory.smoothed_mise`."""
@@ -502,8 +502,8 @@ def histogram(
     """
     if method != "perturbed":
         raise ValueError(f"method must be 'perturbed', not {method!r}")
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
-    workers = _checks.threads(workers)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+    workers = checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, _ = table(X, bounds, grid, missing)
     check_missing("PerturbedHistogram", grids, hides_n=neighbors == "add-remove")

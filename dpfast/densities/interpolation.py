@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import FloatGrid, Points
+from dpfast.core.grid import FloatGrid, Points
 from dpfast.random import RandomSource, bit_generator
 
 LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method

@@ -12,13 +12,13 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels._ks import Band, choose, decay, feasible
 from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_uniform, next_word
-from dpfast.grid import Grid, check_grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Codes, ascending
 from dpfast.theory.kolmogorov import exponential_distance
@@ -101,11 +101,11 @@ differential privacy) for one record replaced (the number of records is public)>
         check_grid(self.grid)
         self.check_missing()
         if self.k is not None:
-            k = _checks.whole("k", self.k, least=1)
+            k = checks.whole("k", self.k, least=1)
             if k > _MOST_RECORDS:
                 raise ValueError(f"k must be at most {_MOST_RECORDS}, not {k}: use a perturbed histogram")
             object.__setattr__(self, "k", k)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
 
     @property
     def privacy(self) -> Privacy:
@@ -131,7 +131,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def error(self, n: SupportsIndex) -> float:
         """Approximate expected distance between release and data: `dpfast.theory.exponential_distance`."""
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         return exponential_distance(n, k=self.records(n), epsilon=self.epsilon)
 
     def reading(self) -> Codes:
@@ -265,7 +265,7 @@ class KolmogorovSmirnovLaw(Law):
         return int(np.abs(gaps).max())
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         rows = codes.reshape(-1, codes.shape[-1])
         inside = np.all((rows >= 0) & (rows < self.grid.size), axis=1)
         levels = np.array([self.level(z) for z in rows])
@@ -275,7 +275,7 @@ class KolmogorovSmirnovLaw(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         size = self.grid.size
-        numbers = np.arange(_checks.outcomes(size**self.k))
+        numbers = np.arange(checks.outcomes(size**self.k))
         return numbers[:, None] // size ** np.arange(self.k) % size  # their digits
 
     # Draws.
@@ -283,7 +283,7 @@ class KolmogorovSmirnovLaw(Law):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         if size is None:
             return self._draw(bit_generator(rng))
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty((math.prod(shape), self.k), np.int64)
         for source, block in blocks(rng, np.arange(len(out))):
             for i in block:

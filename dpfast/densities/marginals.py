@@ -13,17 +13,17 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _marginals
-from dpfast._traps import Trap
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import root_up, up
+from dpfast.core.traps import Trap
 from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, traps_of_columns
 from dpfast.densities.released_marginals import Marginals
 from dpfast.laws import DiscreteLaplace, IntegerNoise, Law, NoisyIntegers, RoundedGaussian, Runs
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.rounding import root_up, up
 from dpfast.streaming import Counts
 
 MOST_CELLS = 2**24
@@ -108,15 +108,15 @@ replaced (the number of records is public)>
             raise TypeError("give epsilon, with or without delta, or mu")
         for name in ("epsilon", "mu"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _checks.positive_down(name, getattr(self, name)))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.choice("neighbors", self.neighbors, tuple(CHANGED))
+                object.__setattr__(self, name, checks.positive_down(name, getattr(self, name)))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
+        checks.choice("neighbors", self.neighbors, tuple(CHANGED))
         object.__setattr__(self, "columns", _ready(columns_of(self.columns)))
         object.__setattr__(self, "marginals", checked_marginals(self.marginals, [name for name, _ in self.columns]))
         weights = (1.0,) * len(self.marginals) if self.weights is None else tuple(self.weights)
         if len(weights) != len(self.marginals):
             raise ValueError(f"weights must be one for each of {len(self.marginals)} marginals, not {len(weights)}")
-        weights = tuple(_checks.positive("each of weights", weight) for weight in weights)
+        weights = tuple(checks.positive("each of weights", weight) for weight in weights)
         object.__setattr__(self, "weights", weights)
         if sum(self.sizes) > MOST_CELLS:
             raise ValueError(f"marginals must have at most 2**24 cells in total, not {sum(self.sizes)}")

@@ -10,12 +10,12 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _plotting
 from dpfast._kernels import _bins
-from dpfast._tabular import Tabular
+from dpfast.core import checks, plotting
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular
 from dpfast.densities.cells import Cells, frozen_array, is_whole, plain
 from dpfast.laws import Independent
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 from dpfast.theory.counts import count_noise
 from dpfast.theory.densities import mise_with_noise
@@ -192,7 +192,7 @@ class Histogram(Tabular):
         -----
         Run time: about twice that of ``Generator.random(k)`` for one column.
         """
-        threads, k = _checks.threads(workers), _checks.whole("k", k)
+        threads, k = checks.threads(workers), checks.whole("k", k)
         points = self.cells.draw(_bins.Weights(self.weights.reshape(-1)).fill, k, rng, threads)
         return points[:, 0] if len(self.cells.bins) == 1 else points
 
@@ -202,7 +202,7 @@ class Histogram(Tabular):
         `dpfast.theory.perturbed_mise`, without access to data; divide by the volume of the bounds for data units.
         """
         n = max(int(self.weights.sum()), 1) if self.n is None else self.n
-        return mise_with_noise(self.cells.bins, n, _checks.nonnegative("roughness", roughness), self.noise_error)
+        return mise_with_noise(self.cells.bins, n, checks.nonnegative("roughness", roughness), self.noise_error)
 
     def interval(self, confidence: float = 0.95) -> NDArray[np.int64]:
         """Intervals for the exact counts, each by itself: what the noise can have done, with this probability at least.
@@ -230,7 +230,7 @@ class Histogram(Tabular):
         >>> histogram.interval().tolist()
         [[1, 1], [2, 2]]
         """
-        reach = self._reach(_checks.between("confidence", confidence, 0.0, 1.0))
+        reach = self._reach(checks.between("confidence", confidence, 0.0, 1.0))
         ends = np.stack([self.counts - reach, self.counts + reach], axis=-1)
         return np.clip(ends, 0, self.n)
 
@@ -268,28 +268,28 @@ class Histogram(Tabular):
         """
         if len(self.cells.bins) > 2:
             raise ValueError("plot supports one or two columns")
-        reach = self._reach(_checks.between("confidence", confidence, 0.0, 1.0))
-        ax = _plotting.axes(ax)
+        reach = self._reach(checks.between("confidence", confidence, 0.0, 1.0))
+        ax = plotting.axes(ax)
         records = "" if self.n is None else f" of {self.n:,} records"
-        noise = f"noise on each count: at most {reach:,} with probability {_plotting.percent(confidence)}"
+        noise = f"noise on each count: at most {reach:,} with probability {plotting.percent(confidence)}"
         lines = "; lines: its range" if len(self.cells.bins) == 1 else ""
         if len(self.cells.bins) == 1:
             assert unit is None or isinstance(unit, str)
             [edges] = self.cells.edges
             ends = self.interval(confidence) / self.weights.sum() / self.cells.volumes()[:, None]
-            ax.stairs(self.density, edges, fill=True, color=_plotting.SKY, alpha=0.6)
-            middles, ink = (edges[:-1] + edges[1:]) / 2, _plotting.ink(ax)
+            ax.stairs(self.density, edges, fill=True, color=plotting.SKY, alpha=0.6)
+            middles, ink = (edges[:-1] + edges[1:]) / 2, plotting.ink(ax)
             ax.vlines(middles, ends[:, 0], ends[:, 1], color=ink, linewidth=1)
-            ax.set_xlabel(_plotting.with_unit("value", unit))
-            _plotting.density_axis(ax)
+            ax.set_xlabel(plotting.with_unit("value", unit))
+            plotting.density_axis(ax)
         else:
             units = unit if isinstance(unit, tuple) else (unit, unit)
-            mesh = ax.pcolormesh(*self.cells.edges, self.density.T, cmap=_plotting.MAP)
+            mesh = ax.pcolormesh(*self.cells.edges, self.density.T, cmap=plotting.MAP)
             ax.figure.colorbar(mesh, ax=ax, label="density")
-            ax.set_xlabel(_plotting.with_unit("first column", units[0]))
-            ax.set_ylabel(_plotting.with_unit("second column", units[1]))
+            ax.set_xlabel(plotting.with_unit("first column", units[0]))
+            ax.set_ylabel(plotting.with_unit("second column", units[1]))
         for axis, grid in zip((ax.xaxis, ax.yaxis), self.cells.grids, strict=False):
             if is_whole(grid):
-                _plotting.whole_ticks(axis)
-        _plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise + lines)
+                plotting.whole_ticks(axis)
+        plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise + lines)
         return ax

@@ -9,12 +9,12 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _plotting
-from dpfast._tabular import Tabular, unused
+from dpfast.core import checks, plotting
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular, unused
 from dpfast.densities.columns import Column
 from dpfast.densities.consistency import Names, Values, nearest_consistent
 from dpfast.densities.trees import draw_bins, forest
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
 _MOST_LETTERS = 50  # of labels that are horizontal
@@ -96,25 +96,25 @@ of records is public)>
         names = drawn[0] if names is None and drawn else names
         if names is None or names not in drawn:
             raise ValueError(f"names must be those of a marginal of one or two columns, not {names!r}")
-        ax, counts, deviation = _plotting.axes(ax), self.counts[names], self.deviations[names]
-        labels = [[_plotting.plain(label) for label in self.columns[name].labels] for name in names]
+        ax, counts, deviation = plotting.axes(ax), self.counts[names], self.deviations[names]
+        labels = [[plotting.plain(label) for label in self.columns[name].labels] for name in names]
         if len(names) == 1:
-            ax.bar(labels[0], counts, color=_plotting.SKY, alpha=0.6)
+            ax.bar(labels[0], counts, color=plotting.SKY, alpha=0.6)
             low, high = counts - 2 * deviation, counts + 2 * deviation
-            ax.vlines(labels[0], low, high, color=_plotting.ink(ax), linewidth=1)
+            ax.vlines(labels[0], low, high, color=plotting.ink(ax), linewidth=1)
             ax.set_ylabel("records (noisy count)")
         else:
-            mesh = ax.pcolormesh(counts.T, cmap=_plotting.MAP)
+            mesh = ax.pcolormesh(counts.T, cmap=plotting.MAP)
             ax.set_yticks(np.arange(len(labels[1])) + 0.5, labels[1])
             ax.set_xticks(np.arange(len(labels[0])) + 0.5, labels[0])
-            ax.set_ylabel(_plotting.plain(names[1]))
+            ax.set_ylabel(plotting.plain(names[1]))
             ax.figure.colorbar(mesh, ax=ax, label="records (noisy count)")
         if sum(map(len, labels[0])) > _MOST_LETTERS:
             ax.tick_params(axis="x", rotation=90)
-        ax.set_xlabel(_plotting.plain(names[0]))
+        ax.set_xlabel(plotting.plain(names[0]))
         lines = "; lines: two standard deviations" if len(names) == 1 else ""
         noise = f"standard deviation of the noise on each count: {deviation:.3g}{lines}"
-        _plotting.entitle(ax, f"Private counts by {' and '.join(map(str, names))}", self.privacy, noise)
+        plotting.entitle(ax, f"Private counts by {' and '.join(map(str, names))}", self.privacy, noise)
         return ax
 
     def consistent(self) -> dict[Names, Values]:
@@ -186,7 +186,7 @@ of records is public)>
         -----
         Post-processing: any number of draws costs no more privacy. Cost: O(k) for each column.
         """
-        k, edges = _checks.whole("k", k, least=1), forest(list(self.columns), list(self.counts))
+        k, edges = checks.whole("k", k, least=1), forest(list(self.columns), list(self.counts))
         generator = np.random.Generator(bit_generator(rng))
         drawn = draw_bins(self.consistent(), self.sizes, edges, k, generator)
         return {name: column.draw(drawn[name], generator) for name, column in self.columns.items()}

@@ -11,16 +11,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers, _plotting
 from dpfast._kernels import _bins, _series
-from dpfast._tabular import Tabular, html_table
-from dpfast._types import Exact, Records
+from dpfast.core import checks, containers, plotting
+from dpfast.core.grid import Grid, check_missing, grid_for
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular, html_table
+from dpfast.core.types import Exact, Records
 from dpfast.densities.basis import BITS, most_terms, width_of
 from dpfast.densities.series import SeriesCoefficients
-from dpfast.grid import Grid, check_missing, grid_for
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.streaming import Chunks, records_of
 from dpfast.theory.series import series_sensitivity, series_terms
@@ -79,7 +79,7 @@ class SeriesDensity(Tabular):
         coefficients = np.array(self.coefficients, dtype=np.float64)
         coefficients.flags.writeable = False
         object.__setattr__(self, "coefficients", coefficients)
-        _checks.density_range(width_of(self.grid))
+        checks.density_range(width_of(self.grid))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.coefficients, self.grid, self.n, self.privacy, self.basis)
@@ -140,7 +140,7 @@ class SeriesDensity(Tabular):
         ndarray of float64, shape (k,)
             Grid points; the probability of each is that of its cell under `cdf`.
         """
-        out = np.empty(_checks.whole("k", k))
+        out = np.empty(checks.whole("k", k))
         for i, source in enumerate(streams(rng, -(-out.size // BLOCK))):
             left = out[i * BLOCK : (i + 1) * BLOCK]
             while left.size:
@@ -214,17 +214,17 @@ class SeriesDensity(Tabular):
         -------
         matplotlib.axes.Axes
         """
-        ax = _plotting.axes(ax)
+        ax = plotting.axes(ax)
         x = np.linspace(self.grid.lower, self.grid.upper, max(512, 16 * self.coefficients.size))
         heights, reach = self.pdf(x), 2 * self.noise(x)
-        band = {"color": _plotting.SKY, "alpha": 0.7, "linewidth": 0}
+        band = {"color": plotting.SKY, "alpha": 0.7, "linewidth": 0}
         ax.fill_between(x, np.maximum(heights - reach, 0), heights + reach, **band)
-        ax.plot(x, heights, color=_plotting.ink(ax))
-        ax.set_xlabel(_plotting.with_unit("value", unit))
-        _plotting.density_axis(ax)
+        ax.plot(x, heights, color=plotting.ink(ax))
+        ax.set_xlabel(plotting.with_unit("value", unit))
+        plotting.density_axis(ax)
         terms = f"{self.coefficients.size} {self.basis} term{'s' * (self.coefficients.size > 1)}"
         title = f"Private density of {self.n:,} records: {terms}"
-        _plotting.entitle(ax, title, self.privacy, "band: two standard deviations of the noise")
+        plotting.entitle(ax, title, self.privacy, "band: two standard deviations of the noise")
         return ax
 
     # The methods below work on the unit interval, u = (x - lower) / width + half a cell.
@@ -434,12 +434,12 @@ def density(
     <SeriesDensity of 12 cosine terms from 0.0 to 1.0, n = 100000: epsilon = 1 (pure differential privacy) for one \
 record replaced (the number of records is public)>
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid, missing)
     check_missing("SeriesCoefficients", (grid,), hides_n=False)
     bit_generator(rng)  # reject an invalid rng before reading the data
-    values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-    n = _checks.records(records_of(values))
+    values = x if isinstance(x, Chunks) else containers.vector("x", x)
+    n = checks.records(records_of(values))
     if isinstance(terms, str):
         if terms != "auto":
             raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import Trap, of_delta, of_epsilon, warn
-from dpfast._types import Exact
+from dpfast.core import checks, containers
+from dpfast.core.grid import FloatGrid, Points
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down, root_down, root_up, up
+from dpfast.core.spending import spending
+from dpfast.core.traps import Trap, of_delta, of_epsilon, warn
+from dpfast.core.types import Exact
 from dpfast.densities.columns import (
     Bins,
     Codes,
@@ -36,13 +40,9 @@ from dpfast.densities.marginals import (
 )
 from dpfast.densities.released_marginals import Marginals
 from dpfast.densities.trees import Components
-from dpfast.grid import FloatGrid, Points
 from dpfast.laws import Independent, RoundedGaussian
 from dpfast.mechanisms import Quantiles, Selection
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import down, root_down, root_up, up
-from dpfast.spending import spending
 
 _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
@@ -139,9 +139,9 @@ def marginals(
     >>> ("age", "retired") in released.counts
     True
     """
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
-    _checks.choice("neighbors", neighbors, tuple(CHANGED))
-    threads = _checks.threads(workers)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+    checks.choice("neighbors", neighbors, tuple(CHANGED))
+    threads = checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     warn(of_epsilon(epsilon))
     warn(of_delta(delta))
@@ -153,7 +153,7 @@ def marginals(
         raise ValueError(f"column {private[0]!r} must have bounds, a Grid or edges with neighbors='add-remove'")
     table = Table(X, names)
     if neighbors == "replace-one":
-        _checks.records(table.n)
+        checks.records(table.n)
     domains = resolved_columns(domains, table, _bins(table.n, epsilon, len(names), neighbors))
     bins_epsilon = Fraction(epsilon) * _QUANTILES if private else Fraction()
     rest = down(Fraction(epsilon) - bins_epsilon)
@@ -179,7 +179,7 @@ def marginals(
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
     """Return the marginals that are meant by the argument `pairs`; None for those of a tree to be selected."""
     if isinstance(pairs, str):
-        _checks.choice("pairs", pairs, ("tree", "all"))
+        checks.choice("pairs", pairs, ("tree", "all"))
         every = tuple(combinations(names, 2))
         if len(names) < 3:
             return every or ((names[0],),)
@@ -215,7 +215,7 @@ def _with_private_bins(
     made = []
     for name, column in columns:
         if isinstance(column, Bins) and column.private:
-            values = _containers.vector(f"column {name!r}", table[name])
+            values = containers.vector(f"column {name!r}", table[name])
             column = _quantile_bins(column, values, epsilon, rng)
         made.append((name, column))
     return tuple(made)

@@ -15,15 +15,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _series
 from dpfast._kernels._threads import each
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_grid
+from dpfast.core.privacy import Privacy
 from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
-from dpfast.grid import Grid, check_grid
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy
 from dpfast.random import BLOCK
 from dpfast.streaming import Counts
 from dpfast.theory.series import BASES, series_error
@@ -94,7 +94,7 @@ class SeriesCoefficients(Mechanism):
     basis: str = field(kw_only=True, default="cosine")
 
     def __post_init__(self) -> None:
-        terms = _checks.whole("terms", self.terms, least=1)
+        terms = checks.whole("terms", self.terms, least=1)
         check_grid(self.grid)
         self.check_missing()
         most = most_terms(self.grid)
@@ -103,7 +103,7 @@ class SeriesCoefficients(Mechanism):
         if self.basis not in BASES:
             raise ValueError(f"basis must be {' or '.join(map(repr, BASES))}, not {self.basis!r}")
         object.__setattr__(self, "terms", terms)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         if self.scale > 2**56:
             raise ValueError(f"epsilon={self.epsilon!r} needs noise of more than 2**36 records: use a larger epsilon")
 
@@ -146,7 +146,7 @@ class SeriesCoefficients(Mechanism):
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:
-            _checks.code_range(n << (BITS + 2))
+            checks.code_range(n << (BITS + 2))
         return super()._make_plan(n)
 
     def reading(self) -> Counts:
@@ -156,7 +156,7 @@ class SeriesCoefficients(Mechanism):
         def locate(values: NDArray[Any]) -> NDArray[np.int64]:
             return np.searchsorted(_least_codes(self.grid, self.nodes), self.grid.encode(values), side="right") - 1
 
-        return Counts((self.nodes,), partial(_containers.vector, "x"), count, locate)
+        return Counts((self.nodes,), partial(containers.vector, "x"), count, locate)
 
     def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary

@@ -10,8 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._types import Exact, Records
+from dpfast.core import checks, containers
+from dpfast.core.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
+from dpfast.core.privacy import Privacy
+from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.choice import SynthesisChoice
@@ -23,10 +25,8 @@ from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.trees import forest
-from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles, explanation
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted, records_of
 from dpfast.theory.densities import smoothed_optimum
@@ -107,7 +107,7 @@ def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
 
 def _flat(piece: Any) -> Any:
     """Return the numbers of a piece of one column; `Counted` unchanged."""
-    return piece if isinstance(piece, Counted) else _containers.numbers("X", piece, dimensions=1).reshape(-1)
+    return piece if isinstance(piece, Counted) else containers.numbers("X", piece, dimensions=1).reshape(-1)
 
 
 def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:
@@ -132,7 +132,7 @@ def _series(request: Request) -> NDArray[np.float64]:
 
 def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
-    n, epsilon = _checks.records(records_of(column)), request.epsilon
+    n, epsilon = checks.records(records_of(column)), request.epsilon
     mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)
@@ -142,7 +142,7 @@ def _automatic(request: Request) -> str:
     """Return the method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
     if len(request.grids) > 1 or request.bins != "auto":
         return "perturbed"
-    n = _checks.records(records_of(request.values))
+    n = checks.records(records_of(request.values))
     return "quantiles" if are_better(n, request.epsilon, request.grids[0]) else "perturbed"
 
 
@@ -150,9 +150,9 @@ def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[
     """Return the records of a single column on floats, as `table` returns them."""
     floats = floats_for(X, missing) if grid is None else grid_with(grid, missing)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
-    piece = _containers.numbers("X", first.values if isinstance(first, Counted) else first, dimensions=1)
+    piece = containers.numbers("X", first.values if isinstance(first, Counted) else first, dimensions=1)
     if piece.ndim not in (1, 2) or (piece.ndim == 2 and piece.shape[1] != 1):
-        raise ValueError(f"X must have one column without bounds, not shape {_containers.shape_of(piece)}")
+        raise ValueError(f"X must have one column without bounds, not shape {containers.shape_of(piece)}")
     return (X if isinstance(X, Chunks) else piece), (floats,), piece.ndim
 
 
@@ -179,14 +179,14 @@ def _check_table(method: str, *others: Any) -> None:
 
 def _is_wide(X: Any) -> bool:
     """Whether X has rows of more than four numbers."""
-    shape: Any = _containers.numbers("X", X).shape if _containers.is_sequence(X) else getattr(X, "shape", ())
+    shape: Any = containers.numbers("X", X).shape if containers.is_sequence(X) else getattr(X, "shape", ())
     return len(shape) == 2 and bool(shape[1] > MOST_COLUMNS)
 
 
 def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[Any, Bins]:
     """Return the domains of the columns of rows of numbers."""
-    d = _containers.matrix("X", X).shape[1]
-    _checks.bounds_or_grid(bounds, grid)
+    d = containers.matrix("X", X).shape[1]
+    checks.bounds_or_grid(bounds, grid)
     given = grid_with(grids_within(bounds, natural_step(X), X) if grid is None else grid, missing)
     grids = (given,) * d if isinstance(given, Points) else tuple(given)
     if len(grids) != d:
@@ -194,7 +194,7 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
     numbers = (None,) * d if isinstance(bins, str) and bins == "auto" else whole_bins(bins, d)
     if len(numbers) != d:
         raise ValueError(f"bins must be one number or one for each of {d} columns, not {bins!r}")
-    names = _containers.column_names(X) or range(d)
+    names = containers.column_names(X) or range(d)
     check_different(names, names)
     return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
@@ -288,12 +288,12 @@ def synthesize(
     >>> bool(abs(np.median(dpf.synthesize(pay, 5000, epsilon=1.0)) - np.exp(10)) < 2000)
     True
     """
-    _checks.choice("method", method, ("auto", *METHODS, "tree"))
-    k = None if k is None else _checks.whole("k", k, least=1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    threads = _checks.threads(workers)
+    checks.choice("method", method, ("auto", *METHODS, "tree"))
+    k = None if k is None else checks.whole("k", k, least=1)
+    epsilon = checks.positive_down("epsilon", epsilon)
+    threads = checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
-    delta = _checks.delta_down(delta)
+    delta = checks.delta_down(delta)
     if columns is not None:
         _check_table(method, bounds, grid, missing, bins)
     elif method == "tree" or (method == "auto" and _is_wide(X)):
@@ -321,10 +321,10 @@ def synthesize(
         values, grids, dimensions = _unbounded(X, grid, missing)
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
-    k = _checks.records(records_of(values)) if k is None else k
+    k = checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
-        choice = SynthesisChoice(k, n=_checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
+        choice = SynthesisChoice(k, n=checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
         explanation.tell(choice.comparison, explain)
     records = METHODS[_automatic(request) if method == "auto" else method](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

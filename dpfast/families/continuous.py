@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _blocks
 from dpfast._kernels._samplers import exp_negs
+from dpfast.core import checks
 from dpfast.families.family import (
     LARGEST,
     NOTHING,
@@ -189,7 +189,7 @@ class Normal(_Gaussian):
     deviation: ClassVar[str] = "sd"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "center", _checks.real("center", self.center))
+        object.__setattr__(self, "center", checks.real("center", self.center))
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         center, width = self.center, 0.0
@@ -242,7 +242,7 @@ class Pareto(AdditiveFamily):
     logarithmic: ClassVar[tuple[str, ...]] = names
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "minimum", _checks.positive("minimum", self.minimum))
+        object.__setattr__(self, "minimum", checks.positive("minimum", self.minimum))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -295,7 +295,7 @@ class Gamma(AdditiveFamily):
     support: ClassVar[tuple[float, float]] = (_LEAST, LARGEST)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", _checks.positive("unit", self.unit))
+        object.__setattr__(self, "unit", checks.positive("unit", self.unit))
 
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST

@@ -27,12 +27,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _containers
-from dpfast._foreign import swallowed
 from dpfast._kernels import _blocks
 from dpfast._kernels._threads import each
+from dpfast.core import containers
+from dpfast.core.foreign import swallowed
+from dpfast.core.spending import known
 from dpfast.errors import BudgetError
-from dpfast.spending import known
 
 Theta = Mapping[str, float]
 
@@ -130,7 +130,7 @@ class Family(ABC):
 
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
         """Convert the caller's data to arrays of equal length; only shape and dtype are checked."""
-        return (_containers.vector("x", x),)
+        return (containers.vector("x", x),)
 
     @property
     def _is_foreign(self) -> bool:

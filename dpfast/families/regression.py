@@ -12,8 +12,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
+from dpfast.core import checks
 from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted, fragile
 from dpfast.streaming import Labelled
@@ -53,7 +53,7 @@ class Regression(Fitted):
     def __post_init__(self) -> None:
         columns: Any = self.columns
         if isinstance(columns, str) or not isinstance(columns, Sequence):
-            count = _checks.whole("columns", columns, least=1)  # type: ignore[arg-type]
+            count = checks.whole("columns", columns, least=1)  # type: ignore[arg-type]
             names = tuple(f"x{j}" for j in range(count))
         else:
             names = tuple(columns)
@@ -63,8 +63,8 @@ class Regression(Fitted):
         if len(spread) != len(names):
             raise ValueError(f"spread must be one number or {len(names)}, one for each column, not {len(spread)}")
         object.__setattr__(self, "columns", names)
-        object.__setattr__(self, "intercept", _checks.flag("intercept", self.intercept))
-        object.__setattr__(self, "spread", tuple(_checks.positive("spread", value) for value in spread))
+        object.__setattr__(self, "intercept", checks.flag("intercept", self.intercept))
+        object.__setattr__(self, "spread", tuple(checks.positive("spread", value) for value in spread))
 
     @property
     def coefficients(self) -> tuple[str, ...]:

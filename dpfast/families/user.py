@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
-from dpfast._foreign import swallowed
+from dpfast.core import containers
+from dpfast.core.foreign import swallowed
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import BlockFamily, Box, Family
@@ -187,7 +187,7 @@ def family_for(value: Any, x: Any) -> Any:
     names = getattr(x[0], "columns", None)
     if names is not None and all(isinstance(name, str) for name in names):
         return _REGRESSIONS[value](tuple(names))
-    return _REGRESSIONS[value](_containers.matrix("X", x[0]).shape[1])
+    return _REGRESSIONS[value](containers.matrix("X", x[0]).shape[1])
 
 
 def family_of(value: Any) -> Family:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels._threads import each
-from dpfast._traps import Trap, warn
+from dpfast.core.traps import Trap, warn
 from dpfast.groups.sorting import sorted_by_label
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, Streams, streams

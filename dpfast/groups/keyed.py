@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _plotting
-from dpfast._tabular import Tabular, unused
+from dpfast.core import plotting
+from dpfast.core.tabular import Tabular, unused
 from dpfast.groups.labels import GroupKeys, kind_of, library_of, name_of
 from dpfast.mechanisms import Mechanism
 
@@ -145,16 +145,16 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         with suppress(TypeError):
             low, high = self.interval(confidence).T
             reach = np.array([self.array - low, high - self.array])
-        ax = _plotting.axes(ax)
-        ink = _plotting.ink(ax)
-        names = [_plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
-        ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
+        ax = plotting.axes(ax)
+        ink = plotting.ink(ax)
+        names = [plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
+        ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=plotting.SKY)
         ax.invert_yaxis()
-        ax.set_xlabel(_plotting.with_unit("release", unit))
+        ax.set_xlabel(plotting.with_unit("release", unit))
         title = f"Private releases for {len(self):,} groups"
         if reach is not None:
-            title += f", {_plotting.percent(confidence)} intervals of the noise"
-        _plotting.entitle(ax, title, *notes)
+            title += f", {plotting.percent(confidence)} intervals of the noise"
+        plotting.entitle(ax, title, *notes)
         return ax
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers, keys
+from dpfast import keys
+from dpfast.core import containers
 from dpfast.keys.cells import cell_bytes, cell_of
 
 _KEY = "key"  # the name of a column of keys without a name, in tables that need one
@@ -162,7 +163,7 @@ def name_of(x: Any) -> Any:
 
 def _empty(column: Any) -> Any:
     """Return a column of the same type without records; None if making one would require reading the records."""
-    if _containers.is_sequence(column):
+    if containers.is_sequence(column):
         return []
     if hasattr(column, "dtype") or library_of(column):
         return (column.iloc if hasattr(column, "iloc") else column)[:0]

@@ -9,15 +9,15 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._types import Records
-from dpfast.grid import FloatGrid
+from dpfast.core import checks, containers
+from dpfast.core.grid import FloatGrid
+from dpfast.core.spending import spending_together
+from dpfast.core.types import Records
 from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw, warn_of_groups
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import spending_together
 from dpfast.streaming import Counted
 
 
@@ -151,8 +151,8 @@ def by_group(
     hides_n = jobs[0].mechanism.hides_n
     if (labels is None) == (offsets is None):
         raise TypeError("give either labels= or offsets=")
-    threads, _ = _checks.threads(workers), bit_generator(rng)
-    count = None if num_groups is None else _checks.whole("num_groups", num_groups)
+    threads, _ = checks.threads(workers), bit_generator(rng)
+    count = None if num_groups is None else checks.whole("num_groups", num_groups)
     if keys is not None and (labels is None or count is not None):
         raise TypeError("keys are those of labels=: leave out offsets and num_groups")
     if keys is None and count is None and offsets is None and hides_n:
@@ -201,7 +201,7 @@ def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | Non
     if offsets is not None:
         ends = _offsets(offsets, count)
         return Groups(len(ends) - 1, offsets=ends)
-    codes = _flat(_containers.labels(labels, private=private))
+    codes = _flat(containers.labels(labels, private=private))
     return Groups(int(codes.max(initial=-1)) + 1 if count is None else count, codes)
 
 
@@ -227,7 +227,7 @@ class _Job:
         made = self.mechanism
         if not isinstance(made, Mechanism):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, with its epsilon, not {type(made).__name__}")
-        _checks.reads_records(made)
+        checks.reads_records(made)
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
@@ -240,11 +240,9 @@ class _Job:
         name = "x" if self.column is None else f"x[{self.column!r}]"
         if isinstance(column, Counted):
             return column
-        values = _containers.numbers(name, column, dimensions=self.mechanism.dimensions)
+        values = containers.numbers(name, column, dimensions=self.mechanism.dimensions)
         if values.ndim not in (1, 2):
-            raise ValueError(
-                f"{name} must have a record in each entry or row, not shape {_containers.shape_of(values)}"
-            )
+            raise ValueError(f"{name} must have a record in each entry or row, not shape {containers.shape_of(values)}")
         return values
 
     def parts(self, shape: tuple[int, ...], x: Any) -> list[str]:
@@ -296,7 +294,7 @@ def _flat(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _offsets(offsets: Any, groups: int | None) -> NDArray[np.int64]:
-    ends = np.ascontiguousarray(_containers.integers("offsets", offsets))
+    ends = np.ascontiguousarray(containers.integers("offsets", offsets))
     if ends.ndim != 1 or ends.size < 1 or (groups is not None and ends.size != groups + 1):
         wanted = "num_groups + 1" if groups is None else groups + 1
         raise ValueError(f"offsets must have {wanted} entries")

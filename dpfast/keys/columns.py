@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
-from dpfast._foreign import foreign
+from dpfast.core import containers
+from dpfast.core.foreign import foreign
 from dpfast.keys.cells import cell_bytes, text_bytes, text_of
 
 Mask = NDArray[np.uint8]
@@ -176,7 +176,7 @@ def _columns(x: Any, name: str) -> list[Column] | None:
 def _is_column(x: Any) -> bool:
     """Whether an entry of a tuple is a column, rather than a key."""
     return (
-        _containers.is_sequence(x)
+        containers.is_sequence(x)
         or getattr(x, "ndim", 1 if hasattr(x, "__arrow_c_array__") or hasattr(x, "__arrow_c_stream__") else 0) == 1
     )
 
@@ -184,7 +184,7 @@ def _is_column(x: Any) -> bool:
 def _column(x: Any, name: str) -> Column:
     if type(x) is np.ndarray or isinstance(x, np.ma.MaskedArray):
         return _from_numpy(x, name)
-    if _containers.is_sequence(x):
+    if containers.is_sequence(x):
         return _from_cells(list(x))
     library = type(x).__module__.partition(".")[0]
     if library == "pandas":
@@ -193,8 +193,8 @@ def _column(x: Any, name: str) -> Column:
         if str(x.dtype) in ("Object", "Int128", "UInt128"):  # Arrow has the addresses of objects, and no such integers
             return _from_cells(x.to_list())
         x = x.to_arrow()
-    x = _containers.imported(x)
-    if _containers.is_arrow(x):
+    x = containers.imported(x)
+    if containers.is_arrow(x):
         return _from_arrow(x, name)
     if isinstance(x, (str, bytes)) or not hasattr(x, "__array__"):
         raise TypeError(f"{name} must be a column of keys, not {type(x).__name__}")
@@ -207,7 +207,7 @@ def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_b
 
 def _from_numpy(array: NDArray[Any], name: str) -> Column:
     if array.ndim != 1:
-        raise ValueError(f"each column of {name} must be one-dimensional, not of shape {_containers.shape_of(array)}")
+        raise ValueError(f"each column of {name} must be one-dimensional, not of shape {containers.shape_of(array)}")
     missing = None
     if isinstance(array, np.ma.MaskedArray):
         missing, array = _mask(np.ma.getmaskarray(array)), np.asarray(array.data)
@@ -216,7 +216,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
         return _integers(array, missing)
     if kind == "f":
         if array.dtype.itemsize > 8:
-            raise _refused(name, _containers.name_of(array.dtype))
+            raise _refused(name, containers.name_of(array.dtype))
         return _floats(array, missing)
     if kind == "O" or kind == "T":
         cells = array.tolist()
@@ -228,7 +228,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
         records = plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
         part = Fixed(records, "padded" if kind == "S" else "ucs4", missing)
         return Column("bytes" if kind == "S" else "text", OBJECT, (part,))
-    raise _refused(name, _containers.name_of(array.dtype))
+    raise _refused(name, containers.name_of(array.dtype))
 
 
 def _refused(name: str, kind: str) -> TypeError:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._foreign import swallowed
 from dpfast._kernels import _keys
+from dpfast.core.foreign import swallowed
 from dpfast.keys.cells import cell_bytes, cell_of, text_of
 from dpfast.keys.columns import (
     OBJECT,

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
 from dpfast.laws.law import Law
 from dpfast.laws.vectors import RoundedBox
 from dpfast.random import RandomSource
@@ -49,12 +49,12 @@ class ClampedBox(Law):
         self.center, self.last = np.array(center, np.int64), np.array(last, np.int64)
 
     def outcomes(self) -> NDArray[np.int64]:
-        _checks.outcomes(math.prod((self.last + 1).tolist()))
+        checks.outcomes(math.prod((self.last + 1).tolist()))
         axes = [np.arange(last + 1) for last in self.last]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes, scales = _containers.integers("k", k), self.noise.scales.astype(np.float64)
+        codes, scales = containers.integers("k", k), self.noise.scales.astype(np.float64)
         z = (codes - self.center).astype(np.float64)
         lower = np.where(codes == 0, -np.inf, (z - 0.5) / scales)  # in units of the scales
         upper = np.where(codes == self.last, np.inf, (z + 0.5) / scales)
@@ -116,4 +116,4 @@ class ClampedBox(Law):
         return out
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))

@@ -13,8 +13,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _depth, _samplers
+from dpfast.core import checks, containers
 from dpfast.laws.law import Law
 from dpfast.random import RandomSource, bit_generator
 
@@ -71,7 +71,7 @@ class DepthLaw(Law):
 
     def depth(self, k: ArrayLike) -> Integers:
         """Return the depths of points, the last axis of k."""
-        codes = np.ascontiguousarray(_containers.integers("k", k))
+        codes = np.ascontiguousarray(containers.integers("k", k))
         out = np.empty(codes.size // len(self.sizes), np.int64)
         _depth.Depths(self._records).fill(codes.reshape(-1, len(self.sizes)), out)
         return out.reshape(codes.shape[:-1])
@@ -98,12 +98,12 @@ class DepthLaw(Law):
 
         Raises a ValueError for grids of more than 2**20 points, unless there are two columns and at most 256 records.
         """
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         inside = np.all((codes >= 0) & (codes < np.array(self.sizes)), axis=-1)
         return np.where(inside, self._exponent(codes) - self._log_total, -np.inf)
 
     def outcomes(self) -> Integers:
-        _checks.outcomes(math.prod(self.sizes))
+        checks.outcomes(math.prod(self.sizes))
         return np.stack(np.meshgrid(*map(np.arange, self.sizes), indexing="ij"), axis=-1).reshape(-1, len(self.sizes))
 
     @cached_property
@@ -113,7 +113,7 @@ class DepthLaw(Law):
         return start
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape, source = _checks.shape(size), bit_generator(rng)
+        shape, source = checks.shape(size), bit_generator(rng)
         directions, depths = copy.copy(self._start), _depth.Depths(self._records)
         draws = [self._draw(source, directions, depths) for _ in range(math.prod(shape))]
         return draws[0] if size is None else np.array(draws, np.int64).reshape(*shape, len(self.sizes))
@@ -136,7 +136,7 @@ class DepthLaw(Law):
                 envelope = directions.envelope(self.floor, self._levels)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))
 
 
 def _slack(source: np.random.BitGenerator, epsilon: float, n: int) -> int:

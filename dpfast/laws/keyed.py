@@ -21,8 +21,8 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _keyed_balls, _samplers
+from dpfast.core import checks, containers
 from dpfast.laws.law import Law
 from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise
 from dpfast.random import RandomSource, bit_generator, blocks
@@ -382,7 +382,7 @@ class KeyedCounts(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return the natural logarithm of P(K = k), k of shape (..., m)."""
-        released = _containers.integers("k", k)
+        released = containers.integers("k", k)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.noise.chance(released, self.counts)).sum(axis=-1))
 
@@ -390,12 +390,12 @@ class KeyedCounts(Law):
         if not isinstance(self.noise, StepNoise):
             return super().outcomes()
         center, other = self.noise.center, self.noise.other
-        _checks.outcomes(math.prod(int(n) + 2 for n in self.counts))
+        checks.outcomes(math.prod(int(n) + 2 for n in self.counts))
         axes = [np.union1d([0, other] if n else 0, np.arange(center + 1, n + center + 1)) for n in self.counts]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = (*_checks.shape(size), len(self.counts))
+        shape = (*checks.shape(size), len(self.counts))
         out = np.empty(math.prod(shape), np.int64)
         counts = np.broadcast_to(self.counts, shape).reshape(-1)
         start = 0
@@ -405,7 +405,7 @@ class KeyedCounts(Law):
         return out.reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))
 
 
 class DomainCounts(Law):
@@ -445,7 +445,7 @@ class DomainCounts(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return the natural logarithm of the probability of one draw."""
-        drawn = _containers.integers("k", k).reshape(-1, 2)
+        drawn = containers.integers("k", k).reshape(-1, 2)
         drawn = drawn[drawn[:, 0] >= 0]
         counts = np.zeros(len(drawn), np.int64)
         places = np.searchsorted(self.keys, drawn[:, 0])
@@ -461,7 +461,7 @@ class DomainCounts(Law):
         return np.asarray(total + empty * math.log1p(-float(self.noise.below(np.zeros((), np.int64)))))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        source, shape = bit_generator(rng), _checks.shape(size)
+        source, shape = bit_generator(rng), checks.shape(size)
         draws = [self._draw(source) for _ in range(math.prod(shape))]
         if size is None:
             return draws[0]
@@ -498,4 +498,4 @@ class DomainCounts(Law):
         return np.array(found, np.int64).reshape(-1, 2)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))

@@ -10,9 +10,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
+from dpfast.core.spending import guard
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import guard
 
 
 class Law(ABC):
@@ -49,7 +49,7 @@ class ScalarLaw(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         first, last = self.support
-        _checks.outcomes(last - first + 1)
+        checks.outcomes(last - first + 1)
         return np.arange(first, last + 1)
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
@@ -84,13 +84,13 @@ class IndependentLaws(Law):
         self.laws, self._decode = tuple(laws), decode
 
     def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
-        return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
+        return list(zip(self.laws, np.moveaxis(containers.integers("k", k), -1, 0), strict=True))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))
 
     def outcomes(self) -> NDArray[np.int64]:
-        _checks.outcomes(math.prod(law.support[1] - law.support[0] + 1 for law in self.laws))
+        checks.outcomes(math.prod(law.support[1] - law.support[0] + 1 for law in self.laws))
         axes = [law.outcomes() for law in self.laws]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
@@ -100,5 +100,5 @@ class IndependentLaws(Law):
 
     def value(self, k: ArrayLike) -> Any:
         if self._decode is not None:
-            return self._decode(_containers.integers("k", k))
+            return self._decode(containers.integers("k", k))
         return np.stack([np.asarray(law.value(column)) for law, column in self._columns(k)], axis=-1)

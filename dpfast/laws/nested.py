@@ -11,10 +11,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast._kernels._measures import Measure
-from dpfast.grid import Points
+from dpfast.core import checks, containers
+from dpfast.core.grid import Points
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
@@ -94,7 +94,7 @@ class NestedIntervals(ScalarLaw):
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """Return the least number of replaced records that moves the statistic to k, capped at the number of levels."""
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
@@ -117,7 +117,7 @@ class NestedIntervals(ScalarLaw):
         return (codes >= self.support[0]) & (codes <= self.support[1])
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         inside = np.clip(codes, *self.support).reshape(-1)
         weights = self.weights(inside, inside).reshape(codes.shape)
         stretch = np.searchsorted(self._starts, inside, side="right") - 1
@@ -125,7 +125,7 @@ class NestedIntervals(ScalarLaw):
         return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
+        codes = np.clip(containers.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         starts = self._starts[stretch]
         inside = self.weights(starts.reshape(-1), codes.reshape(-1)).reshape(codes.shape)
@@ -133,7 +133,7 @@ class NestedIntervals(ScalarLaw):
         return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         if size is None:
             self._fill(bit_generator(rng), out)
@@ -231,7 +231,7 @@ class InterpolatedIntervals(NestedIntervals):
 
     def score(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
         """Return the score, at most that of the last ends."""
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         return np.maximum(_interpolated(codes, self.upper), _interpolated(-codes, -self.lower))
 
     @property
@@ -247,14 +247,14 @@ class InterpolatedIntervals(NestedIntervals):
         return np.where(score > 0, score + self.depth, 0.0)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         inside = np.clip(codes, *self.support)
         stretch = np.searchsorted(self._starts, inside, side="right") - 1
         logs = self._logs[stretch] + self._slopes[stretch] * (inside - self._starts[stretch])
         return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
+        codes = np.clip(containers.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = _geometric(self._slopes[stretch], codes - self._starts[stretch] + 1)
         below = np.minimum(self._before[stretch] + inside * np.exp(self._logs[stretch]), 1.0)
@@ -321,7 +321,7 @@ class Boxes(Law):
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """Return the least t whose box contains k; the number of boxes for vectors outside all boxes."""
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         scores = np.zeros(codes.shape[:-1], np.int64)
         for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):
             too_low = len(low) - np.searchsorted(low[::-1], column, side="right")
@@ -335,12 +335,12 @@ class Boxes(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         low, high = self.lower[-1], self.upper[-1]
-        _checks.outcomes(math.prod((high - low + 1).tolist()))
+        checks.outcomes(math.prod((high - low + 1).tolist()))
         axes = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         levels = np.empty(math.prod(shape), np.int64)
         out = np.empty((levels.size, self.lower.shape[1]), np.int64)
         if size is None:
@@ -357,7 +357,7 @@ class Boxes(Law):
             _boxes.fill_points(source, lower, upper, levels, out)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))
 
 
 class BehindTest(Law):
@@ -386,7 +386,7 @@ class BehindTest(Law):
             self._log_pass, self._log_fail = self._log_fail, self._log_pass
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         return np.where(self._failed(codes), self._log_fail, self._log_pass + self.law.logpmf(codes))
 
     def _failed(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -397,13 +397,13 @@ class BehindTest(Law):
         return np.concatenate([np.full((1, inside.shape[1]), self.FAILURE), inside])
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        noise = np.empty(math.prod(_checks.shape(size)), np.int64)
+        noise = np.empty(math.prod(checks.shape(size)), np.int64)
         _samplers.fill_discrete_laplace(bit_generator(rng), 1 / Fraction(self.epsilon), noise)
         codes = self.law.sample(size, rng)
         return np.where(noise.reshape(*codes.shape[:-1], 1) >= self.margin, codes, self.FAILURE)
 
     def value(self, k: ArrayLike) -> Any:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         failed = self._failed(codes)[..., None]
         values = np.where(failed, np.nan, self.law.value(np.where(failed, 0, codes)))
         return None if codes.ndim == 1 and failed[0] else values

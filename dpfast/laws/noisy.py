@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.laws.rounded import IntegerNoise
 from dpfast.laws.vectors import VectorNoise
@@ -43,7 +43,7 @@ class NoisyIntegers(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return the natural logarithm of P(K = k), k of shape ``(..., *center.shape)``, before clamping."""
-        distance = (_containers.integers("k", k) - self.center).astype(np.float64)
+        distance = (containers.integers("k", k) - self.center).astype(np.float64)
         return self.noise.logpmf(distance.reshape(*distance.shape[: distance.ndim - self.center.ndim], -1))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -57,7 +57,7 @@ class NoisyIntegers(Law):
         return _clamp(draws, self.most)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_containers.integers("k", k))
+        return self._decode(containers.integers("k", k))
 
 
 def _clamp(array: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -95,7 +95,7 @@ class ClampedNoise(ScalarLaw):
         return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         first, last = self.support
         if first == last:
             return np.where(codes == first, 0.0, -np.inf)
@@ -106,7 +106,7 @@ class ClampedNoise(ScalarLaw):
         )
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         first, last = self.support
         inside = np.clip(codes, first, last)
         below = np.exp(self._log_at_least(np.asarray(self.center - inside, dtype=np.float64)))
@@ -115,7 +115,7 @@ class ClampedNoise(ScalarLaw):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         if size is None:
             return self._draw(bit_generator(rng))
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in blocks(rng, out):
             self._fill(source, block)

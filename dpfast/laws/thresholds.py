@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._divergences import gaussian_mu_down, new_keys_delta_up
+from dpfast.core.divergences import gaussian_mu_down, new_keys_delta_up
+from dpfast.core.rounding import root_up, up
 from dpfast.laws.keyed import MOST_NOISE, UnboundedNoise
 from dpfast.laws.rounded import RoundedGaussian
-from dpfast.rounding import root_up, up
 
 _MOST_SCALE = 2**50  # a threshold is below 64 scales
 _MOST_CHECKS = 2**9  # of blocks that are split to prove a threshold

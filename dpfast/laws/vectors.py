@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _knorm, _samplers
+from dpfast.core import checks
 from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
@@ -43,7 +43,7 @@ class VectorNoise(ABC):
 
     def draws(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource) -> NDArray[np.int64]:
         """Exact draws, an array of shape ``(*size, d)``; a single one comes from one stream."""
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty((math.prod(shape), self.dimension), np.int64)
         if size is None:
             self.fill(bit_generator(rng), out)
@@ -145,7 +145,7 @@ class NormNoise(VectorNoise):
     _MOST_BITS = 56
 
     def __init__(self, scales: Scales) -> None:
-        self.scales = _checks.scales(scales, self._MOST_BITS)
+        self.scales = checks.scales(scales, self._MOST_BITS)
         super().__init__(self.scales.size)
         self._doubles = self.scales.astype(np.float64)
 

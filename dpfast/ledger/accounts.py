@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _shuffling
-from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
+from dpfast.core import shuffling
+from dpfast.core.divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down, root_down, root_up, up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import down, root_down, root_up, up
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
@@ -316,7 +316,7 @@ def _typical(part: Part) -> float:
     """Return a privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled
     reports.
     """
-    return _shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
+    return shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
 
 
 def _reach(part: Part) -> float:
@@ -390,7 +390,7 @@ def _zero_sum_curve(t: float, part: Part) -> float:
 
 def _far(part: Part) -> float:
     """Return the privacy loss from which the delta of shuffled reports is negligible, in a plan."""
-    curve = _shuffling.curve(part.batch)
+    curve = shuffling.curve(part.batch)
     return next(e for e, logarithm in zip(curve.epsilons, curve.logarithms, strict=True) if logarithm <= _NEGLIGIBLE)
 
 
@@ -404,7 +404,7 @@ def _shuffled_curve(t: float, part: Part) -> float:
 @lru_cache(maxsize=64)
 def _shuffled_points(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the points (exp(epsilon), delta) between which the curve of delta is a straight line."""
-    curve = _shuffling.curve(part.batch)
+    curve = shuffling.curve(part.batch)
     return np.exp(curve.epsilons), np.exp(curve.logarithms)
 
 

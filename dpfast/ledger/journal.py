@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpfast import _checks
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy, PrivacyProfile
 
 FORMAT = "dpfast-ledger"
 VERSION = 1
@@ -105,7 +105,7 @@ def number_to_json(x: float | Fraction) -> float | str:
 
 
 def _number(value: Any) -> Any:
-    number = _checks.rational_or_double("a cost", value)
+    number = checks.rational_or_double("a cost", value)
     if not 0 <= number < math.inf:
         raise ValueError(f"a cost must be finite and at least 0, not {value!r}")
     return number
@@ -123,7 +123,7 @@ def charge_from_json(fields: Any) -> Charge:
     try:
         if unknown := sorted(set(fields) - _FIELDS):
             raise ValueError(f"a charge has no {unknown[0]!r}")
-        times, profile = _checks.whole("times", fields["times"], least=1), profile_from_json(fields)
+        times, profile = checks.whole("times", fields["times"], least=1), profile_from_json(fields)
         check_parts(profile)
         return Charge(str(fields["label"]), profile, times)
     except (KeyError, TypeError, ValueError) as error:

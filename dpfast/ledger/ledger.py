@@ -14,11 +14,13 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
-from dpfast import _checks
-from dpfast._foreign import active, blocks
-from dpfast._tabular import Tabular
-from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
-from dpfast._types import Exact, Records
+from dpfast.core import checks
+from dpfast.core.foreign import active, blocks
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import Cost, Ticket, check_heard, known, spending
+from dpfast.core.tabular import Tabular
+from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
+from dpfast.core.types import Exact, Records
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -44,9 +46,7 @@ from dpfast.ledger.journal import (
     profile_from_json,
     profile_to_json,
 )
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import Cost, Ticket, check_heard, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
@@ -170,10 +170,10 @@ class Ledger(Tabular, Cautious):
         amounts: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "mu": mu}
         for unit, amount in amounts.items():
             if amount is not None:
-                _checks.positive_down(unit, amount)
-        _checks.delta_down(delta)
+                checks.positive_down(unit, amount)
+        checks.delta_down(delta)
         self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts, per_unit=per_unit)
-        _checks.choice("composition", composition, COMPOSITIONS)
+        checks.choice("composition", composition, COMPOSITIONS)
         if self._privacy.unit != "epsilon" and (plan is not None or composition != "basic"):
             raise ValueError(f"composition and plan must be left out with {self._privacy.unit}")
         if plan is not None:
@@ -231,7 +231,7 @@ class Ledger(Tabular, Cautious):
 
     def affords(self, release: Release | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
-        profile, count = self._cost(release), _checks.whole("times", times)
+        profile, count = self._cost(release), checks.whole("times", times)
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
@@ -329,13 +329,13 @@ class Ledger(Tabular, Cautious):
         self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str = "declared"
     ) -> Iterator[None]:
         """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it."""
-        profile, count = _profile(cost), _checks.whole("times", times)
+        profile, count = _profile(cost), checks.whole("times", times)
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
         """Record `times` releases of a profile, or raise a BudgetError."""
-        self.reserve_all([Cost(label, profile, _checks.whole("times", times))])
+        self.reserve_all([Cost(label, profile, checks.whole("times", times))])
 
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""

@@ -3,7 +3,7 @@
 Each file covers one estimation problem. Any two values of one person's record are neighbours.
 """
 
-from dpfast._words import advised
+from dpfast.core.words import advised
 from dpfast.local.attributes import Attributes
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical

@@ -13,11 +13,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._kernels._threads import each
-from dpfast._types import Records
-from dpfast.coin import LEAST_EPSILON
+from dpfast.core import checks, containers
+from dpfast.core.coin import LEAST_EPSILON
+from dpfast.core.types import Records
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.simplex import rule_of
@@ -84,9 +84,9 @@ class Attributes(LocalMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.sizes, (Sequence, np.ndarray)) or not 1 <= len(self.sizes) <= 2**16:
             raise ValueError("sizes must be a sequence of 1 to 2**16 integers")
-        sizes = tuple(_checks.whole("sizes", size, least=2) for size in self.sizes)
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
-        _checks.choice("method", self.method, _METHODS)
+        sizes = tuple(checks.whole("sizes", size, least=2) for size in self.sizes)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
+        checks.choice("method", self.method, _METHODS)
         put = object.__setattr__
         put(self, "sizes", sizes)
         put(self, "epsilon", epsilon)
@@ -102,7 +102,7 @@ class Attributes(LocalMechanism):
         """The randomiser of each attribute."""
         epsilon = self.epsilon
         if self.method == "split":
-            epsilon = _checks.positive_down("epsilon", Fraction(self.epsilon) / len(self.sizes))
+            epsilon = checks.positive_down("epsilon", Fraction(self.epsilon) / len(self.sizes))
         return tuple(Categorical(size, epsilon) for size in self.sizes)
 
     @property
@@ -135,9 +135,9 @@ class Attributes(LocalMechanism):
         workers : int
             Number of threads, -1 for one per core; reports do not depend on it.
         """
-        threads, d = _checks.threads(workers), len(self.sizes)
+        threads, d = checks.threads(workers), len(self.sizes)
         bit_generator(rng)  # reject invalid arguments before reading the data
-        rows = _containers.numbers("x", x, dimensions=2)
+        rows = containers.numbers("x", x, dimensions=2)
         if rows.ndim != 2 or rows.shape[1] != d:
             raise ValueError(f"x must be of shape (n, {d}), not {rows.shape}")
         out = np.zeros((len(rows), *self.report.shape), np.uint8)
@@ -211,7 +211,7 @@ class Attributes(LocalMechanism):
 
     def error(self, n: SupportsIndex, confidence: float = 0.95) -> NDArray[np.float64]:
         """Half-widths of confidence intervals from n reports, for a frequency of each attribute, without data."""
-        n = _checks.whole("n", n, least=1)
-        quantile = float(-scipy.special.ndtri((1 - _checks.between("confidence", confidence, 0, 1)) / 2))
+        n = checks.whole("n", n, least=1)
+        quantile = float(-scipy.special.ndtri((1 - checks.between("confidence", confidence, 0, 1)) / 2))
         d = len(self.sizes) if self.method == "sample" else 1
         return np.array([quantile * math.sqrt((d * part.worst_variance + (d - 1) / 4) / n) for part in self.parts])

@@ -13,9 +13,9 @@ import scipy
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _directions, _samplers
-from dpfast.coin import Coin, coin
+from dpfast.core import checks
+from dpfast.core.coin import Coin, coin
 from dpfast.local.vectors import VectorRandomizer
 from dpfast.theory.cube import gamma_ratio_half
 
@@ -102,18 +102,18 @@ class L2Ball(VectorRandomizer):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "d", _checks.whole("d", self.d, least=1))
-        put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        put(self, "radius", _checks.radius(self.radius))
-        _checks.choice("method", self.method, _METHODS)
-        _checks.choice("report", self.report, _REPORTS)
+        put(self, "d", checks.whole("d", self.d, least=1))
+        put(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        put(self, "radius", checks.radius(self.radius))
+        checks.choice("method", self.method, _METHODS)
+        checks.choice("report", self.report, _REPORTS)
         if self.method == "privunit" and self.report == "sign":
             raise ValueError("report='sign' requires method='halfspace': a point in a cap is not a sign")
         if self.method == "auto" or self.d == 1:
             put(self, "method", "halfspace")
         scale = self._halfspace_scale() if self.method == "halfspace" else self._cap_scale()
-        put(self, "scale", _checks.finite_scale(self.radius * scale))
-        _checks.finite_scale(self.second_moment)
+        put(self, "scale", checks.finite_scale(self.radius * scale))
+        checks.finite_scale(self.second_moment)
 
     def _halfspace_scale(self) -> float:
         """``c sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2)``, c = 1 / (2 P(keep) - 1): the ratio of c to E|U_1|."""

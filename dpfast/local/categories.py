@@ -10,11 +10,11 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _randomize
 from dpfast._kernels._threads import each
-from dpfast.coin import Coin, coin
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.coin import Coin, coin
+from dpfast.core.grid import Grid
 from dpfast.local.randomizer import Aggregate, counted
 from dpfast.local.responses import LARGEST_LAW, METHODS, Method, least_variance, method_of
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
@@ -68,7 +68,7 @@ class Binary(ScalarRandomizer):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         coin(self.epsilon)
 
     @property
@@ -204,12 +204,12 @@ class Categorical(ScalarRandomizer):
     method: str = "auto"
 
     def __post_init__(self) -> None:
-        k = _checks.whole("k", self.k, least=2)
+        k = checks.whole("k", self.k, least=2)
         if k > _MOST_CATEGORIES:
             raise ValueError(f"k must be at most 2**31, not {k}")
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
-        _checks.choice("method", self.method, ("auto", *METHODS))
+        checks.choice("method", self.method, ("auto", *METHODS))
         method = least_variance(k, epsilon) if self.method == "auto" else self.method
         method_of(method, k, epsilon)
         for name, value in (("k", k), ("epsilon", epsilon), ("method", method)):
@@ -358,7 +358,7 @@ class Categorical(ScalarRandomizer):
         own, other = self._method.variances
         if x is None:
             return float(max(own, other))
-        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = containers.numbers("x", x if hasattr(x, "__len__") else [x])
         rows = np.full((values.size, self.k), float(other))
         rows[np.arange(values.size), self._codes(values.reshape(-1))] = float(own)
         return rows.reshape((*(values.shape if hasattr(x, "__len__") else ()), self.k))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import SupportsIndex
 
-from dpfast import _checks
-from dpfast._traps import warn_of
-from dpfast._types import Exact
+from dpfast.core import checks
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Exact
 from dpfast.local.categories import Categorical
 from dpfast.local.hashed import HashedCategorical
 from dpfast.local.responses import METHODS
@@ -42,9 +42,9 @@ class ReportChoice(Comparison):
     def __init__(
         self, k: SupportsIndex, epsilon: float, *, bits: SupportsIndex | None = None, n: SupportsIndex | None = None
     ) -> None:
-        k = _checks.whole("k", k, least=2)
-        self.bits = _MOST_BITS if bits is None else _checks.whole("bits", bits, least=1)
-        self.n = 1 if n is None else _checks.whole("n", n, least=1)
+        k = checks.whole("k", k, least=2)
+        self.bits = _MOST_BITS if bits is None else checks.whole("bits", bits, least=1)
+        self.n = 1 if n is None else checks.whole("n", n, least=1)
         self.candidates: dict[str, Categorical | HashedCategorical] = {}
         self._excluded: dict[str, str] = {}
         for method in (*METHODS, "hashed"):
@@ -151,6 +151,6 @@ def randomizer_for(
     Error: root mean square, over the categories, of an unbiased frequency from n = 10,000 reports.
     ...
     """
-    mechanism = ReportChoice(k, _checks.positive_down("epsilon", epsilon), bits=bits).mechanism
+    mechanism = ReportChoice(k, checks.positive_down("epsilon", epsilon), bits=bits).mechanism
     warn_of(mechanism)
     return mechanism

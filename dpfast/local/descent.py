@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _descent
-from dpfast._types import Records
-from dpfast.coin import coin
+from dpfast.core import checks, containers
+from dpfast.core.coin import coin
+from dpfast.core.types import Records
 from dpfast.local.questions import ThresholdProtocol, clip, doubles, ordered
 from dpfast.random import BLOCK, RandomSource, bit_generator
 
@@ -122,7 +122,7 @@ class MedianDescent(ThresholdProtocol):
 
     def __post_init__(self) -> None:
         lower, upper = ordered(self.bounds)
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
         if isinstance(self.steps, str):
             if self.steps not in _STEPS:
@@ -131,20 +131,20 @@ class MedianDescent(ThresholdProtocol):
             steps: str | tuple[float, float] = self.steps
             scale = share * (upper - lower)
         else:
-            first, second = _checks.pair("steps", self.steps)
-            scale, decay = _checks.positive("the scale of steps", first), _checks.fraction("the decay of steps", second)
+            first, second = checks.pair("steps", self.steps)
+            scale, decay = checks.positive("the scale of steps", first), checks.fraction("the decay of steps", second)
             steps = (scale, decay)
         if not math.isfinite(scale + max(abs(lower), abs(upper))):
             raise ValueError("steps could overflow float64: use narrower bounds")
         start = (
-            (lower + upper) / 2 if self.start is None else clip(_checks.real("start", self.start) + 0.0, lower, upper)
+            (lower + upper) / 2 if self.start is None else clip(checks.real("start", self.start) + 0.0, lower, upper)
         )
         for name, value in {
             "bounds": (lower, upper),
             "epsilon": epsilon,
             "steps": steps,
             "start": start,
-            "burn_in": _checks.whole("burn_in", self.burn_in),
+            "burn_in": checks.whole("burn_in", self.burn_in),
             "_scale": scale,
             "_decay": decay,
         }.items():
@@ -152,7 +152,7 @@ class MedianDescent(ThresholdProtocol):
 
     def step(self, i: SupportsIndex) -> float:
         """Distance that report i = 1, 2, ... moves theta, in data units."""
-        return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
+        return float(self._pushes(checks.whole("i", i, least=1), 1)[0])
 
     def _pushes(self, first: int, count: int) -> NDArray[np.float64]:
         out = np.empty(count)
@@ -194,9 +194,9 @@ class MedianDescent(ThresholdProtocol):
         rng: RandomSource = None,
     ) -> Any:
         """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person."""
-        shape, source = _checks.shape(size), bit_generator(rng)
-        values = _containers.vector("x", x)
-        counted = self._counted(_checks.records(values.shape[0]))
+        shape, source = checks.shape(size), bit_generator(rng)
+        values = containers.vector("x", x)
+        counted = self._counted(checks.records(values.shape[0]))
         assert self.start is not None
         theta, total = np.full(math.prod(shape), self.start), np.zeros(math.prod(shape))
         self._descend(source, values[: self.burn_in], 1, theta, total)
@@ -243,10 +243,10 @@ class MedianDescent(ThresholdProtocol):
         ValueError
             If a parameter is out of range, or the decay of the steps is outside (1/2, 1), where this is not proved.
         """
-        counted, f = self._counted(_checks.whole("n", n, least=1)), _checks.positive("density", density)
+        counted, f = self._counted(checks.whole("n", n, least=1)), checks.positive("density", density)
         if not 0.5 < self._decay < 1:
             raise ValueError(f"error requires steps with a decay between 1/2 and 1, not {self._decay!r}")
-        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(scipy.special.ndtri((1 + checks.between("confidence", confidence, 0, 1)) / 2))
         return quantile * self.coin.gain / (2 * f * math.sqrt(counted))
 
     def wide_error(self, n: SupportsIndex, *, density: float, confidence: float = 0.95) -> float:
@@ -257,8 +257,8 @@ class MedianDescent(ThresholdProtocol):
         was 0.5 to 1.8 times this one with the median in the middle of the bounds, and up to 2.8 times at 0.4 D from it.
         """
         lower, upper = self.bounds
-        spread = self.coin.gain * (upper - lower) * _checks.positive("density", density)
-        n = _checks.whole("n", n, least=1)
+        spread = self.coin.gain * (upper - lower) * checks.positive("density", density)
+        n = checks.whole("n", n, least=1)
         return self.error(n, density=density, confidence=confidence) * math.sqrt(1 + spread**1.5 / math.sqrt(n))
 
     def gap_bound(self, n: SupportsIndex) -> float:
@@ -267,7 +267,7 @@ class MedianDescent(ThresholdProtocol):
         In data units, averaged over the run: ``D^2 / (2 m eta_n) + c^2 / (2 m) sum(eta_i)``, with m = n - burn_in and
         the sum over the i after the burn-in. For steps="minimax" without burn-in, at most ``sqrt(2) D c / sqrt(n)``.
         """
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         m, (lower, upper), c = self._counted(n), self.bounds, self.coin.gain
         total = sum(
             math.fsum(self._pushes(first, min(BLOCK, n + 1 - first))) for first in range(self.burn_in + 1, n + 1, BLOCK)

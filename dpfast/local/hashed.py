@@ -12,12 +12,12 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
 from dpfast._kernels._threads import each
-from dpfast._types import Records
-from dpfast.coin import Coin, coin
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.coin import Coin, coin
+from dpfast.core.grid import Grid
+from dpfast.core.types import Records
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
 from dpfast.local.scalar import FiniteLaw, record, symbols
@@ -142,14 +142,14 @@ class HashedCategorical(LocalMechanism):
     hashes: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        k = _checks.whole("k", self.k, least=2)
+        k = checks.whole("k", self.k, least=2)
         if k > _MOST_KEYS:
             raise ValueError(f"k must be at most 2**64, not {k}")
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
-        cells = _checks.whole("cells", self.cells, least=2**8)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
+        cells = checks.whole("cells", self.cells, least=2**8)
         if cells > 2**28:
             raise ValueError(f"cells must be at most 2**28, not {cells}")
-        seed = _checks.whole("seed", self.seed)
+        seed = checks.whole("seed", self.seed)
         if seed >= 2**64:
             raise ValueError(f"seed must be below 2**64, not {seed}")
         prime, width = best_field(epsilon)
@@ -228,10 +228,10 @@ class HashedCategorical(LocalMechanism):
         workers : int
             Number of threads, -1 for one per core; reports do not depend on it.
         """
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         one = not hasattr(x, "__len__")
-        values = _containers.numbers("x", [x] if one else x, dimensions=1)
+        values = containers.numbers("x", [x] if one else x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
         out, flat = np.empty(values.size, self.report), values.reshape(-1)
@@ -317,7 +317,7 @@ class HashedCategorical(LocalMechanism):
         TypeError, ValueError
             If the dtype or shape is not that of the arrays that `randomize` returns.
         """
-        threads, rows = _checks.threads(workers), self._rows(reports)
+        threads, rows = checks.threads(workers), self._rows(reports)
         valid = rows[rows < self.outcomes] if self.outcomes <= np.iinfo(rows.dtype).max else rows
         sums = np.zeros((self.hashes, self.buckets), np.int64)
         for first in range(0, valid.size, _AT_ONCE):
@@ -411,7 +411,7 @@ class HashedCategorical(LocalMechanism):
 
         It leaves out the collisions of hashed keys, see `cells`.
         """
-        n, f = _checks.whole("n", n, least=1), _checks.fraction("frequency", frequency)
+        n, f = checks.whole("n", n, least=1), checks.fraction("frequency", frequency)
         p, q = map(float, self.support)
         return math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / n) / (p - q)
 
@@ -420,7 +420,7 @@ class HashedCategorical(LocalMechanism):
 
         A normal approximation, from public numbers only.
         """
-        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
+        tail = (1 - checks.between("confidence", confidence, 0, 1)) / 2
         return float(-scipy.special.ndtri(tail)) * max(self.standard_error(n, 0.0), self.standard_error(n, 1.0))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
@@ -458,7 +458,7 @@ def _checked_keys(keys: ArrayLike, k: int) -> NDArray[np.uint64]:
     """Public keys, all below k."""
     array = np.asarray(keys)
     if array.dtype.kind == "f" and isinstance(keys, (list, tuple)):  # NumPy's dtype for integers around 2**63
-        array = np.array([_checks.whole("keys", key) for key in keys], np.uint64)
+        array = np.array([checks.whole("keys", key) for key in keys], np.uint64)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError("keys must be a one-dimensional array of integers")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= k):

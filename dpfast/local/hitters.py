@@ -14,11 +14,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._kernels._threads import each
-from dpfast._tabular import Tabular
-from dpfast._types import Records
+from dpfast.core import checks, containers
+from dpfast.core.tabular import Tabular
+from dpfast.core.types import Records
 from dpfast.local.hashed import HashedCategorical, keys_of
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.scalar import symbols
@@ -131,8 +131,8 @@ class HeavyHitters(LocalMechanism):
     seed: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
-        length = _checks.whole("length", self.length, least=1)
-        radix = _checks.whole("radix", self.radix, least=2)
+        length = checks.whole("length", self.length, least=1)
+        radix = checks.whole("radix", self.radix, least=2)
         if self.alphabet is not None:
             if not isinstance(self.alphabet, str) or not self.alphabet or len(set(self.alphabet)) < len(self.alphabet):
                 raise ValueError("alphabet must be a string of different characters")
@@ -141,7 +141,7 @@ class HeavyHitters(LocalMechanism):
             raise ValueError(f"radix must be at most 2**16, not {radix}")
         if length > 64 or radix**length > 2**64:
             raise ValueError(f"there must be at most 2**64 keys, not {radix}**{length}")
-        seed = _checks.whole("seed", self.seed)
+        seed = checks.whole("seed", self.seed)
         for name, value in (("length", length), ("radix", radix), ("seed", seed)):
             object.__setattr__(self, name, value)
         first = HashedCategorical(2, self.epsilon, cells=self.cells, seed=seed)  # checks epsilon, cells and seed
@@ -194,7 +194,7 @@ class HeavyHitters(LocalMechanism):
         workers : int
             Number of threads, -1 for one per core; reports do not depend on it.
         """
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         keys = self._keys(x)
         out, parts = np.empty(keys.size, self.report), streams(rng, -(-keys.size // BLOCK))
@@ -217,7 +217,7 @@ class HeavyHitters(LocalMechanism):
 
     def _keys(self, x: Records) -> NDArray[np.uint64]:
         if self.alphabet is None:
-            return keys_of(_containers.vector("x", x), self.radix**self.length)
+            return keys_of(containers.vector("x", x), self.radix**self.length)
         items = x if isinstance(x, (list, tuple)) else list(np.asarray(x, dtype=object))
         codes = {character: i + 1 for i, character in enumerate(self.alphabet)}
         return np.array([self._code(item, codes) for item in items], np.uint64)

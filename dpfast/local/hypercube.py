@@ -12,10 +12,10 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _bits
-from dpfast.coin import Coin, coin
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.coin import Coin, coin
+from dpfast.core.grid import Grid
 from dpfast.local.scalar import unpadded
 from dpfast.local.vectors import VectorRandomizer
 from dpfast.theory.cube import Signs, masks, subset_coin
@@ -100,16 +100,16 @@ class Hypercube(VectorRandomizer):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "d", _checks.whole("d", self.d, least=1))
-        put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        put(self, "radius", _checks.radius(self.radius))
-        _checks.choice("method", self.method, _METHODS)
+        put(self, "d", checks.whole("d", self.d, least=1))
+        put(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        put(self, "radius", checks.radius(self.radius))
+        checks.choice("method", self.method, _METHODS)
         signs = Signs.of(self.d, self.epsilon, self.method)
         put(self, "method", signs.method)
         put(self, "k", signs.k)
         put(self, "tau", signs.tau)
-        put(self, "scale", _checks.finite_scale(self.radius * signs.scale * self.d / signs.k))
-        _checks.finite_scale(self.second_moment)
+        put(self, "scale", checks.finite_scale(self.radius * signs.scale * self.d / signs.k))
+        checks.finite_scale(self.second_moment)
 
     @property
     def _coin(self) -> Coin:
@@ -230,11 +230,11 @@ class HypercubeLaw:
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Log probability of outcomes k."""
-        return np.asarray(self.logs[_containers.integers("k", k)])
+        return np.asarray(self.logs[containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[np.int8]:
         """Return the signs of outcomes k."""
-        return np.asarray(self.signs[_containers.integers("k", k)])
+        return np.asarray(self.signs[containers.integers("k", k)])
 
     @classmethod
     def of(cls, up: list[int], k: int, weights: list[Fraction]) -> HypercubeLaw:

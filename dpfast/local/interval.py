@@ -14,10 +14,10 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
-from dpfast.coin import Coin, coin
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.coin import Coin, coin
+from dpfast.core.grid import Grid
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
 
@@ -140,22 +140,22 @@ class Interval(ScalarRandomizer):
     objective: str = field(default="worst", kw_only=True)
 
     def __post_init__(self) -> None:
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
-        lower, upper = map(float, _checks.pair("bounds", self.bounds))
+        lower, upper = map(float, checks.pair("bounds", self.bounds))
         if not lower < upper:
             raise ValueError(f"bounds must be in order, lower < upper, not {self.bounds!r}")
         if upper - lower < _LEAST_WIDTH:
             raise ValueError(f"bounds must be at least 2**-500 apart, not {self.bounds!r}: use another unit")
-        _checks.choice("method", self.method, ("auto", *_METHODS))
-        _checks.choice("objective", self.objective, tuple(_OBJECTIVES))
+        checks.choice("method", self.method, ("auto", *_METHODS))
+        checks.choice("objective", self.objective, tuple(_OBJECTIVES))
         method = self.method
         if method == "auto":
             names = ("codebook", "even") if epsilon > _EVEN_FROM else ("codebook",)
             method = min(names, key=lambda name: codebook(name, epsilon, self.objective).variance)
         for name, value in (("epsilon", epsilon), ("bounds", (lower, upper)), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.released_range(lambda: self._method.ends)
+        checks.released_range(lambda: self._method.ends)
 
     @property
     def _method(self) -> _Method:
@@ -176,7 +176,7 @@ class Interval(ScalarRandomizer):
         return self._method.values.copy()
 
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
-        self._method.fill(source, _containers.doubles(x), out)
+        self._method.fill(source, containers.doubles(x), out)
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
@@ -208,7 +208,7 @@ class Interval(ScalarRandomizer):
     def variance(self, x: ArrayLike | None = None) -> Any:
         if x is None:
             return self._method.worst_variance
-        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = containers.numbers("x", x if hasattr(x, "__len__") else [x])
         variances = self._method.variance(self._clamped(values.reshape(-1)))
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 

@@ -10,17 +10,18 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers, noise
-from dpfast._traps import of_epsilon, warn, warn_of
-from dpfast._types import Exact, Records
-from dpfast.grid import Grid
+from dpfast import noise
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import spending
+from dpfast.core.traps import of_epsilon, warn, warn_of
+from dpfast.core.types import Exact, Records
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
 from dpfast.local.questions import clip, ordered
 from dpfast.local.search import QuantileSearch
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import spending
 from dpfast.theory.local_rates import local_truncation
 
 
@@ -123,26 +124,26 @@ def median(
     >>> bool(abs(estimate - np.median(pay)) < 1500)
     True
     """
-    _checks.choice("method", method, ("auto", "descent", "search"))
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    bounds = _checks.once(bounds)
+    checks.choice("method", method, ("auto", "descent", "search"))
+    epsilon = checks.positive_down("epsilon", epsilon)
+    bounds = checks.once(bounds)
     descent = MedianDescent(bounds=bounds, epsilon=epsilon, steps=steps, start=start, burn_in=burn_in)
     search = QuantileSearch(bounds=bounds, epsilon=epsilon)
     given = (steps, start, burn_in) != ("averaging", None, 0)
     if method == "search" and given:
         raise ValueError("steps, start and burn_in are parameters of method='descent'")
     if density is not None:
-        _checks.positive("density", density)
+        checks.positive("density", density)
     if method == "auto" and given:
         method = "descent"
     bit_generator(rng)
-    shape = None if size is None else _checks.shape(size)
+    shape = None if size is None else checks.shape(size)
     times = math.prod(shape or ())
     warn_of(descent)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
-        values = _containers.vector("x", x)
+        values = containers.vector("x", x)
         if method == "auto":
-            method = _median_method(descent, search, _checks.records(values.shape[0]), density)
+            method = _median_method(descent, search, checks.records(values.shape[0]), density)
         protocol: MedianDescent | QuantileSearch = search if method == "search" else descent
         return protocol.release(values, size=shape, rng=rng)
 
@@ -233,7 +234,7 @@ def quantile(
     >>> bool(abs(estimate / np.quantile(pay, 0.25) - 1) < 0.05)
     True
     """
-    search = QuantileSearch(bounds=bounds, epsilon=_checks.positive_down("epsilon", epsilon), q=q, step=step)
+    search = QuantileSearch(bounds=bounds, epsilon=checks.positive_down("epsilon", epsilon), q=q, step=step)
     warn_of(search)
     return search.release(x, size=size, rng=rng)
 
@@ -366,17 +367,17 @@ def mean(
     """
     if (bounds is None) == (moment is None):
         raise TypeError("exactly one of bounds and moment must be given")
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     warn(of_epsilon(epsilon))
     Interval(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
     bit_generator(rng)
-    workers = _checks.threads(workers)
+    workers = checks.threads(workers)
     if bounds is not None:
         lower, upper = inside = ordered(bounds)
-        values = _containers.vector("x", x)
-        _checks.records(values.shape[0])
+        values = containers.vector("x", x)
+        checks.records(values.shape[0])
     else:
         assert moment is not None
         noisy = "laplace" if method == "laplace" else "two-point"
@@ -384,8 +385,8 @@ def mean(
             local_truncation, epsilon=epsilon, moment=moment, scale=scale, method=noisy, truncation=truncation
         )
         truncate(1)
-        values = _containers.vector("x", x)
-        upper = truncate(_checks.records(values.shape[0]))
+        values = containers.vector("x", x)
+        upper = truncate(checks.records(values.shape[0]))
         lower, inside = -upper, (-float(scale), float(scale))
     randomizer = Interval(epsilon, bounds=(lower, upper), method=method, objective=objective)
     reports = randomizer.randomize(values, rng=rng, workers=workers)
@@ -397,12 +398,12 @@ def _noisy(
 ) -> NDArray[np.float64]:
     """Return the numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=clip(0.0, *bounds))
-    width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    width = checks.exact(grid.upper) - checks.exact(grid.lower)
+    epsilon = checks.positive_down("epsilon", epsilon)
     warn(of_epsilon(epsilon))
     scale = width / Fraction(epsilon)
     profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
     with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):
-        values = _containers.vector("x", x)
-        _checks.records(values.shape[0])
+        values = containers.vector("x", x)
+        checks.records(values.shape[0])
         return noise.add_laplace(values, scale=scale, grid=grid, rng=rng, workers=workers)

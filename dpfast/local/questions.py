@@ -10,13 +10,13 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
-from dpfast._types import Records
-from dpfast.coin import Coin, coin
+from dpfast.core import checks, containers
+from dpfast.core.coin import Coin, coin
+from dpfast.core.spending import EXACT, refused
+from dpfast.core.types import Records
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, refused
 
 
 class ThresholdProtocol(LocalMechanism, ABC):
@@ -53,9 +53,9 @@ class ThresholdProtocol(LocalMechanism, ABC):
         return keep if self._truth(theta, x) else 1 - keep
 
     def _truth(self, theta: float, x: float | None) -> bool:
-        value = float(_containers.numbers("x", [x])[0])
+        value = float(containers.numbers("x", [x])[0])
         lower, upper = self.bounds
-        return _checks.real("theta", theta) >= clip(0.0 if math.isnan(value) else value, lower, upper)
+        return checks.real("theta", theta) >= clip(0.0 if math.isnan(value) else value, lower, upper)
 
     # ---- both, in one process ----
 
@@ -87,7 +87,7 @@ class ThresholdProtocol(LocalMechanism, ABC):
 
 def ordered(bounds: tuple[float, float]) -> tuple[float, float]:
     """Finite ordered bounds as doubles, of finite width; -0.0 becomes 0.0, which the kernel requires."""
-    lower, upper = (float(bound) + 0.0 for bound in _checks.pair("bounds", bounds))
+    lower, upper = (float(bound) + 0.0 for bound in checks.pair("bounds", bounds))
     if not lower < upper:
         raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
     if not math.isfinite(upper - lower):

@@ -15,14 +15,14 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
 from dpfast._kernels._threads import each
-from dpfast._tabular import Described
-from dpfast._traps import Cautious
-from dpfast._types import Records
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import Carrier, hook
+from dpfast.core.tabular import Described
+from dpfast.core.traps import Cautious
+from dpfast.core.types import Records
 from dpfast.random import RandomSource
-from dpfast.spending import Carrier, hook
 from dpfast.streaming.wire import fingerprint
 
 _MAGIC = b"dpf3"
@@ -278,8 +278,8 @@ class Randomizer(LocalMechanism, ABC):
         confidence : float
             In (0, 1).
         """
-        n = _checks.whole("n", n, least=1)
-        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
+        n = checks.whole("n", n, least=1)
+        tail = (1 - checks.between("confidence", confidence, 0, 1)) / 2
         return float(-scipy.special.ndtri(tail) * math.sqrt(self.worst_variance / n))
 
     @property

@@ -11,11 +11,11 @@ import scipy
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
-from dpfast._traps import warn_of
-from dpfast._types import Exact, Records
-from dpfast.coin import coin
+from dpfast.core import checks, containers
+from dpfast.core.coin import coin
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Exact, Records
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.randomizer import LocalMechanism
@@ -171,26 +171,26 @@ class GradientDescent(LocalMechanism):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "d", _checks.whole("d", self.d, least=1))
-        put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _checks.choice("model", self.model, _MODELS)
-        _checks.choice("norm", self.norm, _NORMS)
-        put(self, "radius", _checks.radius(self.radius))
+        put(self, "d", checks.whole("d", self.d, least=1))
+        put(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        checks.choice("model", self.model, _MODELS)
+        checks.choice("norm", self.norm, _NORMS)
+        put(self, "radius", checks.radius(self.radius))
         put(self, "clip", _moderate("clip", self.clip))
         if self.model == "logistic" and self.clip > 1:
             raise ValueError(f"clip must be at most 1 for model='logistic', not {self.clip!r}")
-        put(self, "intercept", _checks.flag("intercept", self.intercept))
-        put(self, "burn_in", _checks.whole("burn_in", self.burn_in))
+        put(self, "intercept", checks.flag("intercept", self.intercept))
+        put(self, "burn_in", checks.whole("burn_in", self.burn_in))
         unit = self.clip if self.model == "linear" else 1.0
         bound = _moderate("bound", 5 * unit if self.bound is None else self.bound)
         put(self, "bound", bound)
-        _checks.finite_scale(bound / self.radius)
+        checks.finite_scale(bound / self.radius)
         if isinstance(self.steps, str):
-            _checks.choice("steps", self.steps, ("averaging",))
+            checks.choice("steps", self.steps, ("averaging",))
             scale, decay = (bound if self.norm == "l2" else bound / math.sqrt(self._columns)), _DECAY
         else:
-            first, second = _checks.pair("steps", self.steps)
-            scale, decay = _moderate("the scale of steps", first), _checks.fraction("the decay of steps", second)
+            first, second = checks.pair("steps", self.steps)
+            scale, decay = _moderate("the scale of steps", first), checks.fraction("the decay of steps", second)
             put(self, "steps", (scale, decay))
         put(self, "_scale", scale)
         put(self, "_decay", decay)
@@ -212,7 +212,7 @@ class GradientDescent(LocalMechanism):
 
     def step(self, i: SupportsIndex) -> float:
         """Distance that report i = 1, 2, ... moves the coefficients, times the radius."""
-        return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
+        return float(self._pushes(checks.whole("i", i, least=1), 1)[0])
 
     def _pushes(self, first: int, count: int) -> NDArray[np.float64]:
         out = np.empty(count)
@@ -247,10 +247,10 @@ class GradientDescent(LocalMechanism):
         uint64, or ndarray of uint64
             One report of `randomizer`, which documents the bits and converts reports to bytes.
         """
-        source, asked = bit_generator(rng), np.array(_containers.numbers("theta", theta), np.float64)
+        source, asked = bit_generator(rng), np.array(containers.numbers("theta", theta), np.float64)
         if asked.shape != (self._columns,) or not np.all(np.abs(asked) <= 2 * self._bound):
             raise ValueError(f"theta must be {self._columns} numbers in the ball of radius bound")
-        row, label = _containers.vector("x", x).reshape(1, -1), _containers.numbers("y", [y])
+        row, label = containers.vector("x", x).reshape(1, -1), containers.numbers("y", [y])
         if row.shape[1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
         if label.shape != (1,):
@@ -335,13 +335,13 @@ class GradientDescent(LocalMechanism):
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
-        shape, source = _checks.shape(size), bit_generator(rng)
-        rows, labels = _containers.matrix("X", X), _containers.vector("y", y)
+        shape, source = checks.shape(size), bit_generator(rng)
+        rows, labels = containers.matrix("X", X), containers.vector("y", y)
         if rows.shape[1] != self.d:
             raise ValueError(f"X must have d = {self.d} columns, not {rows.shape[1]}")
         if labels.shape[0] != rows.shape[0]:
             raise ValueError(f"X and y must have a row for each person, not {rows.shape[0]} and {labels.shape[0]}")
-        self._counted(_checks.records(rows.shape[0]))
+        self._counted(checks.records(rows.shape[0]))
         theta = np.zeros((math.prod(shape), self._columns))
         total, burn_in = np.zeros_like(theta), self.burn_in
         none = np.empty((0, *self.randomizer.row[0]), np.uint64)
@@ -405,13 +405,13 @@ class GradientDescent(LocalMechanism):
             If a parameter is out of range, if the decay of the steps is outside (1/2, 1), where this is not proved, or
             if the design does not determine the coefficients.
         """
-        counted = self._counted(_checks.whole("n", n, least=1))
-        rows, theta = _containers.matrix("design", design), _containers.vector("coefficients", coefficients)
+        counted = self._counted(checks.whole("n", n, least=1))
+        rows, theta = containers.matrix("design", design), containers.vector("coefficients", coefficients)
         if rows.shape[1] != self.d or theta.shape[0] != self._columns:
             raise ValueError(f"design must have {self.d} columns, and coefficients {self._columns} numbers")
         if not 0.5 < self._decay < 1:
             raise ValueError(f"covariance requires steps with a decay between 1/2 and 1, not {self._decay!r}")
-        spread = _checks.nonnegative("deviation", deviation)
+        spread = checks.nonnegative("deviation", deviation)
         meant = _meant(_doubles(rows) / self.radius, self.norm)
         meant = np.hstack([meant, np.ones((len(meant), int(self.intercept)))])
         slope, square = _moments(self.model, meant @ (theta * self._units), self.clip, spread)
@@ -443,7 +443,7 @@ class GradientDescent(LocalMechanism):
 
         `confidence` is in (0, 1). The interval is as good as the assumptions.
         """
-        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        quantile = float(scipy.special.ndtri((1 + checks.between("confidence", confidence, 0, 1)) / 2))
         return np.asarray(quantile * self.standard_errors(n, design, coefficients, deviation=deviation))
 
     def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -523,10 +523,10 @@ def glm(
     >>> bool(abs(theta[0] - 2) < 0.3)
     True
     """
-    columns = _containers.matrix("X", X).shape[1]
+    columns = containers.matrix("X", X).shape[1]
     protocol = GradientDescent(
         columns,
-        _checks.positive_down("epsilon", epsilon),
+        checks.positive_down("epsilon", epsilon),
         model=model,
         radius=radius,
         norm=norm,
@@ -542,7 +542,7 @@ def glm(
 
 def _moderate(name: str, value: Any) -> float:
     """Check that a number is positive and that its squares and products neither overflow nor underflow."""
-    number = _checks.positive(name, value)
+    number = checks.positive(name, value)
     if not _LEAST <= number <= _MOST:
         raise ValueError(f"{name} must be between 2**-256 and 2**256, not {value!r}")
     return number

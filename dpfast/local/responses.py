@@ -15,7 +15,7 @@ from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
 from dpfast._kernels import _bits, _randomize
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local.scalar import FiniteLaw, symbols, unpadded
 
 PRIME = 2**32 - 5

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._types import Records
+from dpfast.core import checks, containers
+from dpfast.core.types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
 
@@ -46,11 +46,11 @@ class FiniteLaw:
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Log probability of outcomes k."""
-        return np.asarray(self._logs[_containers.integers("k", k)])
+        return np.asarray(self._logs[containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[Any]:
         """Return the reports of outcomes k."""
-        return np.asarray(self.reports[_containers.integers("k", k)])
+        return np.asarray(self.reports[containers.integers("k", k)])
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:
@@ -75,10 +75,10 @@ class ScalarRandomizer(BlockRandomizer):
         """Decode a one-dimensional array of valid reports."""
 
     def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         one = not hasattr(x, "__len__")  # a scalar of Python or NumPy; None is a missing record
-        values = _containers.cell(x) if one else _containers.numbers("x", x, dimensions=1)
+        values = containers.cell(x) if one else containers.numbers("x", x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
         report, flat = self.report, values.reshape(-1)
@@ -91,7 +91,7 @@ class ScalarRandomizer(BlockRandomizer):
         return out.reshape((() if one else values.shape) + report.shape)
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         rows = self._rows(reports)
         return self._aggregate(rows, min(BLOCK, max(_LEAST_REPORTS, _CACHE // self.report.itemsize)), threads)
 
@@ -150,7 +150,7 @@ def unpadded(rows: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
 
 def record(x: ArrayLike) -> NDArray[Any]:
     """One record as an array of length 1, for laws."""
-    values = _containers.numbers("x", [x] if not hasattr(x, "__len__") else x)
+    values = containers.numbers("x", [x] if not hasattr(x, "__len__") else x)
     if values.size != 1:
         raise ValueError(f"x must be one record, not {values.size} records")
     return values.reshape(1)

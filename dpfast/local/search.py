@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _samplers
-from dpfast._types import Records
-from dpfast.coin import coin
+from dpfast.core import checks, containers
+from dpfast.core.coin import coin
+from dpfast.core.types import Records
 from dpfast.local.questions import ThresholdProtocol, clip, doubles, ordered
 from dpfast.random import BLOCK, RandomSource, bit_generator
 
@@ -154,14 +154,14 @@ class QuantileSearch(ThresholdProtocol):
 
     def __post_init__(self) -> None:
         lower, upper = ordered(self.bounds)
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
         if not math.isfinite(8 * (upper - lower) + max(abs(lower), abs(upper))):
             raise ValueError("steps could overflow float64: use narrower bounds")
-        q = _checks.between("q", self.q, 0, 1)
+        q = checks.between("q", self.q, 0, 1)
         least = max((upper - lower) * _LEAST_STEP, _LEAST_DOUBLE)
-        step = least if self.step is None else _checks.positive("step", self.step)
-        most = None if self.most is None else _checks.whole("most", self.most)
+        step = least if self.step is None else checks.positive("step", self.step)
+        most = None if self.most is None else checks.whole("most", self.most)
         for name, value in {
             "bounds": (lower, upper),
             "epsilon": epsilon,
@@ -265,9 +265,9 @@ class QuantileSearch(ThresholdProtocol):
         rng: RandomSource = None,
     ) -> Any:
         """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person."""
-        shape, source = _checks.shape(size), bit_generator(rng)
-        values = _containers.vector("x", x)
-        n = _checks.records(values.shape[0])
+        shape, source = checks.shape(size), bit_generator(rng)
+        values = containers.vector("x", x)
+        n = checks.records(values.shape[0])
         made = (
             self
             if self.most is not None
@@ -351,7 +351,7 @@ class QuantileSearch(ThresholdProtocol):
             In 1 / data unit; positive.
         """
         lower, upper = self.bounds
-        halvings = max(0.0, math.log2(_checks.positive("density", density) * (upper - lower)))
+        halvings = max(0.0, math.log2(checks.positive("density", density) * (upper - lower)))
         (one, zero), p = self._evidence[0], self._share(1.0)
         return self.least_users + halvings * _EVIDENCE / (p * one + (1 - p) * zero)
 
@@ -380,8 +380,8 @@ class QuantileSearch(ThresholdProtocol):
             the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation: at
             n = 10,000, epsilon = 1, the root mean squared error of medians was 1.09 to 1.15 times that of all n people.
         """
-        n, f = _checks.whole("n", n, least=1), _checks.positive("density", density)
-        quantile = float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        n, f = checks.whole("n", n, least=1), checks.positive("density", density)
+        quantile = float(scipy.special.ndtri((1 + checks.between("confidence", confidence, 0, 1)) / 2))
         searched = min(self.users(f), n // 2 if self.most is None else self.most)
         r = self._share(self.q)
         return quantile * self.coin.gain * math.sqrt(r * (1 - r) / max(n - searched, 1)) / f

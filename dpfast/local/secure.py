@@ -12,16 +12,16 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._divergences import concentrated_delta_up
-from dpfast._tabular import Described
-from dpfast._traps import Cautious
+from dpfast.core import checks, containers
+from dpfast.core.divergences import concentrated_delta_up
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down, up
+from dpfast.core.spending import refused
+from dpfast.core.tabular import Described
+from dpfast.core.traps import Cautious
 from dpfast.domains import Ball, Box
 from dpfast.laws.shares import GaussianShare, LaplaceShare
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import down, up
-from dpfast.spending import refused
 
 _LEAST_EPSILON, _MOST_EPSILON = 2.0**-40, 2.0**10
 _MOST_BITS = 62  # of a sum
@@ -113,21 +113,21 @@ class SecureSum(Described, Cautious):
     def __post_init__(self) -> None:
         if not isinstance(self.domain, (Ball, Box)):
             object.__setattr__(
-                self, "domain", _checks.whole("domain, a Ball, a Box or a number k,", self.domain, least=2)
+                self, "domain", checks.whole("domain, a Ball, a Box or a number k,", self.domain, least=2)
             )
-        object.__setattr__(self, "n", _checks.whole("n", self.n, least=1))
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "n", checks.whole("n", self.n, least=1))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         if not _LEAST_EPSILON <= self.epsilon <= _MOST_EPSILON:
             raise ValueError(f"epsilon must be from 2**-40 to 2**10, not {self.epsilon!r}")
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        object.__setattr__(self, "dropouts", _checks.whole("dropouts", self.dropouts))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
+        object.__setattr__(self, "dropouts", checks.whole("dropouts", self.dropouts))
         if self.dropouts >= self.n:
             raise ValueError(f"dropouts must be below n = {self.n}, not {self.dropouts}")
         d = self.domain if isinstance(self.domain, int) else self.domain.columns_of(self.dimension)
         object.__setattr__(self, "dimension", d)
         if isinstance(self.domain, Box) and any(grid.missing == "drop" for grid in self.domain.grids):
             raise ValueError("missing must not be 'drop': every client reports")
-        _checks.choice("noise", self.noise, ("auto", "laplace", "gaussian"))
+        checks.choice("noise", self.noise, ("auto", "laplace", "gaussian"))
         if self.noise == "auto":
             object.__setattr__(self, "noise", self._better())
         if self.noise == "gaussian" and self.delta < _LEAST_DELTA:
@@ -250,7 +250,7 @@ class SecureSum(Described, Cautious):
         With "laplace" it holds with at least ``n - dropouts`` only; fewer raise a ValueError. With "gaussian" rho is
         inversely proportional to their number.
         """
-        h = _checks.whole("honest", honest, least=1)
+        h = checks.whole("honest", honest, least=1)
         if h > self.n:
             raise ValueError(f"honest must be at most n = {self.n}, not {h}")
         if self.noise == "laplace":
@@ -316,7 +316,7 @@ class SecureSum(Described, Cautious):
             if rows.shape[1] != self._columns:
                 raise ValueError(f"X must have {self._columns} columns, not {rows.shape[1]}")
             return np.ascontiguousarray(self.domain.encode(rows))
-        values = _containers.vector("X", X)
+        values = containers.vector("X", X)
         with np.errstate(invalid="ignore"):
             inside = (values >= 0) & (values < self.domain) & (values == np.floor(values))
             places = np.where(inside, values, 0).astype(np.int64)
@@ -370,7 +370,7 @@ class SecureSum(Described, Cautious):
         return np.rint(steps).astype(np.int64)
 
     def _reported(self, reported: SupportsIndex) -> int:
-        h = _checks.whole("reported", reported, least=1)
+        h = checks.whole("reported", reported, least=1)
         if h > self.n:
             raise ValueError(f"reported must be at most n = {self.n}, not {h}")
         return h

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, warn
-from dpfast._types import Exact, Records
-from dpfast.coin import coin
+from dpfast.core import checks, containers
+from dpfast.core.coin import coin
+from dpfast.core.grid import Grid, check_grid, check_number, grid_for
+from dpfast.core.traps import of_epsilon, warn
+from dpfast.core.types import Exact, Records
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
-from dpfast.grid import Grid, check_grid, check_number, grid_for
 from dpfast.local.hypercube import HypercubeLaw
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
@@ -122,15 +122,15 @@ class SeriesReports(ScalarRandomizer):
     basis: str = field(kw_only=True, default="cosine")
 
     def __post_init__(self) -> None:
-        terms, epsilon = _checks.whole("terms", self.terms, least=1), _checks.positive_down("epsilon", self.epsilon)
+        terms, epsilon = checks.whole("terms", self.terms, least=1), checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
         check_grid(self.grid)
         check_number(self.grid)
         most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")
-        _checks.choice("method", self.method, ("auto", *METHODS))
-        _checks.choice("basis", self.basis, BASES)
+        checks.choice("method", self.method, ("auto", *METHODS))
+        checks.choice("basis", self.basis, BASES)
         if self.basis == "trigonometric" and terms % 2:
             raise ValueError(f"terms must be even for basis='trigonometric' (pairs of cosine and sine), not {terms}")
         if self.basis == "cosine" and self.method in ("one-frequency", "halfspace"):
@@ -138,7 +138,7 @@ class SeriesReports(ScalarRandomizer):
         method = best_method(terms, epsilon, self.basis)[0] if self.method == "auto" else self.method
         for name, value in (("terms", terms), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.density_range(width_of(self.grid))
+        checks.density_range(width_of(self.grid))
 
     @property
     def _method(self) -> Method:
@@ -224,7 +224,7 @@ class SeriesReports(ScalarRandomizer):
         """
         if x is None:
             return self.second_moment - (self.terms if self.basis == "trigonometric" else 0.0)
-        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = containers.numbers("x", x if hasattr(x, "__len__") else [x])
         waves = waves_of(turns_of(self.grid, values.reshape(-1)), self.terms, self.basis)
         variances = self.second_moment - np.square(waves).sum(axis=1)
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
@@ -246,7 +246,7 @@ class SeriesReports(ScalarRandomizer):
         coefficients : array_like
             b of an assumed density in this basis, at least `terms` of them. An assumption, never computed from data.
         """
-        n, b = _checks.whole("n", n, least=1), np.asarray(coefficients, dtype=np.float64)
+        n, b = checks.whole("n", n, least=1), np.asarray(coefficients, dtype=np.float64)
         if b.ndim != 1 or b.size < self.terms:
             raise ValueError(f"coefficients must be a vector of at least {self.terms}, not of shape {b.shape}")
         squares = np.square(b)
@@ -383,7 +383,7 @@ def density(
     <LocalDensity of 9 cosine terms from 0.0 to 1.0, n = 100000: epsilon = 1 (pure differential privacy) for \
 any change of one record, against everyone but its owner>
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     warn(of_epsilon(epsilon))
     grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
@@ -393,20 +393,20 @@ any change of one record, against everyone but its owner>
     least = 1 if basis == "cosine" else 2
     survey = make(least if isinstance(terms, str) else terms)  # reject invalid parameters before reading the data
     bit_generator(rng)
-    workers = _checks.threads(workers)
-    values = _containers.vector("x", x)
-    n = _checks.records(values.shape[0])
+    workers = checks.threads(workers)
+    values = containers.vector("x", x)
+    n = checks.records(values.shape[0])
     if isinstance(terms, str):
         survey = make(_best_terms(n, epsilon, *_class(smoothness, roughness), method, basis, most_terms(grid)))
     return survey.density(survey.aggregate(survey.randomize(values, rng=rng, workers=workers), workers=workers))
 
 
 def _class(smoothness: float, roughness: float) -> tuple[float, float]:
-    return _checks.between("smoothness", smoothness, 0.5, math.inf), _checks.positive("roughness", roughness)
+    return checks.between("smoothness", smoothness, 0.5, math.inf), checks.positive("roughness", roughness)
 
 
 def _bound(second_moment: float, terms: int, n: SupportsIndex, beta: float, c: float) -> float:
-    return second_moment / _checks.whole("n", n, least=1) + c * c * math.pow(terms + 1, -2 * beta)
+    return second_moment / checks.whole("n", n, least=1) + c * c * math.pow(terms + 1, -2 * beta)
 
 
 def _best_terms(n: int, epsilon: float, beta: float, c: float, method: str, basis: str, most: int) -> int:

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _shuffling
 from dpfast._kernels import _samplers
-from dpfast._tabular import Described
-from dpfast._traps import Cautious
+from dpfast.core import checks, shuffling
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import double_up, down
+from dpfast.core.tabular import Described
+from dpfast.core.traps import Cautious
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import LocalMechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import double_up, down
 
 
 @dataclass(frozen=True)
@@ -85,24 +85,24 @@ class Shuffled(Described, Cautious):
                     f"a randomiser with `randomize`, such as Interval, SeriesReports or L2Ball"
                 )
         else:
-            epsilon = _checks.rational_or_double("the epsilon of a report", self.randomizer)
+            epsilon = checks.rational_or_double("the epsilon of a report", self.randomizer)
             if not 0 < epsilon < math.inf:
                 raise ValueError(f"the epsilon of a report must be positive and finite, not {self.randomizer!r}")
             object.__setattr__(self, "randomizer", double_up(epsilon))
-        object.__setattr__(self, "n", _checks.whole("n", self.n, least=1))
-        delta = _checks.delta_down(self.delta)
+        object.__setattr__(self, "n", checks.whole("n", self.n, least=1))
+        delta = checks.delta_down(self.delta)
         if not delta:
             raise ValueError("delta must be positive, not 0.0: without delta, shuffling does not improve the guarantee")
         object.__setattr__(self, "delta", delta)
 
     @cached_property
-    def _batch(self) -> _shuffling.Batch:
+    def _batch(self) -> shuffling.Batch:
         reports = self.randomizer
         if not isinstance(reports, LocalMechanism):
-            return _shuffling.Batch(reports, self.n)
+            return shuffling.Batch(reports, self.n)
         kinds = down(1 / reports.share)
         k = int(kinds) if kinds == int(kinds) else kinds
-        return _shuffling.Batch(float(reports.privacy.epsilon), self.n, max(k, 2))
+        return shuffling.Batch(float(reports.privacy.epsilon), self.n, max(k, 2))
 
     @property
     def _bounded_below(self) -> bool:
@@ -123,22 +123,22 @@ class Shuffled(Described, Cautious):
 
     def delta_up(self, epsilon: float) -> float:
         """Return a delta with which the batch is (epsilon, delta)-differentially private, rounded up."""
-        return _shuffling.delta_up(self._batch, _target(epsilon))
+        return shuffling.delta_up(self._batch, _target(epsilon))
 
     def epsilon_up(self, delta: float) -> float:
         """Return the least epsilon, up to one part in 2**24, for which `delta_up` is at most delta."""
-        return _shuffling.epsilon_up(self._batch, _checks.delta_down(delta))
+        return shuffling.epsilon_up(self._batch, checks.delta_down(delta))
 
     def delta_down(self, epsilon: float) -> float:
         """Return a delta below which the batch is not (epsilon, delta)-differentially private: 0 where none is known.
 
         One is known for `Categorical` with method "k-rr" and k > 2.
         """
-        return _shuffling.delta_down(self._batch, _target(epsilon)) if self._bounded_below else 0.0
+        return shuffling.delta_down(self._batch, _target(epsilon)) if self._bounded_below else 0.0
 
     def epsilon_down(self, delta: float) -> float:
         """Return an epsilon below which the batch is not (epsilon, delta)-differentially private; see `delta_down`."""
-        return _shuffling.epsilon_down(self._batch, _checks.delta_down(delta)) if self._bounded_below else 0.0
+        return shuffling.epsilon_down(self._batch, checks.delta_down(delta)) if self._bounded_below else 0.0
 
     def shuffle(self, reports: NDArray[Any], *, rng: RandomSource = None) -> NDArray[Any]:
         """Return the reports in uniformly random order: every order has exactly the same probability.
@@ -170,7 +170,7 @@ class Shuffled(Described, Cautious):
 
 
 def _target(epsilon: float) -> Fraction:
-    target = _checks.rational("epsilon", epsilon)
+    target = checks.rational("epsilon", epsilon)
     if target < 0:
         raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
     return target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
 
 RULES = ("stein", "l2", "likelihood")
 _TINY = 1e-30
@@ -53,12 +53,12 @@ def project(frequencies: ArrayLike, *, variances: ArrayLike | None = None) -> ND
     >>> local.project([0.75, 0.5, -0.125], variances=[3, 1, 1]).tolist()
     [0.5625, 0.4375, 0.0]
     """
-    values = _containers.vector("frequencies", frequencies).astype(np.float64)
+    values = containers.vector("frequencies", frequencies).astype(np.float64)
     if values.size < 1 or not np.isfinite(values).all():
         raise ValueError("frequencies must be at least one number, all finite")
     if variances is None:
         return simplex(values)
-    weights = _containers.vector("variances", variances)
+    weights = containers.vector("variances", variances)
     if weights.shape != values.shape:
         raise ValueError(f"variances must be of shape {values.shape}, not {weights.shape}")
     if not (np.isfinite(weights).all() and (weights > 0).all()):
@@ -86,7 +86,7 @@ def rule_of(project: bool | str, rules: tuple[str, ...] = RULES) -> str | None:
     """
     if isinstance(project, (bool, np.bool_)):
         return rules[0] if project else None
-    return _checks.choice("project", project, rules)
+    return checks.choice("project", project, rules)
 
 
 def likeliest(frequencies: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

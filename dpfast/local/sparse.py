@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import of_epsilon, warn
-from dpfast._types import Exact, Records
+from dpfast.core import checks, containers
+from dpfast.core.traps import of_epsilon, warn
+from dpfast.core.types import Exact, Records
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local_sparse import local_sparse_threshold
@@ -86,15 +86,15 @@ def sparse_mean(
     >>> np.flatnonzero(estimate).tolist()
     [3]
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     warn(of_epsilon(epsilon))
-    _checks.choice("threshold", threshold, ("soft", "hard"))
+    checks.choice("threshold", threshold, ("soft", "hard"))
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)
     bit_generator(rng)  # reject invalid parameters before reading the data
-    workers = _checks.threads(workers)
-    records = _containers.matrix("X", X)
-    n, d = _checks.records(records.shape[0]), records.shape[1]
+    workers = checks.threads(workers)
+    records = containers.matrix("X", X)
+    n, d = checks.records(records.shape[0]), records.shape[1]
     bounds = {name: bound(n, d, method=name) for name in _METHODS}
     method = min(_METHODS, key=lambda name: bounds[name])
     people = Hypercube(d, epsilon, radius=radius, method=method)

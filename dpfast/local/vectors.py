@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._types import Records
+from dpfast.core import checks, containers
+from dpfast.core.types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, over_blocks, stream
 
@@ -54,18 +54,18 @@ class VectorRandomizer(BlockRandomizer):
     # Derived from these
 
     def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         bit_generator(rng)
         rows, one = self._records(x)
         shape, kind = self.row
         n, step = rows.shape[0], max(1, _COORDINATES // self.d)
         out = np.empty((n, *shape), kind)
         if 0 < n <= step:
-            self.fill(stream(rng), _containers.doubles(rows), out)
+            self.fill(stream(rng), containers.doubles(rows), out)
             return out[0] if one else out
 
         def fill(source: BitGenerator, people: slice) -> None:
-            self.fill(source, _containers.doubles(rows[people]), out[people])
+            self.fill(source, containers.doubles(rows[people]), out[people])
 
         over_blocks(fill, rng, n, step, threads)
         return out[0] if one else out
@@ -81,7 +81,7 @@ class VectorRandomizer(BlockRandomizer):
         return out[0] if one else out
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         rows, _ = self.checked_reports(reports)
         # independent of `threads`: sums of doubles depend on the partition
         return self._aggregate(rows, max(_LEAST_PEOPLE, self._together), threads)
@@ -124,7 +124,7 @@ class VectorRandomizer(BlockRandomizer):
         if x is None:
             return self.second_moment
         rows, one = self._records(x)
-        values = self.second_moment - np.square(self._meant(_containers.doubles(rows))).sum(axis=1)
+        values = self.second_moment - np.square(self._meant(containers.doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
     @property
@@ -136,7 +136,7 @@ class VectorRandomizer(BlockRandomizer):
         """Return the rows of x after clamping or projection."""
 
     def _records(self, x: Records) -> tuple[NDArray[Any], bool]:
-        array = _containers.numbers("x", x, dimensions=2)
+        array = containers.numbers("x", x, dimensions=2)
         if array.ndim not in (1, 2) or array.shape[-1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},) or (n, {self.d}), not {array.shape}")
         return array.reshape(-1, self.d), array.ndim == 1

@@ -14,9 +14,9 @@ from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
 from dpfast._kernels import _randomize, _samplers
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
+from dpfast.core.grid import Grid
 from dpfast.densities.basis import cosine_table
-from dpfast.grid import Grid
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube, HypercubeLaw
 from dpfast.local.scalar import FiniteLaw

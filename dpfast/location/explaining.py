@@ -9,10 +9,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike
 
-from dpfast import _checks
 from dpfast._kernels._calls import Parameters
-from dpfast._types import Exact
-from dpfast.grid import Points
+from dpfast.core import checks
+from dpfast.core.grid import Points
+from dpfast.core.types import Exact
 from dpfast.mechanisms.explanation import Comparison
 from dpfast.mechanisms.methods import choice_for
 from dpfast.statistics import (
@@ -32,7 +32,7 @@ __all__ = ["explain"]
 
 
 def _quantile(q: Any) -> Statistic | tuple[float, ...]:
-    return Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)
+    return Quantile(q) if np.ndim(q) == 0 else checks.fractions("q", q)
 
 
 _STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
@@ -136,7 +136,7 @@ def explain(
         return made
     if bits is not None:
         raise TypeError(f"bits is for randomisers of local privacy, not for {name}")
-    count = None if n is None or neighbors == "add-remove" else _checks.whole("n", n, least=1)
+    count = None if n is None or neighbors == "add-remove" else checks.whole("n", n, least=1)
     statistic = _STATISTICS[name](*parameters)
     if name == "iqr" and bounds is None and grid is None:
         statistic = (0.25, 0.75)

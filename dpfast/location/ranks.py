@@ -9,10 +9,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels._calls import Parameters
-from dpfast._types import Exact, Records
-from dpfast.grid import Grid, Points
+from dpfast.core import checks
+from dpfast.core.grid import Grid, Points
+from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.explanation import Explain
 from dpfast.mechanisms.methods import range_of, release_of
 from dpfast.random import RandomSource
@@ -252,9 +252,9 @@ def quantile(
     True
     """
     if type(q) is not float:
-        q = tuple(q) if type(q) is list else _checks.once(q)
+        q = tuple(q) if type(q) is list else checks.once(q)
     single = type(q) is float or (type(q) is not tuple and np.ndim(q) == 0)
-    statistic = _with(Quantile, q) if single else q if type(q) is tuple else _checks.fractions("q", q)
+    statistic = _with(Quantile, q) if single else q if type(q) is tuple else checks.fractions("q", q)
     public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors, measure)
     return release_of(statistic, x, public, rng, workers, explain)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpfast import _checks, _containers
 from dpfast._kernels._calls import Parameters
+from dpfast.core import checks, containers
+from dpfast.core.grid import grid_with, grids_within, natural_step
 from dpfast.domains import Ball, Box, Domain
-from dpfast.grid import grid_with, grids_within, natural_step
 from dpfast.mechanisms import NoisySums
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import release_of
@@ -42,7 +42,7 @@ def moment_of(
     if public.distribution is not None:
         raise ValueError("distribution is for numbers, not for rows")
     domain = _domain(x, d, public.bounds, public.grid, center, radius, public.missing)
-    epsilon, delta = _checks.positive_down("epsilon", public.epsilon), _checks.delta_down(public.delta)
+    epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     noise = better_noise(domain, d, epsilon, delta)
     sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=public.neighbors, noise=noise)
     return explained(sums, explain, records)(records, rng=rng, workers=workers)
@@ -55,8 +55,8 @@ def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
         if first is None and radius is not None:
             raise ValueError("x has no pieces: for rows, the first piece gives the number of columns")
         return x, _read(first, radius)[1]
-    if not hasattr(x, "shape") and _containers.is_sequence(x):
-        x = _containers.numbers("x", x, dimensions=1 if radius is None else 2)
+    if not hasattr(x, "shape") and containers.is_sequence(x):
+        x = containers.numbers("x", x, dimensions=1 if radius is None else 2)
     shape: tuple[int, ...] = getattr(x, "shape", ())
     if len(shape) == 2:
         return x, shape[1]
@@ -68,7 +68,7 @@ def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
 def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any, missing: Any) -> Domain:
     """Return the ball or the box of d columns."""
     if radius is None:
-        _checks.bounds_or_grid(bounds, grid)
+        checks.bounds_or_grid(bounds, grid)
         domain: Domain = Box(grid_with(grids_within(bounds, natural_step(x), x) if grid is None else grid, missing))
     elif bounds is None and grid is None:
         if missing is not None:

@@ -19,8 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast._foreign import foreign
-from dpfast.grid import FloatGrid, Grid, Points
+from dpfast.core.foreign import foreign
+from dpfast.core.grid import FloatGrid, Grid, Points
 from dpfast.laws import IntegerNoise, ScalarLaw
 from dpfast.statistics import Huber, Statistic, Summary
 from dpfast.streaming import Integers

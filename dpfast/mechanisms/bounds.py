@@ -12,9 +12,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._types import Exact, Records
-from dpfast.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
+from dpfast.core import checks
+from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
+from dpfast.core.privacy import Privacy
+from dpfast.core.rounding import down
+from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.explanation import Explain, explained
@@ -25,9 +27,7 @@ from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
-from dpfast.rounding import down
 from dpfast.statistics import Mean, Median, Statistic, Sum
 from dpfast.streaming import Chunks
 
@@ -111,8 +111,8 @@ def bounds(
     >>> dpf.bounds(pay, epsilon=1.0)
     (0.0, 180000.0)
     """
-    share = _checks.between("coverage", coverage, 0, 1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    share = checks.between("coverage", coverage, 0, 1)
+    epsilon = checks.positive_down("epsilon", epsilon)
     bit_generator(rng)  # reject it before the number of records
     mechanism = _Coverage(share, natural_step(x), epsilon, checked_policy(missing))
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
@@ -218,7 +218,7 @@ class _Coverage(_Finding):
         if n is None:
             return super()._make_plan(n)
         least = self._least_records(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
-        if _checks.records(n) < least:
+        if checks.records(n) < least:
             raise ValueError(
                 f"bounds need {least} records for epsilon={self.epsilon!r}, not {n}: use public knowledge, or a larger "
                 f"epsilon"
@@ -296,7 +296,7 @@ class _PrivatelyBounded(_Finding):
     within: Grid | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         _ = self._largest  # reject bad parameters before data are read
 
     def _on(self, grid: Grid, epsilon: float) -> Mechanism:

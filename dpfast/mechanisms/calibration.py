@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.laws import IntegerNoise, RoundedLaplace, RoundedStudent3
 
 NOISES: dict[str, type[IntegerNoise]] = {"laplace": RoundedLaplace, "student-t": RoundedStudent3}
@@ -75,7 +75,7 @@ def calibrate(
 
 def privacy_down(epsilon: Any, delta: Any, noise: Any) -> tuple[float, float, str]:
     """Check epsilon, delta and noise; round the privacy parameters down."""
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     if noise is None:
         noise = "laplace" if delta else "student-t"
     if noise not in NOISES:
@@ -90,7 +90,7 @@ def privacy_down(epsilon: Any, delta: Any, noise: Any) -> tuple[float, float, st
 def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages: bool) -> tuple[float, float]:
     """`calibrate` for checked parameters; `averages` selects the default beta for sums of many records."""
     if beta is not None:
-        beta = _checks.real("beta", beta)
+        beta = checks.real("beta", beta)
     elif noise == "laplace":
         beta = laplace_beta_max(epsilon, delta, 0.75 if averages else 0.5)
     else:
@@ -163,7 +163,7 @@ def laplace_beta_max(epsilon: float, delta: float, kappa: float) -> float:
     [0.1424, 0.053, 0.0316]
     """
     epsilon, delta, _ = privacy_down(epsilon, delta, "laplace")
-    kappa = _checks.between("kappa", kappa, 0, 1)
+    kappa = checks.between("kappa", kappa, 0, 1)
     wanted = kappa * min(epsilon, _MOST_EPSILON)
     low, high = 0.0, min(epsilon, _MOST_EPSILON)
     while low < (middle := (low + high) / 2) < high:

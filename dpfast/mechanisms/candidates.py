@@ -24,8 +24,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast.grid import Grid
+from dpfast.core import checks
+from dpfast.core.grid import Grid
 from dpfast.mechanisms.assumptions import Affine, Assumed
 from dpfast.mechanisms.explanation import Comparison
 from dpfast.mechanisms.mechanism import Mechanism
@@ -115,7 +115,7 @@ def assumption(distribution: Any) -> Any:
     quantile function.
     """
     if isinstance(distribution, tuple | list):
-        low, high = _checks.interval("distribution", distribution)
+        low, high = checks.interval("distribution", distribution)
         if not (low < high and math.isfinite(high - low)):
             raise ValueError(f"typical values must be finite and different, not ({low!r}, {high!r})")
         if max(abs(low), abs(high)) > _MOST_TYPICAL:

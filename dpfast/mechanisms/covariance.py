@@ -11,8 +11,8 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._types import Exact, Records
+from dpfast.core import checks
+from dpfast.core.types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.products import NoisyProducts, Values
@@ -37,7 +37,7 @@ class _RowMoments(NoisyProducts):
         ``c**2`` is about ``most / (2 sqrt(d))``, which is close to the best unless the mean of the rows is near 0 or
         near the surface of the ball (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html).
         """
-        count = _checks.whole("d", d, least=1)
+        count = checks.whole("d", d, least=1)
         return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * count)))) if self.with_sums else 0
 
     def _weights(self, d: int) -> tuple[Fraction, ...]:
@@ -133,8 +133,8 @@ class Covariance(_RowMoments):
     psd: bool = field(kw_only=True, default=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "centered", _checks.flag("centered", self.centered))
-        object.__setattr__(self, "psd", _checks.flag("psd", self.psd))
+        object.__setattr__(self, "centered", checks.flag("centered", self.centered))
+        object.__setattr__(self, "psd", checks.flag("psd", self.psd))
         super().__post_init__()
 
     @property
@@ -259,7 +259,7 @@ def covariance(
     True
     """
     ball = Ball(radius, center=center, step=step)
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
     release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpfast import _checks
-from dpfast._traps import warn_of
-from dpfast._types import Exact, Records
-from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core import checks
+from dpfast.core.grid import Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.released import Estimate
@@ -134,14 +134,14 @@ def _mechanism(
 ) -> Mechanism:
     root = statistic == "std"
     if isinstance(statistic, str):
-        statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
+        statistic = _NAMED[checks.choice("statistic", statistic, tuple(_NAMED))]()
     if not isinstance(statistic, Statistic):
         raise TypeError(
             f"statistic, which is first, must be a name or an object of dpfast.statistics, not "
             f"{type(statistic).__name__}"
         )
-    missing, epsilon = checked_policy(missing), _checks.positive_down("epsilon", epsilon)
-    given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
+    missing, epsilon = checked_policy(missing), checks.positive_down("epsilon", epsilon)
+    given = checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
     if isinstance(statistic, Count):
         if bounds is not None or grid is not None:
             raise TypeError("a count takes neither bounds nor a grid")

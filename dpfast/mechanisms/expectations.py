@@ -16,11 +16,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid, Points
+from dpfast.core.grid import Grid, Points
+from dpfast.core.spending import imagined
 from dpfast.laws import ClampedNoise, NestedIntervals
 from dpfast.mechanisms.assumptions import Assumed, code_moments, summaries, target
 from dpfast.mechanisms.prediction import Expected
-from dpfast.spending import imagined
 from dpfast.statistics import (
     Huber,
     InterquartileRange,

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpfast._foreign import foreign
-from dpfast._tabular import html_table
-from dpfast._traps import warn_of
-from dpfast.grid import Points
+from dpfast.core.foreign import foreign
+from dpfast.core.grid import Points
+from dpfast.core.tabular import html_table
+from dpfast.core.traps import warn_of
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks, records_of
 

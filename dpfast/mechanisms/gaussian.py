@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.streaming import Reading
 
 
@@ -25,8 +25,8 @@ class GaussianOrPure(Mechanism):
             raise TypeError("give epsilon, with or without delta, or mu")
         for name in ("epsilon", "mu"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _checks.positive_down(name, getattr(self, name)))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+                object.__setattr__(self, name, checks.positive_down(name, getattr(self, name)))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
 
     @property
     def privacy(self) -> Privacy:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _select
-from dpfast._types import Exact
-from dpfast.grid import Grid, check_grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import outward
+from dpfast.core.types import Exact
 from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, NoisyIntegers, Staircase, SumAndCount
 from dpfast.mechanisms.assumptions import (
     Assumed,
@@ -30,8 +32,6 @@ from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import outward
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
 from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
@@ -181,9 +181,9 @@ class GlobalSensitivity(StatisticMechanism):
         if not isinstance(self.statistic, MomentStatistic):
             raise TypeError(f"statistic must be a MomentStatistic, such as Mean() or Count(), not {self.statistic!r}")
         check_grid(self.grid)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        _checks.choice("noise", self.noise, _NOISES)
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        checks.choice("noise", self.noise, _NOISES)
         if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         self.check_missing()
@@ -198,7 +198,7 @@ class GlobalSensitivity(StatisticMechanism):
         if self.hides_n:
             statistic, grid = self._total, self.grid
             least, greatest = statistic.range(grid)
-            _checks.released_range(lambda: statistic.decode_total(grid, [0, greatest - least]))
+            checks.released_range(lambda: statistic.decode_total(grid, [0, greatest - least]))
 
     @property
     def _total(self) -> UnboundedStatistic:
@@ -257,7 +257,7 @@ class GlobalSensitivity(StatisticMechanism):
 
         For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
         """
-        return _checks.noise_scale(self._sensitivity(_checks.whole("n", n)), self.epsilon)
+        return checks.noise_scale(self._sensitivity(checks.whole("n", n)), self.epsilon)
 
     @property
     def _steps(self) -> int:
@@ -270,7 +270,7 @@ class GlobalSensitivity(StatisticMechanism):
     def values_of(self, x: Any) -> Any:
         if isinstance(x, Chunks):
             return x
-        values = _containers.vector("x", x)
+        values = containers.vector("x", x)
         return self.reading().records(values) if self._counts else values  # those that are counted
 
     @cached_property
@@ -295,8 +295,8 @@ class GlobalSensitivity(StatisticMechanism):
             steps, (first, last) = self._total.one_record(grid), self._total.range(grid)
             noise = integer_noise(self.noise, steps, steps, self.epsilon)
             return AddedNoise(self, n, noise, last - first, partial(self._total.decode_total, grid), 1)
-        last = statistic.last(grid, _checks.records(n))
-        _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
+        last = statistic.last(grid, checks.records(n))
+        checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
         decode, unit = partial(statistic.decode, grid, n), statistic.coarseness(grid, n)
         return AddedNoise(self, n, self._noise(n), last, decode, unit)
 
@@ -402,8 +402,8 @@ class GlobalSensitivity(StatisticMechanism):
             raise TypeError("no noise interval is known for a mean with neighbors='add-remove'")
         if (n is None) is not self.hides_n:
             raise TypeError("n is private: leave it out" if self.hides_n else "n is public: give the number of records")
-        value, share = _checks.real("release", release), _checks.between("confidence", confidence, 0, 1)
-        count = 2 if n is None else _checks.whole("n", n, least=1)
+        value, share = checks.real("release", release), checks.between("confidence", confidence, 0, 1)
+        count = 2 if n is None else checks.whole("n", n, least=1)
         self.plan(n)  # reject an n that is not supported
         (origin, unit), last, half = self._codes(count)
         code = (Fraction(value) - origin) / unit
@@ -482,9 +482,9 @@ def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> D
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.
     """
-    scale = _checks.noise_scale(sensitivity, epsilon) or Fraction(1)
+    scale = checks.noise_scale(sensitivity, epsilon) or Fraction(1)
     if sensitivity and kind_of_noise(noise, steps, epsilon) == "staircase":
-        return Staircase(scale, _checks.period(sensitivity))
+        return Staircase(scale, checks.period(sensitivity))
     return DiscreteLaplace(scale)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
 from dpfast._kernels import _groups
-from dpfast.grid import Grid, Points
+from dpfast.core import containers
+from dpfast.core.grid import Grid, Points
+from dpfast.core.spending import STEP, refuse
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
-from dpfast.spending import STEP, refuse
 from dpfast.streaming import Counted
 
 
@@ -36,7 +36,7 @@ class QuantilesOfGroups(Plan):
         if isinstance(values, Counted):
             return super().groups(values, groups, threads)
         if values.ndim != 1:
-            raise ValueError(f"x must be one-dimensional, not of shape {_containers.shape_of(values)}")
+            raise ValueError(f"x must be one-dimensional, not of shape {containers.shape_of(values)}")
         absent = np.isnan(values) if values.dtype.kind == "f" and grid.missing in ("half", "drop") else None
         dropped = absent if grid.missing == "drop" else None
         if isinstance(grid, Grid) and values.dtype == np.float64 and values.flags.aligned:

@@ -13,9 +13,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import Trap
-from dpfast.grid import Grid, Points, check_grid, check_points
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, Points, check_grid, check_points
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down, up
+from dpfast.core.traps import Trap
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
@@ -23,8 +25,6 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import down, up
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
 
@@ -68,8 +68,8 @@ class _Interval(Mechanism):
     confidence: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "confidence", _checks.between("confidence", self.confidence, 0, 1))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "confidence", checks.between("confidence", self.confidence, 0, 1))
         self.check_missing()
         _ = self.privacy_profile  # makes the parts, whose constructors check the parameters
 
@@ -118,7 +118,7 @@ class _QuantileInterval(_Interval):
     def _shares(self) -> tuple[float, float, float]:
         """The parts of epsilon, rounded down."""
         candidates, first, second = (
-            _checks.positive_down("epsilon", Fraction(self.epsilon) * share) for share in (_CANDIDATES, _FIRST, _SECOND)
+            checks.positive_down("epsilon", Fraction(self.epsilon) * share) for share in (_CANDIDATES, _FIRST, _SECOND)
         )
         return candidates, first, second
 
@@ -132,10 +132,10 @@ class _QuantileInterval(_Interval):
     counts_first = "an interval is made in steps, each of which reads all records: use Chunks"
 
     def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else _containers.vector("x", x)
+        return x if isinstance(x, Chunks) else containers.vector("x", x)
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else _Certified(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else _Certified(self, checks.records(n))
 
     def _limits(self, n: int) -> _Limits:
         return _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
@@ -320,7 +320,7 @@ class _Beyond(Mechanism):
 
     def reading(self) -> Counts:
         def records(x: Any) -> Array:
-            return _containers.vector("x", x)
+            return containers.vector("x", x)
 
         def locate(values: Array) -> Integers:
             codes = self.grid.encode(values)

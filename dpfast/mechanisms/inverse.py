@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
-from dpfast._traps import Trap
-from dpfast._types import Exact
-from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
+from dpfast.core import checks, measures
+from dpfast.core.grid import FloatGrid, Grid, Points, check_grid, check_points
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import sums_epsilons
+from dpfast.core.traps import Trap
+from dpfast.core.types import Exact
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
@@ -29,8 +31,6 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
 from dpfast.mechanisms.usefulness import least_product, of_quantiles
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.spending import sums_epsilons
 from dpfast.statistics import Huber, InterquartileRange, OrderStatistic, RankStatistic, Statistic, Summary
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Ordered, Ranks, Reading
@@ -166,17 +166,17 @@ class InverseSensitivity(StatisticMechanism):
                 f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
             )
         (check_points if self.statistic.order_only else check_grid)(self.grid)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        _checks.choice("selection", self.selection, ("auto", *_SELECTIONS))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        checks.choice("selection", self.selection, ("auto", *_SELECTIONS))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
-        object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
+        object.__setattr__(self, "radius", checks.nonnegative("radius", self.radius))
         if self.radius and isinstance(self.grid, FloatGrid):
             raise ValueError(f"radius must be 0 on a FloatGrid, not {self.radius!r}")
         self.check_missing()
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
-        object.__setattr__(self, "measure", _measures.checked(self.measure))
+        object.__setattr__(self, "measure", measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
         if self.interpolate is not False:
             self._check_interpolation()
@@ -235,7 +235,7 @@ class InverseSensitivity(StatisticMechanism):
         together have at most e**-42 of the probability.
         """
         base = self.base_measure
-        count = _checks.whole("n", n)
+        count = checks.whole("n", n)
         releases = self.statistic.last(self.grid, count) + 1 if base is None else base.total / base.least
         return score_cap(self._rate, math.log(releases))
 
@@ -248,13 +248,13 @@ class InverseSensitivity(StatisticMechanism):
         if self.measure == "auto" and self.interpolate:
             return None
         if isinstance(grid, FloatGrid):
-            return _measures.on_floats(grid, self.measure)
+            return measures.on_floats(grid, self.measure)
         at, after = statistic.value(grid, 1, 0), statistic.value(grid, 1, 1)
         if after - at != grid.step or statistic.codes_per_step(2) != 1:
             raise ValueError(
                 f"measure must be 'auto' or 'uniform' for the {statistic}, which is no multiple of the step"
             )
-        return _measures.measure_on(self.measure, round(at / grid.step), statistic.last(grid, 1), grid.step)
+        return measures.measure_on(self.measure, round(at / grid.step), statistic.last(grid, 1), grid.step)
 
     @property
     def _rate(self) -> float:
@@ -272,7 +272,7 @@ class InverseSensitivity(StatisticMechanism):
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:
-            return (FromFewLevels if self._thins(_checks.records(n)) else FromLevels)(self, n)
+            return (FromFewLevels if self._thins(checks.records(n)) else FromLevels)(self, n)
         if not isinstance(self.statistic, OrderStatistic) or self.interpolate:
             return super()._make_plan(n)
         options = {

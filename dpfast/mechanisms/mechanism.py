@@ -12,17 +12,17 @@ from typing import Any, ClassVar, SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
-from dpfast._foreign import active, blocks
-from dpfast._tabular import Described
-from dpfast._traps import Cautious, warn
-from dpfast.grid import Points, check_missing
+from dpfast.core import checks
+from dpfast.core.foreign import active, blocks
+from dpfast.core.grid import Points, check_missing
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
+from dpfast.core.tabular import Described
+from dpfast.core.traps import Cautious, warn
 from dpfast.laws import Law
 from dpfast.mechanisms.plan import Plan, resolutions
 from dpfast.mechanisms.prediction import Predicted
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
 from dpfast.streaming import Begun, Chunks, Counted, Labelled, Reading, State, known_records
 
 
@@ -91,7 +91,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
         """Return the guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
-        return self.privacy.group_up(_checks.whole("d_in", d_in))
+        return self.privacy.group_up(checks.whole("d_in", d_in))
 
     @property
     def points(self) -> tuple[Points, ...]:
@@ -164,7 +164,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
     def _make_plan(self, n: int | None) -> Plan:
         """Compute the plan, which `plan` keeps: a subclass of `Plan` for a mechanism with public numbers of its own."""
         if n is not None:
-            _checks.records(n)
+            checks.records(n)
         return Plan(self, n)
 
     def values_of(self, x: Any) -> Any:
@@ -189,7 +189,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """Return the exact distribution of the release, for audits, tests and simulations. PRIVATE: it depends on the
         data.
         """
-        threads, values = _checks.threads(workers), self.values_of(x)
+        threads, values = checks.threads(workers), self.values_of(x)
         plan, summary = self.plan(self.number_of(values)).read(values, threads)
         return plan.law_of(summary)
 
@@ -207,7 +207,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        source, threads = bit_generator(rng), _checks.threads(workers)
+        source, threads = bit_generator(rng), checks.threads(workers)
         if type(x) is np.ndarray and x.ndim:
             plan: Plan | None = self.plan(x.shape[0])
         else:
@@ -290,7 +290,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
-        shape, source, threads = _checks.shape(size), bit_generator(rng), _checks.threads(workers)
+        shape, source, threads = checks.shape(size), bit_generator(rng), checks.threads(workers)
         plan, x = self._foresee(x, threads)
         if plan is not None and plan.traps:
             warn(plan.traps)
@@ -366,7 +366,7 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         Missing records (NaN, None, null) count as 50.
         Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
         """
-        count = None if n is None else _checks.whole("n", n)
+        count = None if n is None else checks.whole("n", n)
         parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(count))
         return "\n".join(f"{part}." for part in parts if part)
 

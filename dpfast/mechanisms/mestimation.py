@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
-from dpfast._traps import Trap, of_corner
-from dpfast._types import Exact, Records
-from dpfast.grid import Grid, check_grid, grid_for
+from dpfast.core import checks, containers
+from dpfast.core.callbacks import is_pointer
+from dpfast.core.grid import Grid, check_grid, grid_for
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.traps import Trap, of_corner
+from dpfast.core.types import Exact, Records
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Batch, Chunks, Values
@@ -128,7 +128,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             if not (callable(psi) or is_pointer(psi)) or isinstance(psi, type):
                 raise TypeError(f"psi must be one of dpfast.psi or a function, not {psi!r}")
             psi = Function(psi)
-        epsilon = _checks.positive_down("epsilon", epsilon)
+        epsilon = checks.positive_down("epsilon", epsilon)
         for name, value in {"psi": psi, "grid": grid, "epsilon": epsilon, "prior": prior}.items():
             object.__setattr__(self, name, value)
         self.check_missing()
@@ -173,7 +173,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
-        return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * _checks.whole("n", n))))
+        return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * checks.whole("n", n))))
 
     def error(self, n: SupportsIndex, *, distribution: Any, confidence: float = 0.95) -> float:
         """Predict the error of a release from n records of an assumed distribution. It reads no data, costs no privacy.
@@ -208,8 +208,8 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         >>> round(mechanism.error(1000, distribution=norm(50, 15)), 1)
         1.0
         """
-        n, assumed = _checks.whole("n", n, least=1), Assumed(distribution)
-        confidence, grid, last = _checks.between("confidence", confidence, 0, 1), self.grid, self.grid.size - 1
+        n, assumed = checks.whole("n", n, least=1), Assumed(distribution)
+        confidence, grid, last = checks.between("confidence", confidence, 0, 1), self.grid, self.grid.size - 1
         codes, mass = grid.encode(assumed.nodes[0]), assumed.nodes[1]
 
         def expected(theta: int, power: int = 1) -> float:
@@ -276,17 +276,17 @@ class ScoreLaw(ScalarLaw):
         return _Parts.of(self._pieces, self.center, self.width)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         inside = np.clip(codes, *self.support)
         return np.where(codes == inside, self._parts.log_weight(inside) - self._parts.log_total, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         below = self._parts.below(np.clip(codes, *self.support))
         return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], np.clip(below, 0.0, 1.0))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             self._pieces.fill(source, block)
@@ -459,6 +459,6 @@ def m_estimate(
         grid = prior.grid(step).with_missing(missing)
     else:
         raise TypeError("step=... without bounds needs prior=dpf.prior.Cauchy(center, width)")
-    mechanism = MEstimator(psi, grid=grid, epsilon=_checks.positive_down("epsilon", epsilon), prior=prior)
+    mechanism = MEstimator(psi, grid=grid, epsilon=checks.positive_down("epsilon", epsilon), prior=prior)
     value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _measures
-from dpfast._containers import declares_integers
-from dpfast._foreign import active
 from dpfast._kernels._calls import Calls, Described, Parameters
-from dpfast._traps import Trap, of_step, of_width, warn, warn_of
-from dpfast._types import Exact
-from dpfast.grid import FloatGrid, Grid, checked_policy, floats_for, grid_for, natural_step
+from dpfast.core import checks, measures
+from dpfast.core.containers import declares_integers
+from dpfast.core.foreign import active
+from dpfast.core.grid import FloatGrid, Grid, checked_policy, floats_for, grid_for, natural_step
+from dpfast.core.spending import sums_epsilons
+from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
+from dpfast.core.types import Exact
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice, Typical, assumption
@@ -29,7 +30,6 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
-from dpfast.spending import sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,
@@ -150,7 +150,7 @@ def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, 
     if not names:
         default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, public))
         return Choice([default], n, None)
-    epsilon, delta = _checks.positive_down("epsilon", public.epsilon), _checks.delta_down(public.delta)
+    epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     given = public.grid if isinstance(public.grid, Grid) else None
     within = grid_for(x, public.bounds, given, checked_policy(public.missing))
     return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), public.distribution)
@@ -230,14 +230,14 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     Quantiles by inverse sensitivity need neither bounds nor a grid.
     """
     if isinstance(statistic, tuple):
-        statistic = _checks.fractions("q", statistic)
+        statistic = checks.fractions("q", statistic)
     bounds, grid, method, neighbors = public.bounds, public.grid, public.method, public.neighbors
-    _checks.choice("neighbors", neighbors, ("replace-one", "add-remove"))
+    checks.choice("neighbors", neighbors, ("replace-one", "add-remove"))
     missing = checked_policy(public.missing)
     methods = _methods(type(statistic))
     if method not in methods and method != "auto":
         raise ValueError(f"method must be {' or '.join(map(repr, ('auto', *methods)))}, not {method!r}")
-    delta, epsilon = _checks.delta_down(public.delta), _checks.positive_down("epsilon", public.epsilon)
+    delta, epsilon = checks.delta_down(public.delta), checks.positive_down("epsilon", public.epsilon)
     if method == "auto":
         method = next(iter(methods))
         distribution = assumption(public.distribution)  # reject another object before data are read
@@ -252,14 +252,14 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
         what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
         raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")
-    measure = _measures.checked(public.measure)
+    measure = measures.checked(public.measure)
     if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
         return methods[method](statistic, grid=floats_for(x, missing), epsilon=epsilon, **options)
-    _checks.bounds_or_grid(bounds, grid)
+    checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
     if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():

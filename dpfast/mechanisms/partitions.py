@@ -12,10 +12,11 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _keyed_balls
-from dpfast._tabular import Tabular
-from dpfast._types import Exact
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular
+from dpfast.core.types import Exact
 from dpfast.keys import Keys, Sorted, lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.laws.keyed import (
@@ -33,7 +34,6 @@ from dpfast.laws.thresholds import thresholded
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 from dpfast.streaming import Counts, KeyReading, Reading
 
@@ -151,11 +151,11 @@ class PartitionSelection(Mechanism):
     domain: int | tuple[Any, ...] | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        object.__setattr__(self, "contributions", _checks.whole("contributions", self.contributions, least=1))
-        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if self.per_key is not None and _checks.whole("per_key", self.per_key, least=1) != 1:
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
+        object.__setattr__(self, "contributions", checks.whole("contributions", self.contributions, least=1))
+        checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        if self.per_key is not None and checks.whole("per_key", self.per_key, least=1) != 1:
             raise ValueError(f"per_key must be 1 or None, not {self.per_key}")
         if self.contributions > 1 and self.neighbors != "add-remove":
             raise ValueError("contributions above 1 need neighbors='add-remove': a unit is added or removed")
@@ -222,7 +222,7 @@ class PartitionSelection(Mechanism):
         >>> [float(f"{mechanism.probability(n):.2g}") for n in (0, 1, 2, 14, 30)]
         [0.0, 1e-06, 3.7e-06, 0.7, 1.0]
         """
-        number = _checks.whole("n", n)
+        number = checks.whole("n", n)
         if isinstance(self.domain, tuple):
             return 1.0
         return float(self._noise().below(np.array(min(number, 2**62))))
@@ -251,7 +251,7 @@ class PartitionSelection(Mechanism):
         >>> [round(mechanism.error(n), 1) for n in (1, 14, 30, 1000)]
         [13.4, 0.6, 0.9, 0.9]
         """
-        number = min(_checks.whole("n", n), 2**62)
+        number = min(checks.whole("n", n), 2**62)
         noise, most = self._noise(), 2**62 if isinstance(self.domain, tuple) else number
         away = np.unique(np.geomspace(1, 2.0**60, _KNOTS).astype(np.int64))
         ends = np.unique(np.concatenate([noise.center - away, [noise.center], noise.center + away, [most]]))
@@ -341,7 +341,7 @@ def _domain(domain: Any) -> int | tuple[Any, ...] | None:
     if domain is None or isinstance(domain, tuple):
         keys = domain
     elif isinstance(domain, (str, bytes)) or not (hasattr(domain, "__len__") and hasattr(domain, "__getitem__")):
-        size = _checks.whole("domain", domain, least=1)
+        size = checks.whole("domain", domain, least=1)
         if size > _MOST_KEYS:
             raise ValueError(f"domain must be at most 2**63, not {size}")
         return size
@@ -460,8 +460,8 @@ def partitions(
     (array(['Oslo', 'Rome'], dtype=object), True)
     """
     mechanism = PartitionSelection(
-        _checks.positive_down("epsilon", epsilon),
-        _checks.delta_down(delta),
+        checks.positive_down("epsilon", epsilon),
+        checks.delta_down(delta),
         contributions=contributions,  # type: ignore[arg-type]
         per_key=per_key,  # type: ignore[arg-type]
         neighbors=neighbors,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._traps import Trap
-from dpfast.grid import Points, resolved
+from dpfast.core.grid import Points, resolved
+from dpfast.core.spending import STEP, hook_plan, refuse
+from dpfast.core.traps import Trap
 from dpfast.laws import Law
-from dpfast.spending import STEP, hook_plan, refuse
 from dpfast.streaming import Begun, Chunks, Counted, Reading
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from dpfast import _checks
-from dpfast._least import least
+from dpfast.core import checks
+from dpfast.core.least import least
 
 
 class Expected(NamedTuple):
@@ -114,7 +114,7 @@ class Predicted:
         >>> mean.sample_size(1.0, deviation=15.0)
         1142
         """
-        wanted = _checks.positive("error", error)
+        wanted = checks.positive("error", error)
         exact = assumptions.get("distribution") is None
         return least(
             lambda n: bool(np.max(self.error(n, **assumptions)) <= wanted),

@@ -12,12 +12,12 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
+from dpfast.core.rounding import root_up, up
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import NoisyIntegers, RoundedBall, RoundedGaussians, VectorNoise, WishartDifference
 from dpfast.mechanisms.gaussian import GaussianOrPure
 from dpfast.mechanisms.plan import Plan
-from dpfast.rounding import root_up, up
 from dpfast.streaming import ProductSums, RowProducts
 
 _MOST = 2**61  # of a sum in release codes
@@ -44,7 +44,7 @@ class NoisyProducts(GaussianOrPure):
         object.__setattr__(self, "domain", self.domain.for_products())
         super().__post_init__()
         for ball in self._balls:
-            _checks.finite_scale(_GREATEST * ball.step * ball.step)
+            checks.finite_scale(_GREATEST * ball.step * ball.step)
         self._check_columns(self.domain.columns or 1)
 
     @property
@@ -83,7 +83,7 @@ class NoisyProducts(GaussianOrPure):
 
     def shift(self, n: SupportsIndex) -> int:
         """Return the release code of a product is the product divided by this power of two, and rounded."""
-        count = _checks.whole("n", n)
+        count = checks.whole("n", n)
         return max(0, self._most.bit_length() - _DIGITS, (count * self._most).bit_length() - 60)
 
     def scales(self, n: SupportsIndex, d: SupportsIndex) -> list[float]:
@@ -94,7 +94,7 @@ class NoisyProducts(GaussianOrPure):
         The Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
         release codes adds at most 1, times the weights, to each entry: ``rounded`` to the Frobenius norm.
         """
-        d = _checks.whole("d", d, least=1)
+        d = checks.whole("d", d, least=1)
         *codes, c = self._weights(d)
         shift, squares = self.shift(n), [weight**2 for weight in codes]
         size = sum((w * ball.most for w, ball in zip(squares, self._balls, strict=True)), c**2) / 2**shift
@@ -132,7 +132,7 @@ class NoisyProducts(GaussianOrPure):
         -------
         ndarray of shape (d + 1, d + 1), (d, d) for `Covariance` with ``centered=False``, (d + 2, d + 2) with a label
         """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
+        n, d = checks.whole("n", n, least=1), self.domain.columns_of(dimension)
         self._check_columns(d)
         row, column = self._entries(d)
         deviations = np.array(self.scales(n, d))

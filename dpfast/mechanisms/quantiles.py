@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers, _measures
 from dpfast._kernels._chain import MOST_FREE, Chain, WideChain, fill_multiset
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._multisets import draw as draw_multiset
 from dpfast._kernels._multisets import weight_of_all, weights_of_all
 from dpfast._kernels._narrow import NarrowChain
 from dpfast._kernels._samplers import next_word
-from dpfast._traps import Trap
-from dpfast._types import Exact
-from dpfast.grid import FloatGrid, Points, check_points
+from dpfast.core import checks, containers, measures
+from dpfast.core.grid import FloatGrid, Points, check_points
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import imagined as allowed
+from dpfast.core.traps import Trap
+from dpfast.core.types import Exact
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.spending import imagined as allowed
 from dpfast.statistics import Quantile
 from dpfast.streaming import Ordered, Ranks
 
@@ -126,14 +126,14 @@ differential privacy) for one record replaced (the number of records is public)>
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        qs = _checks.fractions("qs", self.qs)
+        qs = checks.fractions("qs", self.qs)
         check_points(self.grid)
         self.check_missing()
         if self.stages not in (None, 1, 2):
             raise ValueError(f"stages must be None, 1 or 2, not {self.stages!r}")
         object.__setattr__(self, "qs", qs)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "measure", _measures.checked(self.measure))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "measure", measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
 
     @cached_property
@@ -147,8 +147,8 @@ differential privacy) for one record replaced (the number of records is public)>
             raise ValueError(f"measure must be 'auto' or 'uniform' for more than {most} quantiles{in_one}")
         grid = self.grid
         if isinstance(grid, FloatGrid):
-            return _measures.on_floats(grid, self.measure)
-        return _measures.measure_on(self.measure, round(grid.lower / grid.step), grid.size - 1, grid.step)
+            return measures.on_floats(grid, self.measure)
+        return measures.measure_on(self.measure, round(grid.lower / grid.step), grid.size - 1, grid.step)
 
     @property
     def privacy(self) -> Privacy:
@@ -190,7 +190,7 @@ differential privacy) for one record replaced (the number of records is public)>
         def plan(self, n: SupportsIndex | None = None) -> Joint: ...
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else Joint(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else Joint(self, checks.records(n))
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -562,7 +562,7 @@ class JointQuantiles(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         m, size = len(self._all), self.grid.size
-        _checks.outcomes(math.comb(size - 1 + m, m))
+        checks.outcomes(math.comb(size - 1 + m, m))
         vectors = np.array(list(itertools.combinations_with_replacement(range(size), m)), np.int64)
         return vectors[:, self._places]
 
@@ -571,7 +571,7 @@ class JointQuantiles(Law):
         return _Stage(self._windows, self._all, self._stages.epsilon, self._stages.reach, pins, self._measure)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         flat = [self._logpmf(vector) for vector in codes.reshape(-1, codes.shape[-1])]
         return np.array(flat).reshape(codes.shape[:-1])
 
@@ -588,7 +588,7 @@ class JointQuantiles(Law):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         if size is None:
             return self._draw(bit_generator(rng))
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty((math.prod(shape), len(self._places)), np.int64)
         for source, block in blocks(rng, np.arange(len(out))):
             for i in block:

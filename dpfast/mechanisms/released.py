@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpfast import _plotting
-from dpfast._tabular import Tabular
-from dpfast.privacy import Privacy
+from dpfast.core import plotting
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,21 +83,21 @@ number of records is public)
         -----
         The title has the guarantee of this estimate. Several estimates from the same records cost the sum.
         """
-        ax = _plotting.axes(ax)
+        ax = plotting.axes(ax)
         reach = [[self.value - self.low], [self.high - self.value]]
         ax.errorbar(
             [self.value],
-            [_plotting.plain(name)],
+            [plotting.plain(name)],
             xerr=reach,
             fmt="o",
             capsize=4,
-            color=_plotting.ink(ax),
-            markerfacecolor=_plotting.SKY,
+            color=plotting.ink(ax),
+            markerfacecolor=plotting.SKY,
         )
         ax.margins(y=0.3)
-        ax.set_xlabel(_plotting.with_unit("value", unit))
-        title = f"Private estimate, {_plotting.percent(self.confidence)} interval{self._at}"
-        _plotting.entitle(ax, title, self.privacy)
+        ax.set_xlabel(plotting.with_unit("value", unit))
+        title = f"Private estimate, {plotting.percent(self.confidence)} interval{self._at}"
+        plotting.entitle(ax, title, self.privacy)
         return ax
 
     def _as_columns(self) -> dict[str, list[Any]]:

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _choice
-from dpfast._traps import warn_of
-from dpfast._types import Exact
+from dpfast.core import checks, containers
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Exact
 from dpfast.laws import Law, ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 
 # The error bounds of the kernels hold for rates in this range; outside it, exponents are rounded from exact values.
@@ -130,7 +130,7 @@ def select(
     try:
         mechanism = _mechanism(epsilon, sensitivity, monotone, selection)
     except TypeError:  # not hashable: the constructor names the wrong parameter
-        epsilon = _checks.positive_down("epsilon", epsilon)
+        epsilon = checks.positive_down("epsilon", epsilon)
         mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, selection=selection)
     warn_of(mechanism)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
@@ -138,7 +138,7 @@ def select(
 
 @lru_cache(maxsize=256, typed=True)
 def _mechanism(epsilon: Exact, sensitivity: float | Fraction, monotone: bool, selection: str) -> Selection:
-    exact = _checks.positive_down("epsilon", epsilon)
+    exact = checks.positive_down("epsilon", epsilon)
     return Selection(epsilon=exact, sensitivity=sensitivity, monotone=monotone, selection=selection)
 
 
@@ -182,9 +182,9 @@ for one record added or removed>
             raise ValueError(f"selection must be {' or '.join(map(repr, _LAWS))}, not {self.selection!r}")
         if not isinstance(self.neighbors, str) or self.neighbors not in ("replace-one", "add-remove"):
             raise ValueError(f"neighbors must be 'replace-one' or 'add-remove' here, not {self.neighbors!r}")
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "sensitivity", _checks.positive_rational("sensitivity", self.sensitivity))
-        object.__setattr__(self, "monotone", _checks.flag("monotone", self.monotone))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "sensitivity", checks.positive_rational("sensitivity", self.sensitivity))
+        object.__setattr__(self, "monotone", checks.flag("monotone", self.monotone))
 
     @property
     def privacy(self) -> Privacy:
@@ -224,7 +224,7 @@ for one record added or removed>
         >>> round(dpf.Selection(epsilon=1.0).error(1000), 2)
         19.7
         """
-        n, share = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+        n, share = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
         odds = (n - 1) * share / (1 - share)
         return max(math.log(odds), 0.0) / float(self.rate) if odds else 0.0
 
@@ -244,10 +244,10 @@ for one record added or removed>
 
     def values_of(self, x: ArrayLike | Sequence[float | Fraction]) -> Any:
         """Return the scores of the candidates as an array, or as exact numbers."""
-        return _containers.scores(x)
+        return containers.scores(x)
 
     def _make_plan(self, n: int | None) -> Plan:
-        return _FromScores(self, n if n is None else _checks.candidates(n))
+        return _FromScores(self, n if n is None else checks.candidates(n))
 
     def law_of(self, scores: Any) -> SelectionLaw:
         """Return the exact law of the index, given the scores. PRIVATE."""
@@ -266,7 +266,7 @@ for one record added or removed>
             if _LEAST_RATE <= rounded <= _LARGEST_RATE:
                 doubles = scores if scores.dtype == np.float64 else _choice.below_largest(scores)
                 return doubles, rounded, _Exponents(scores, rate)
-            scores = [_containers.exact_score(score) for score in scores.tolist()]
+            scores = [containers.exact_score(score) for score in scores.tolist()]
         top = max(scores)
         exact = [_exponent(score, top, rate) for score in scores]
         return np.array([-_double(exponent) for exponent in exact]), 1.0, exact
@@ -318,13 +318,13 @@ class _Exponents(Sequence["Fraction | float"]):
     @cached_property
     def _top(self) -> Fraction | float:
         scores = self._scores
-        return _containers.exact_score(_choice.largest(scores) if scores.dtype == np.float64 else int(scores.max()))
+        return containers.exact_score(_choice.largest(scores) if scores.dtype == np.float64 else int(scores.max()))
 
     def __len__(self) -> int:
         return len(self._scores)
 
     def __getitem__(self, i: Any) -> Any:
-        return _exponent(_containers.exact_score(self._scores[i].item()), self._top, self._rate)
+        return _exponent(containers.exact_score(self._scores[i].item()), self._top, self._rate)
 
 
 class SelectionLaw(ScalarLaw):
@@ -350,24 +350,24 @@ class SelectionLaw(ScalarLaw):
         return self._log_probabilities(_choice.exponents(scores, rate))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         inside = (codes >= 0) & (codes <= self.support[1])
         return np.where(inside, self._logs[np.where(inside, codes, 0)], -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
+        codes = np.clip(containers.integers("k", k), -1, self.support[1])
         below = np.append(np.minimum(np.cumsum(np.exp(self._logs[:-1])), 1.0), [1.0, 0.0])
         return np.asarray(below[codes])
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             type(self).fill(source, *self._arguments, block)
         return int(out[0]) if size is None else out.reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         return codes if codes.ndim else int(codes)
 
 

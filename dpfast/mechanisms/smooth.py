@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _gaps, _select
-from dpfast.grid import Grid, check_grid, check_number
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_grid, check_number
+from dpfast.core.privacy import Privacy
+from dpfast.core.spending import EXACT, refused
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
@@ -20,8 +22,6 @@ from dpfast.mechanisms.expectations import expected_error
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.privacy import Privacy
-from dpfast.spending import EXACT, refused
 from dpfast.statistics import OrderStatistic, RankStatistic, Summary
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Integers, Reading
@@ -71,18 +71,18 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     Examples
     --------
     >>> import dpfast as dpf
-    >>> from dpfast.mechanisms.smooth import smooth_sensitivity
+    >>> from dpfast.smooth import smooth_sensitivity
     >>> s = smooth_sensitivity(dpf.statistics.Median(), [1, 2, 4, 7, 9], grid=dpf.Grid(0, 10, step=1), beta=1.0)
     >>> round(s, 6)  # 7 - 4, the gap above the median, beats e**-1 (9 - 4), e**-1 (7 - 2), ...
     3.0
     """
     _check_kinds(statistic, grid)
     check_number(grid)
-    beta = _checks.real("beta", beta)
+    beta = checks.real("beta", beta)
     if not beta >= LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
-    values = _containers.vector("x", x)
-    n = _checks.records(values.shape[0])
+    values = containers.vector("x", x)
+    n = checks.records(values.shape[0])
     smooth_bound = _smooth_bound(statistic, n, grid.size - 1, beta)
     reading = statistic.reading(grid, lambda _: len(smooth_bound.discounts) + 1)
     _, bound = _bounded(statistic, reading.of(values), smooth_bound)
@@ -280,7 +280,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         >>> [round(mechanism.calibration(n)[0], 3) for n in (100, 1000, 10_000)]
         [0.2, 0.099, 0.05]
         """
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         default = SMOOTHNESS * self.epsilon
         if self.noise == "laplace" or self.beta != default or not isinstance(self.statistic, TrimmedSum):
             return self.beta, self.scale
@@ -302,7 +302,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         def plan(self, n: SupportsIndex | None = None) -> SmoothNoise: ...
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else SmoothNoise(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else SmoothNoise(self, checks.records(n))
 
     def reading(self) -> Reading:
         return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from dpfast import _checks, _containers
-from dpfast._traps import Trap, of_corner
+from dpfast.core import checks, containers
+from dpfast.core.traps import Trap, of_corner
 from dpfast.laws import anywhere
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
@@ -23,7 +23,7 @@ class StatisticMechanism(Mechanism):
     fills_empty_groups: ClassVar[bool] = True
 
     def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else _containers.vector("x", x)
+        return x if isinstance(x, Chunks) else containers.vector("x", x)
 
     def of_no_records(self, source: np.random.BitGenerator) -> Any:
         """Draw any point of the grid, in proportion to its public weight."""
@@ -111,21 +111,21 @@ class StatisticMechanism(Mechanism):
         >>> round(trimmed.error(1000, distribution=norm(50, 15)), 1)
         1.1
         """
-        n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+        n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
         given = sum(assumption is not None for assumption in (distribution, density, deviation))
         if given > 1:
             raise TypeError("give one assumption: distribution=, density= or deviation=")
         if not given:
             return self._error_of_noise(n, confidence)
         if density is not None:
-            return self._error_at_density(n, _checks.positive("density", density), confidence)
+            return self._error_at_density(n, checks.positive("density", density), confidence)
         if deviation is not None:
-            return self._error_at_deviation(n, _checks.positive("deviation", deviation), confidence)
+            return self._error_at_deviation(n, checks.positive("deviation", deviation), confidence)
         return self._error_under(n, Assumed(distribution), confidence)
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
         assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)
-        return self._expected_under(_checks.whole("n", n, least=1), assumed)
+        return self._expected_under(checks.whole("n", n, least=1), assumed)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         raise TypeError(f"no expected error is known for a {type(self).__name__} release")

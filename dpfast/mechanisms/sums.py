@@ -11,10 +11,12 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.grid import Points
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import root_up, up
 from dpfast.domains import Ball, Box, Domain
-from dpfast.grid import Points
 from dpfast.laws import (
     DiscreteLaplace,
     Independent,
@@ -28,8 +30,6 @@ from dpfast.laws import (
 )
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import root_up, up
 from dpfast.statistics import Mean, Statistic, Sum
 from dpfast.streaming import RowSums, VectorSums
 
@@ -110,10 +110,10 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             raise TypeError(f"statistic must be Mean() or Sum() for rows, not {self.statistic!r}")
         if not isinstance(self.domain, (Box, Ball)):
             raise TypeError(f"domain must be a dpfast.domains.Box or Ball, not {type(self.domain).__name__}")
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        _checks.choice("noise", self.noise, ("auto", "gaussian", "k-norm"))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
+        checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        checks.choice("noise", self.noise, ("auto", "gaussian", "k-norm"))
         if self.noise == "auto":
             object.__setattr__(self, "noise", better_noise(self.domain, self.domain.columns, self.epsilon, self.delta))
         if self.noise == "gaussian" and not self.delta:
@@ -132,7 +132,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             )
         if isinstance(domain, Ball) and np.any(domain.center):
             raise ValueError("neighbors='add-remove' needs a ball around 0: n times another center is private")
-        _checks.finite_scale(_MOST * domain.coarsest)
+        checks.finite_scale(_MOST * domain.coarsest)
 
     @property
     def privacy(self) -> Privacy:
@@ -227,7 +227,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         >>> mean.noise_deviation(1000).round(4)
         array([0.002, 0.2  ])
         """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
+        n, d = checks.whole("n", n, least=1), self.domain.columns_of(dimension)
         self._check_columns(d)
         domain = self.domain
         steps = domain.steps if isinstance(domain, Box) else np.array([domain.coarsest])
@@ -264,7 +264,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         >>> round(float(mean.error(1000, deviation=0.1, dimension=50).max()), 4)
         0.009
         """
-        noise, sampling = self.noise_deviation(n, dimension=dimension), _checks.nonnegative("deviation", deviation)
+        noise, sampling = self.noise_deviation(n, dimension=dimension), checks.nonnegative("deviation", deviation)
         growth = 1 / math.sqrt(n) if isinstance(self.statistic, Mean) else math.sqrt(n)
         return np.hypot(noise, sampling * growth)
 
@@ -274,7 +274,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
                 f"n times the steps of the domain must be below 2**61, not {n * self.domain.reach}: use a coarser step"
             )
         if n is not None and isinstance(self.statistic, Sum):
-            _checks.finite_scale(n * self.domain.magnitude)
+            checks.finite_scale(n * self.domain.magnitude)
         return super()._make_plan(n)
 
     @property

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _levels, _select
 from dpfast._kernels._measures import Measure
-from dpfast.grid import Grid
+from dpfast.core.grid import Grid
 from dpfast.statistics import Summary
 from dpfast.streaming import Selected
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpfast._kernels._measures import Measure
-from dpfast._traps import Trap, of_few_records
-from dpfast.grid import FloatGrid
+from dpfast.core.grid import FloatGrid
+from dpfast.core.traps import Trap, of_few_records
 
 _MOST_CHANCE = 0.01
 # The class: numbers of three digits, or spread over at least a thousandth of their size; below 1e6, and not tiny.

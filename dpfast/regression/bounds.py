@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression.fit import Fit
 from dpfast.streaming import Chunks, Labelled, names_of_columns
@@ -32,14 +32,14 @@ class ColumnBounds:
     Parameters
     ----------
     bounds : pair (lower, upper), or one pair for each column
-        See `dpfast._checks.bounds_of`, also for `names`.
+        See `dpfast.core.checks.bounds_of`, also for `names`.
     """
 
     middle: Values
     half: Values
 
     def __init__(self, bounds: Any, names: Callable[[], Sequence[str] | None] = lambda: None) -> None:
-        lower, upper = np.array(_checks.bounds_of(bounds, names), np.float64).T
+        lower, upper = np.array(checks.bounds_of(bounds, names), np.float64).T
         if not np.all((np.maximum(np.abs(lower), np.abs(upper)) <= _MOST) & (upper - lower >= 2 / _MOST)):
             raise ValueError("bounds must be within +-2**100, and each lower one below the upper one by 2**-99 or more")
         object.__setattr__(self, "middle", (lower + upper) / 2)

@@ -10,12 +10,13 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
-from dpfast._traps import Cautious, Trap, of_delta, of_epsilon
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down, root_down
+from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
@@ -24,7 +25,6 @@ from dpfast.regression.models import Logistic, Model, Multinomial, OnePredictor,
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import MOST_STEPS, Schedule, schedule
 from dpfast.regression.shrinkage import shrunk_moments
-from dpfast.rounding import down, root_down
 
 Values = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ class Descent(Cautious):
         steps: Schedule | int | str = "auto",
         start: Fit | None = None,
     ) -> None:
-        self.n, self.d = _checks.whole("n", n, least=1), _checks.whole("d", d, least=1)
+        self.n, self.d = checks.whole("n", n, least=1), checks.whole("d", d, least=1)
         if not isinstance(domain, Ball):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(domain).__name__}")
         if not isinstance(privacy, Privacy):
@@ -127,7 +127,7 @@ class Descent(Cautious):
         self.model = model_of(model, label_bound, k, classes)
         self.domain, self.privacy = domain, privacy
         _check_sizes(self.model, domain)
-        self.intercept = _checks.flag("intercept", intercept)
+        self.intercept = checks.flag("intercept", intercept)
         self._p = self.d + self.intercept
         self._basis: Values = self.model.basis
         self._predictors, free = self._basis.shape
@@ -174,9 +174,9 @@ class Descent(Cautious):
         if isinstance(steps, Schedule):
             return steps
         if isinstance(steps, str):
-            _checks.choice("steps", steps, ("auto",))
+            checks.choice("steps", steps, ("auto",))
             return default
-        number = _checks.whole("steps", steps, least=1)
+        number = checks.whole("steps", steps, least=1)
         if default.matching and number > MOST_STEPS:  # the first of many matched gradients have too small shares
             default = schedule(self.n, self._p, budget)
         return default._replace(steps=number)
@@ -472,8 +472,8 @@ def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
     if privacy.neighbors != "replace-one" or privacy.records != 1:
         raise ValueError("privacy must be for one record replaced")
     if privacy.mu is not None:
-        return _checks.positive_down("mu", privacy.mu), None
-    epsilon, delta = _checks.positive_down("epsilon", privacy.epsilon), _checks.delta_down(privacy.delta)
+        return checks.positive_down("mu", privacy.mu), None
+    epsilon, delta = checks.positive_down("epsilon", privacy.epsilon), checks.delta_down(privacy.delta)
     return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
 
 
@@ -488,7 +488,7 @@ def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
 
     Where columns are alike, the first of matched gradients are less useful.
     """
-    labels, moments = (Fraction(_checks.fraction("a share", share)) for share in (plan.labels, plan.moments))
+    labels, moments = (Fraction(checks.fraction("a share", share)) for share in (plan.labels, plan.moments))
     power = max(_POWER, min(_MOST_POWER, 1 + 12 // plan.steps)) if alike else _POWER
     parts = [step ** (power if plan.matching else 1) for step in range(1, plan.steps + 1)]
     rest = 1 - labels - moments

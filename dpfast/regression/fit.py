@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers, _plotting
-from dpfast._tabular import Tabular, html_table
-from dpfast.privacy import Privacy
+from dpfast.core import checks, containers, plotting
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Tabular, html_table
 
 Values = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Fit(Tabular):
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
-        rows = _containers.matrix("X", X)
+        rows = containers.matrix("X", X)
         if rows.shape[1] != self.coefficients.shape[-1]:
             raise ValueError(f"X must have {self.coefficients.shape[-1]} columns, not {rows.shape[1]}")
         with np.errstate(all="ignore"):  # a row may contain NaN, infinities or huge numbers
@@ -146,17 +146,17 @@ class Fit(Tabular):
         """
         z = _quantile(confidence)
         shown = [(name, values) for name, values in self._table() if intercept or not name.endswith("intercept")]
-        ax, names = _plotting.axes(ax), [_plotting.plain(name) for name, _ in shown]
+        ax, names = plotting.axes(ax), [plotting.plain(name) for name, _ in shown]
         estimates, errors = np.array([values[:2] for _, values in shown]).T
-        ink = _plotting.ink(ax)
+        ink = plotting.ink(ax)
         ax.axvline(0, color=ink, linewidth=0.8, linestyle=":")
-        ax.errorbar(estimates, names, xerr=z * errors, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
+        ax.errorbar(estimates, names, xerr=z * errors, fmt="o", capsize=4, color=ink, markerfacecolor=plotting.SKY)
         ax.invert_yaxis()
         ax.set_xlabel("coefficient")
         records = "" if self.n is None else f" of {self.n:,} records"
         kind = f"{type(self).__name__.removesuffix('Fit').lower()} regression".strip()
-        title = f"Private {kind}{records}, {_plotting.percent(confidence)} intervals"
-        _plotting.entitle(ax, title, self.privacy)
+        title = f"Private {kind}{records}, {plotting.percent(confidence)} intervals"
+        plotting.entitle(ax, title, self.privacy)
         return ax
 
     def _title(self) -> str:
@@ -192,7 +192,7 @@ def _shown(value: Any) -> str:
 
 def _quantile(confidence: float) -> float:
     """Return the two-sided normal quantile."""
-    return float(scipy.special.ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
+    return float(scipy.special.ndtri((1 + checks.between("confidence", confidence, 0.0, 1.0)) / 2))
 
 
 def _around(estimate: Any, error: Any, confidence: float) -> Values:

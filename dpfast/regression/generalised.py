@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex, cast
 
-from dpfast import _checks
-from dpfast._traps import warn_of
-from dpfast._types import Bounds, Exact, Records
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy
+from dpfast.core.spending import spending
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.bounds import given_bounds
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.schedules import Schedule
-from dpfast.spending import spending
 from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
 
 
@@ -143,12 +143,12 @@ def glm(
     >>> bool(np.abs(fit.coefficients - [1, -1]).max() < 0.1)
     True
     """
-    _checks.flag("progress", progress)
+    checks.flag("progress", progress)
     bit_generator(rng)
-    workers = _checks.threads(workers)
+    workers = checks.threads(workers)
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
-    privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))
+    privacy = Privacy(checks.positive_down("epsilon", epsilon), checks.delta_down(delta))
     records, n, d, names = _records(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
@@ -156,7 +156,7 @@ def glm(
             start = columns.of_scaled_rows(start)
     descent = Descent(
         model,
-        n=_checks.records(n),
+        n=checks.records(n),
         d=d,
         domain=domain,
         privacy=privacy,

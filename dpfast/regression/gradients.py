@@ -12,12 +12,12 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
+from dpfast.core.rounding import up
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, RoundedBall, RoundedGaussian, VectorNoise
 from dpfast.mechanisms import SecondMoments
 from dpfast.mechanisms.gaussian import GaussianOrPure
-from dpfast.rounding import up
 from dpfast.streaming import Labelled, RowProducts, RowSums, VectorSums
 from dpfast.streaming.wire import DAMAGED
 
@@ -145,15 +145,15 @@ class GradientSums(GaussianOrPure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.choice("model", self.model, FAMILIES)
+        checks.choice("model", self.model, FAMILIES)
         if not isinstance(self.domain, Ball):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
         object.__setattr__(self, "transform", _transform(self.transform))
         object.__setattr__(self, "domain", self.domain.with_digits(_DIGITS))
         object.__setattr__(self, "coefficients", self._checked(self.coefficients))
-        object.__setattr__(self, "clip", _checks.positive("clip", self.clip))
+        object.__setattr__(self, "clip", checks.positive("clip", self.clip))
         if self.bound != math.inf:
-            object.__setattr__(self, "bound", _checks.positive("bound", self.bound))
+            object.__setattr__(self, "bound", checks.positive("bound", self.bound))
         d, _ = self.transform.matrix.shape
         self.domain.check_columns(d - 1)
         if max(map(abs, (*self._exponents, math.frexp(self.domain.step)[1]))) > _MOST_EXPONENT:
@@ -163,7 +163,7 @@ class GradientSums(GaussianOrPure):
             longest = np.linalg.norm(columns) * self.domain.radius + np.linalg.norm(constant)
         if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
             raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
-        _checks.finite_scale(float(np.abs(self._theta).max()) * math.ldexp(1.0, self._exponents[1]))
+        checks.finite_scale(float(np.abs(self._theta).max()) * math.ldexp(1.0, self._exponents[1]))
         self._check_columns(d - 1)
 
     def _checked(self, coefficients: Any) -> tuple[Any, ...]:
@@ -211,7 +211,7 @@ class GradientSums(GaussianOrPure):
 
     def shift(self, n: SupportsIndex) -> int:
         """Return the release code of a sum is the sum divided by this power of two, and rounded."""
-        return max(0, (_checks.whole("n", n) << _CLIP_DIGITS).bit_length() - 61)
+        return max(0, (checks.whole("n", n) << _CLIP_DIGITS).bit_length() - 61)
 
     def scale(self, n: SupportsIndex) -> float:
         """Return the standard deviation of Gaussian noise, else the scale of noise by the l2 norm, in release codes.
@@ -234,7 +234,7 @@ class GradientSums(GaussianOrPure):
         n : int
             The number of records, at least 1.
         """
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         factor = 1.0 if self.gaussian_mu else math.sqrt(self._theta.size + 1)
         return factor * self.scale(n) * self._unit(n)
 
@@ -343,7 +343,7 @@ class DesignMoments(SecondMoments):
     intercept: bool = field(kw_only=True, default=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "intercept", _checks.flag("intercept", self.intercept))
+        object.__setattr__(self, "intercept", checks.flag("intercept", self.intercept))
         super().__post_init__()
 
     @property
@@ -360,7 +360,7 @@ def _transform(given: Any) -> Transform:
 
 def _numbers(name: str, values: Any) -> tuple[float, ...]:
     """Check a sequence of finite numbers."""
-    return tuple(_checks.real(f"each of {name}", value) for value in _listed(name, values))
+    return tuple(checks.real(f"each of {name}", value) for value in _listed(name, values))
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -11,10 +11,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
+from dpfast.core.rounding import root_up, up
 from dpfast.laws import DiscreteLaplace, Independent, IntegerNoise, NoisyIntegers, RoundedGaussian
 from dpfast.mechanisms.gaussian import GaussianOrPure
-from dpfast.rounding import root_up, up
 from dpfast.streaming import Counts, Labelled
 
 Integers = NDArray[np.int64]
@@ -66,7 +66,7 @@ class LabelShares(GaussianOrPure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        classes = _checks.whole("classes", self.classes, least=2)
+        classes = checks.whole("classes", self.classes, least=2)
         if classes > _MOST_CLASSES:
             raise ValueError(f"classes must be at most 2**16, not {classes}")
         object.__setattr__(self, "classes", classes)
@@ -99,7 +99,7 @@ class LabelShares(GaussianOrPure):
         n : int
             The number of records, at least 1.
         """
-        return (1.0 if self.gaussian_mu else math.sqrt(2)) * self.scale / _checks.whole("n", n, least=1)
+        return (1.0 if self.gaussian_mu else math.sqrt(2)) * self.scale / checks.whole("n", n, least=1)
 
     def reading(self) -> Counts:
         return Counts((self.classes + 1,), _labels, partial(_counted, self.classes))

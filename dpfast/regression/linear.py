@@ -12,9 +12,9 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._traps import warn_of
-from dpfast._types import Bounds, Exact, Records
+from dpfast.core import checks, containers
+from dpfast.core.traps import warn_of
+from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -90,11 +90,11 @@ class RegressionMoments(NoisyProducts):
         if self.labels.columns not in (None, 1):
             raise ValueError(f"labels must be a ball of one column, not {self.labels.columns}")
         object.__setattr__(self, "labels", self.labels.for_products())
-        object.__setattr__(self, "intercept", _checks.flag("intercept", self.intercept))
+        object.__setattr__(self, "intercept", checks.flag("intercept", self.intercept))
         super().__post_init__()
         largest = _GREATEST * (self.labels.radius / self.domain.radius)
         for size in (1.0, *np.abs(self.domain.center_of(self.domain.columns or 1)).tolist()):
-            _checks.finite_scale(largest * size * (largest * size))
+            checks.finite_scale(largest * size * (largest * size))
 
     def __repr__(self) -> str:
         constant = "" if self.intercept else ", no intercept"
@@ -115,7 +115,7 @@ class RegressionMoments(NoisyProducts):
         """Return the public weights s of the label and c of the 1, in codes
         (https://dpfast.readthedocs.io/en/latest/proofs/regression-sums.html).
         """
-        d, most = _checks.whole("d", d, least=1), self.domain.most
+        d, most = checks.whole("d", d, least=1), self.domain.most
         label = (math.sqrt(3 + 4 * d) - 1) / (2 * d) * most / self.labels.most
         constant = math.isqrt(most // (2 * d))
         return (
@@ -133,7 +133,7 @@ class RegressionMoments(NoisyProducts):
         """Whether noise for ``delta=0`` and the same epsilon has less deviation, for all entries; public."""
         if not self.gaussian_mu or self.epsilon is None:
             return False
-        side = self._side(_checks.whole("d", d, least=1))
+        side = self._side(checks.whole("d", d, least=1))
         variance = side * (side + 1) // 2 - self.with_sums + 1 if side < 4 else 2 * (side + 1)
         return variance * self.gaussian_mu * self.gaussian_mu < self.epsilon * self.epsilon
 
@@ -167,11 +167,11 @@ class RegressionMoments(NoisyProducts):
         and of sampling, and of the ridge, for coefficients as large as least squares without a ridge has them, plus
         their errors. They are conditional on a constant variance of the residuals.
         """
-        matrix = _containers.numbers("moments", moments).astype(np.float64)
+        matrix = containers.numbers("moments", moments).astype(np.float64)
         d = matrix.shape[0] - 1 - self.with_sums if matrix.ndim == 2 else 0
         if d < 1 or matrix.shape != (self._side(d),) * 2:
             raise ValueError(f"moments must be a release of this mechanism, not of shape {matrix.shape}")
-        self.plan(count := _checks.whole("n", n))  # reject an n that is not supported
+        self.plan(count := checks.whole("n", n))  # reject an n that is not supported
         radii = np.array([self.domain.radius] * d + [self.labels.radius] + [1.0] * self.with_sums)
         deviations = self.noise_deviation(count, dimension=d)
         matrix, deviations = (part / radii / radii[:, None] for part in (matrix, deviations))
@@ -352,14 +352,14 @@ def linear_regression(
     """
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     made = partial(
         RegressionMoments, labels=Ball(label_bound, center=label_center), epsilon=epsilon, intercept=intercept
     )
     mechanism = made(domain=domain, delta=delta)
     if columns is not None:
         largest = _GREATEST * mechanism.labels.radius * columns.size
-        _checks.finite_scale(largest * largest)
+        checks.finite_scale(largest * largest)
     bit_generator(rng)
     warn_of(mechanism)
     records = labelled_or_chunks(X, y)

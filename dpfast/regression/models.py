@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.regression.fit import Fit
 
 Values = NDArray[np.float64]
@@ -268,13 +268,13 @@ _BOUNDS = {"label_bound": ("poisson", "huber"), "k": ("huber",), "classes": ("mu
 
 def model_of(name: str, label_bound: float | None, k: float | None, classes: SupportsIndex | None = None) -> Model:
     """Return the model of this name; checks that exactly the public numbers that it needs are given."""
-    _checks.choice("model", name, ("logistic", "poisson", "huber", "multinomial"))
+    checks.choice("model", name, ("logistic", "poisson", "huber", "multinomial"))
     for (given, models), value in zip(_BOUNDS.items(), (label_bound, k, classes), strict=True):
         if (value is None) == (name in models):
             raise TypeError(f"model={name!r} {'needs' if name in models else 'does not take'} {given}")
     if classes is not None:
-        return Multinomial(_checks.whole("classes", classes, least=2))
+        return Multinomial(checks.whole("classes", classes, least=2))
     if name == "logistic":
         return Logistic()
-    most = _checks.positive("label_bound", label_bound)
-    return Poisson(most) if name == "poisson" else Huber(most, _checks.positive("k", k))
+    most = checks.positive("label_bound", label_bound)
+    return Poisson(most) if name == "poisson" else Huber(most, checks.positive("k", k))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpfast.privacy import Privacy
+from dpfast.core.privacy import Privacy
 
 MOST_STEPS = 16
 _MANY_STEPS = 13  # beyond which fewer steps suffice for the noise

@@ -14,18 +14,18 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
 from dpfast._kernels._threads import each
-from dpfast._measures import on_floats
-from dpfast._traps import Trap, warn_of
-from dpfast._types import Exact, Records
-from dpfast.grid import FloatGrid, Grid, Points, check_points
+from dpfast.core import checks, containers
+from dpfast.core.grid import FloatGrid, Grid, Points, check_points
+from dpfast.core.measures import on_floats
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.traps import Trap, warn_of
+from dpfast.core.types import Exact, Records
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.usefulness import of_quantiles
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
@@ -119,18 +119,18 @@ class TheilSen(Mechanism):
     def __post_init__(self) -> None:
         check_points(self.slope_grid)
         check_points(self.intercept_grid)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         if self.matchings != "auto":
             if isinstance(self.matchings, str):
                 raise ValueError(f"matchings must be an integer or 'auto', not {self.matchings!r}")
-            object.__setattr__(self, "matchings", _checks.whole("matchings", self.matchings, least=1))
-        object.__setattr__(self, "standard_error", _checks.flag("standard_error", self.standard_error))
+            object.__setattr__(self, "matchings", checks.whole("matchings", self.matchings, least=1))
+        object.__setattr__(self, "standard_error", checks.flag("standard_error", self.standard_error))
         if self.missing is None:
             object.__setattr__(self, "missing", "half")
         elif self.missing != "half":
             if isinstance(self.missing, str):
                 raise ValueError(f"missing must be a number or 'half', not {self.missing!r}")
-            object.__setattr__(self, "missing", _checks.real("missing", self.missing))
+            object.__setattr__(self, "missing", checks.real("missing", self.missing))
         self._shares  # noqa: B018  # reject an epsilon that is too small for shares
 
     @cached_property
@@ -139,12 +139,12 @@ class TheilSen(Mechanism):
         total = Fraction(self.epsilon)
         slopes = _SLOPE_SHARE * total
         spread = _SPREAD_SHARE * slopes if self.standard_error else Fraction(0)
-        rest = _checks.positive_down("epsilon", slopes - spread), _checks.positive_down("epsilon", total - slopes)
-        return *rest, _checks.positive_down("epsilon", spread) if spread else 0.0
+        rest = checks.positive_down("epsilon", slopes - spread), checks.positive_down("epsilon", total - slopes)
+        return *rest, checks.positive_down("epsilon", spread) if spread else 0.0
 
     def matching_count(self, n: SupportsIndex) -> int:
         """Return the number k of matchings for n records. Public."""
-        n = _checks.whole("n", n, least=2)
+        n = checks.whole("n", n, least=2)
         wanted = min(max(_SLOPES // n, _FEWEST), _MOST) if self.matchings == "auto" else int(self.matchings)
         return min(wanted, _turns(n))
 
@@ -175,14 +175,14 @@ class TheilSen(Mechanism):
         >>> dpf.TheilSen(epsilon=1.0).error(10_000, deviation=1.0, spread=2.0).round(4)
         array([0.0055, 0.0127])
         """
-        n, (slope, intercept, _) = _checks.whole("n", n, least=2), self._shares
-        deviation, spread = _checks.positive("deviation", deviation), _checks.positive("spread", spread)
+        n, (slope, intercept, _) = checks.whole("n", n, least=2), self._shares
+        deviation, spread = checks.positive("deviation", deviation), checks.positive("spread", spread)
         k = self.matching_count(n)
         slopes, density = k * (n // 2), spread / (math.pi * deviation)
         sampling = math.sqrt((1 + 2 * (k - 1) / 9) / slopes) / 2  # of the share of slopes below that of the line
         of_slope = math.hypot(sampling, math.sqrt(8) * k / (slope * slopes)) / density
         at_median = math.sqrt(2 * math.pi) * deviation * math.hypot(0.5 / math.sqrt(n), math.sqrt(8) / (intercept * n))
-        return np.array([of_slope, math.hypot(at_median, _checks.real("center", center) * of_slope)])
+        return np.array([of_slope, math.hypot(at_median, checks.real("center", center) * of_slope)])
 
     @property
     def dimensions(self) -> int:
@@ -360,7 +360,7 @@ class TheilSenLaw(Law):
         self._given = lru_cache(maxsize=1)(lambda code: given(slopes.value(code)))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _containers.integers("k", k)
+        codes = containers.integers("k", k)
         flat = codes.reshape(-1, codes.shape[-1])
         logs = self._slopes.logpmf(flat[:, 0])
         for slope in np.unique(flat[logs > -math.inf, 0]).tolist():
@@ -371,7 +371,7 @@ class TheilSenLaw(Law):
 
     def outcomes(self) -> NDArray[np.int64]:
         axes = [self._slopes.outcomes(), *(law.outcomes() for law in self._given(0))]
-        _checks.outcomes(math.prod(map(len, axes)))
+        checks.outcomes(math.prod(map(len, axes)))
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -379,12 +379,12 @@ class TheilSenLaw(Law):
         if size is None:
             slope = self._slopes.sample(rng=source)
             return np.array([slope, *(law.sample(rng=source) for law in self._given(slope))])
-        shape = _checks.shape(size)
+        shape = checks.shape(size)
         draws = [self.sample(rng=source) for _ in range(math.prod(shape))]
         return np.array(draws, dtype=np.int64).reshape(*shape, len(self._decodes))
 
     def value(self, k: ArrayLike) -> Any:
-        columns = np.moveaxis(_containers.integers("k", k), -1, 0)
+        columns = np.moveaxis(containers.integers("k", k), -1, 0)
         return np.stack([decode(column) for decode, column in zip(self._decodes, columns, strict=True)], axis=-1)
 
 
@@ -420,7 +420,7 @@ def _columns(x: Any) -> tuple[Values, Values]:
 def _labelled(x: Any) -> Labelled:
     """Return a piece of records, whose x may be a vector."""
     if isinstance(x, tuple) and len(x) == 2 and getattr(x[0], "ndim", 1) == 1:
-        x = _containers.vector("x", x[0])[:, np.newaxis], x[1]
+        x = containers.vector("x", x[0])[:, np.newaxis], x[1]
     records = Labelled.of(x)
     if records.columns != 1:
         raise ValueError(f"a line has one x for each y, not {records.columns} columns")
@@ -434,7 +434,7 @@ def _by_range(statistic: RankStatistic, grid: Points, epsilon: float) -> Inverse
 
 def _part(epsilon: float, k: int) -> float:
     """Return the share of one of k slopes, rounded down."""
-    return _checks.positive_down("epsilon", Fraction(epsilon) / k)
+    return checks.positive_down("epsilon", Fraction(epsilon) / k)
 
 
 def _magnitudes(grid: Points) -> Points:
@@ -536,7 +536,7 @@ def theil_sen(
     mechanism = TheilSen(
         _grid(slope_bounds, "slope_bounds"),
         _grid(intercept_bounds, "intercept_bounds"),
-        epsilon=_checks.positive_down("epsilon", epsilon),
+        epsilon=checks.positive_down("epsilon", epsilon),
         matchings=matchings,
         standard_error=standard_error,
         missing=missing,
@@ -550,7 +550,7 @@ def theil_sen(
 
 
 def _grid(bounds: tuple[float, float] | None, name: str) -> Points:
-    return FloatGrid() if bounds is None else Grid(*_checks.pair(name, bounds))
+    return FloatGrid() if bounds is None else Grid(*checks.pair(name, bounds))
 
 
 def _length(x: Any) -> int:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
 from dpfast._kernels import _boxes, _select
 from dpfast._kernels._threads import each
-from dpfast.grid import Grid
+from dpfast.core import checks
+from dpfast.core.grid import Grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import Boxes, score_cap
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
@@ -92,7 +92,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases. The points at the cap together have at most
         e**-42 of the probability.
         """
-        n, d = _checks.whole("n", n), _checks.whole("d", d, least=1)
+        n, d = checks.whole("n", n), checks.whole("d", d, least=1)
         if isinstance(self.grid, Grid):
             volume = d * math.log(self._column(0, n).last + 1)
         else:
@@ -100,7 +100,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return score_cap(self.epsilon, volume)
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else _FromBoxes(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else _FromBoxes(self, checks.records(n))
 
     def _drawn_from(self, values: NDArray[Any], source: np.random.BitGenerator, threads: int) -> NDArray[np.float64]:
         """Return a draw from the rows of an array: of the volumes of the boxes first, then of one box."""
@@ -165,7 +165,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             If the statistic is not the median, or with a radius, scale or transform: no theory gives the error.
         """
         self._check_known_error()
-        deviation = _checks.positive("deviation", deviation)
+        deviation = checks.positive("deviation", deviation)
         if dimension is None:
             if isinstance(self.grid, Grid):
                 raise TypeError("give dimension=, the number of columns, because one grid is for all of them")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpfast._divergences import bounded_range_epsilon_down
-from dpfast.grid import Grid
+from dpfast.core.divergences import bounded_range_epsilon_down
+from dpfast.core.grid import Grid
 from dpfast.robust.depth import SIZES
 from dpfast.theory.robust import depth_error, medians_error
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _boxes
 from dpfast._kernels._threads import each
-from dpfast._types import Records
+from dpfast.core import checks, containers
+from dpfast.core.types import Records
 from dpfast.mechanisms import Mechanism
 from dpfast.statistics import Median, RankStatistic
 
@@ -39,8 +39,8 @@ class CoordinateWise(Mechanism):
                 f"statistic must have an attack range, like Median() or TrimmedMean(0.1), not {self.statistic!r}"
             )
         values = {
-            "epsilon": _checks.positive_down("epsilon", self.epsilon),
-            "radius": _checks.nonnegative("radius", self.radius),
+            "epsilon": checks.positive_down("epsilon", self.epsilon),
+            "radius": checks.nonnegative("radius", self.radius),
             "scale": _scales(self.scale),
             "transform": _matrix(self.transform),
         }
@@ -71,7 +71,7 @@ class CoordinateWise(Mechanism):
         return 2
 
     def _matrix(self, X: Records) -> NDArray[Any]:
-        records = _containers.matrix("X", X)
+        records = containers.matrix("X", X)
         self._check_columns(records.shape[1])
         return records
 
@@ -97,16 +97,16 @@ class CoordinateWise(Mechanism):
 def _scales(scale: Any) -> float | tuple[float, ...] | None:
     if scale is None:
         return None
-    scale = _checks.once(scale)
+    scale = checks.once(scale)
     if np.ndim(scale) == 0:
-        return _checks.positive("scale", scale)
-    return tuple(_checks.positive("each of scale", part) for part in scale)
+        return checks.positive("scale", scale)
+    return tuple(checks.positive("each of scale", part) for part in scale)
 
 
 def _matrix(transform: Any) -> tuple[tuple[float, ...], ...] | None:
     if transform is None:
         return None
-    matrix = _containers.matrix("transform", transform).astype(np.float64)
+    matrix = containers.matrix("transform", transform).astype(np.float64)
     if matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise ValueError(f"transform must be a square matrix of finite numbers, not of shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < len(matrix):

@@ -10,11 +10,11 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import DepthLaw, score_cap
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.robust.grids import coarser
 from dpfast.streaming import Codes
 from dpfast.theory.robust import depth_error
@@ -79,7 +79,7 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
     epsilon: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        dimension = _checks.whole("dimension", self.dimension)
+        dimension = checks.whole("dimension", self.dimension)
         if dimension not in SIZES:
             raise ValueError(f"dimension must be 2 or 3, not {dimension}")
         given = [self.grid] if isinstance(self.grid, Grid) else self.grid
@@ -91,7 +91,7 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
         coarse = tuple(coarser(grid, SIZES[dimension]) for grid in grids)
         object.__setattr__(self, "grid", coarse[0] if isinstance(self.grid, Grid) else coarse)
         object.__setattr__(self, "dimension", dimension)
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         self.check_missing()
 
     @property
@@ -132,7 +132,7 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
         """Return the public floor of the depths for n records: at least 0, and below the greatest depth of a grid
         point.
         """
-        n = _checks.whole("n", n, least=1)
+        n = checks.whole("n", n, least=1)
         return max(0, -(-n >> self.dimension) - self.cap)
 
     def error(self, n: SupportsIndex, *, deviation: float) -> float:
@@ -146,13 +146,13 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
             The assumed standard deviation in every direction, positive, in data units. Of correlated records, the
             result is the error in the Mahalanobis norm, times `deviation`.
         """
-        return _checks.positive("deviation", deviation) * depth_error(n, self.dimension, self.epsilon)
+        return checks.positive("deviation", deviation) * depth_error(n, self.dimension, self.epsilon)
 
     def reading(self) -> Codes:
         return Codes(self.grids, lambda codes: codes, self._records)
 
     def _records(self, X: ArrayLike) -> NDArray[Any]:
-        records = _containers.matrix("X", X)
+        records = containers.matrix("X", X)
         if records.shape[1] != self.dimension:
             raise ValueError(f"X must have {self.dimension} columns, not {records.shape[1]}")
         return records

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid, check_number
+from dpfast.core.grid import Grid, check_number
 from dpfast.robust.columns import CoordinateWise
 from dpfast.statistics import Huber, Median, RankStatistic, Summary
 from dpfast.streaming import Columns, Integers, Reading

@@ -10,12 +10,12 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._divergences import bounded_range_epsilon_down
+from dpfast.core import checks
+from dpfast.core.divergences import bounded_range_epsilon_down
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import IndependentLaws
 from dpfast.mechanisms import InverseSensitivity
 from dpfast.mechanisms.plan import Plan
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.robust.grids import OnGrids
 from dpfast.statistics import Summary
 from dpfast.theory.robust import gaussian_mean_error
@@ -77,8 +77,8 @@ class IndependentColumns(OnGrids):
     delta: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dimension", _checks.whole("dimension", self.dimension, least=1))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        object.__setattr__(self, "dimension", checks.whole("dimension", self.dimension, least=1))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
         super().__post_init__()
         if not self.share:
             raise ValueError(f"epsilon is too small for {self.dimension} columns: {self.epsilon!r}")
@@ -103,7 +103,7 @@ class IndependentColumns(OnGrids):
 
     def cap(self, n: SupportsIndex, j: SupportsIndex) -> int:
         """Return the public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
-        return self._mechanism(_checks.whole("j", j)).cap(n)
+        return self._mechanism(checks.whole("j", j)).cap(n)
 
     def _mechanism(self, j: int) -> InverseSensitivity:
         column = self._column(j, 1)
@@ -113,7 +113,7 @@ class IndependentColumns(OnGrids):
         )
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else _EachColumn(self, _checks.records(n))
+        return super()._make_plan(n) if n is None else _EachColumn(self, checks.records(n))
 
     def _drawn_from(self, summaries: list[Summary], source: np.random.BitGenerator) -> NDArray[np.float64]:
         plans = [self._mechanism(j).plan(summary.n) for j, summary in enumerate(summaries)]
@@ -145,8 +145,8 @@ class IndependentColumns(OnGrids):
         `dpfast.theory.gaussian_mean_error` of each column, the risk shared equally.
         """
         self._check_known_error()
-        deviation = _checks.positive("deviation", deviation)
-        risk = 1 - _checks.between("confidence", confidence, 0, 1)
+        deviation = checks.positive("deviation", deviation)
+        risk = 1 - checks.between("confidence", confidence, 0, 1)
         return deviation * gaussian_mean_error(
             n,
             dimension=1,

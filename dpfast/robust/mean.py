@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._types import Exact, Records
-from dpfast.grid import Grid, grid_with, grids_within, natural_step
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, grid_with, grids_within, natural_step
+from dpfast.core.types import Exact, Records
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource
@@ -155,9 +155,9 @@ privacy) for one record replaced (the number of records is public).
     >>> bool(np.abs(release - [0, 1, 2, 3, 4]).max() < 0.25)
     True
     """
-    delta, method = _checks.delta_down(delta), _checks.choice("method", method, METHODS)
+    delta, method = checks.delta_down(delta), checks.choice("method", method, METHODS)
     if distribution is not None:
-        _checks.choice("distribution", distribution, DISTRIBUTIONS)
+        checks.choice("distribution", distribution, DISTRIBUTIONS)
     options: dict[str, Any] = {"epsilon": epsilon, "radius": radius, "scale": scale, "transform": transform}
     mechanism: CoordinateWise
     if bounds is None and grid is None:
@@ -208,7 +208,7 @@ def _affine(
 ) -> NDArray[np.float64]:
     """Return a release by Tukey depth or of whitened records, or by the method with the least expected error."""
     comparison = None
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     if isinstance(X, Chunks) and method != "depth":
         raise TypeError("give an array instead of Chunks: records are read several times, or counted for distribution=")
     X, d = _with_dimension(X)
@@ -235,6 +235,6 @@ def _affine(
 def _with_dimension(X: Records | Chunks) -> tuple[Records | Chunks, int]:
     """Return the records and their public number of columns, by the first piece of `Chunks`."""
     if isinstance(X, Chunks):
-        return X, _containers.matrix("X", next(iter(X), [])).shape[1]
-    records = _containers.matrix("X", X)
+        return X, containers.matrix("X", next(iter(X), [])).shape[1]
+    records = containers.matrix("X", X)
     return records, records.shape[1]

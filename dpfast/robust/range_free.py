@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._least import least
-from dpfast.grid import Grid
+from dpfast.core import checks
+from dpfast.core.grid import Grid
+from dpfast.core.least import least
+from dpfast.core.privacy import Privacy
+from dpfast.core.rounding import down
 from dpfast.laws import TAIL, BehindTest, Boxes
-from dpfast.privacy import Privacy
-from dpfast.rounding import down
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Columns, Integers, Reading
 
@@ -84,10 +84,10 @@ class RangeFreeBoxes(CoordinateWise):
         super().__post_init__()
         if not isinstance(self.statistic, OrderStatistic):
             raise TypeError(f"statistic must be an order statistic without bounds, not {self.statistic!r}")
-        object.__setattr__(self, "step", _checks.positive("step", self.step))
-        object.__setattr__(self, "width", _checks.positive("width", self.width))
+        object.__setattr__(self, "step", checks.positive("step", self.step))
+        object.__setattr__(self, "width", checks.positive("width", self.width))
         self._check_dimensions()
-        delta = _checks.delta_down(self.delta)
+        delta = checks.delta_down(self.delta)
         if not delta:
             raise ValueError(f"delta must be positive without bounds, not {self.delta!r}")
         object.__setattr__(self, "delta", delta)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpfast import _callbacks, _checks, _containers
-from dpfast._foreign import foreign
-from dpfast.grid import Grid, check_grid, check_number
+from dpfast.core import callbacks, checks, containers
+from dpfast.core.foreign import foreign
+from dpfast.core.grid import Grid, check_grid, check_number
+from dpfast.core.spending import EXACT, refused, spending
 from dpfast.mechanisms import Selection
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, refused, spending
 from dpfast.statistics import RankStatistic
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ def score(
         raise TypeError(f"statistic must have an attack range, like Median(), not {statistic!r}")
     check_grid(grid)
     check_number(grid)
-    _checks.real("theta", theta)
-    _checks.nonnegative("radius", radius)
-    threads = _checks.threads(workers)
-    values = _containers.vector("x", x)
-    n = _checks.records(values.shape[0])
+    checks.real("theta", theta)
+    checks.nonnegative("radius", radius)
+    threads = checks.threads(workers)
+    values = containers.vector("x", x)
+    n = checks.records(values.shape[0])
     unit = Fraction(grid.step) / statistic.codes_per_step(n)
-    center, reach = (_checks.exact(theta) - Fraction(statistic.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
+    center, reach = (checks.exact(theta) - Fraction(statistic.value(grid, n, 0))) / unit, checks.exact(radius) / unit
     first, last = math.ceil(center - reach), math.floor(center + reach)
     if last < 0 or first > statistic.last(grid, n):
         raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
@@ -141,15 +141,15 @@ def reduce(
     >>> dpf.robust.reduce(score, range(-10, 11), epsilon=1.0)
     3
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     source = bit_generator(rng)
-    pointer = _callbacks.is_pointer(score)
+    pointer = callbacks.is_pointer(score)
     if not callable(score) and not pointer:
         raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
-    scores = _callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
+    scores = callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
     mechanism = Selection(epsilon=epsilon)
     with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates", exact=True):
         with foreign():
@@ -159,4 +159,4 @@ def reduce(
 
 def _exact(scores: list[Any]) -> list[Fraction | float]:
     """Return the exact scores, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
-    return _containers.exact_scores(scores, missing=math.inf)
+    return containers.exact_scores(scores, missing=math.inf)

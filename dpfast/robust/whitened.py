@@ -11,20 +11,20 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast._tabular import Described
-from dpfast._traps import Cautious
-from dpfast._types import Records
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, check_number
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import spending
+from dpfast.core.tabular import Described
+from dpfast.core.traps import Cautious
+from dpfast.core.types import Records
 from dpfast.domains import Ball
-from dpfast.grid import Grid, check_number
 from dpfast.mechanisms import Covariance
 from dpfast.mechanisms.explanation import Explain, tell
-from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.boxes import NestedBoxes
 from dpfast.robust.grids import OnGrids, coarser
 from dpfast.robust.independent import IndependentColumns
-from dpfast.spending import spending
 from dpfast.statistics import InterquartileRange, Median, RankStatistic
 
 Values = NDArray[np.float64]
@@ -66,15 +66,15 @@ class Whitened(Described, Cautious):
     statistic: RankStatistic = field(kw_only=True, default_factory=Median)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checks.delta_down(self.delta))
         for grid in self.grids:
             check_number(grid)
             InterquartileRange().last(grid, 1)  # reject bounds whose distance is not a double
         self.steps  # noqa: B018  # reject parameters that a step does not support
 
     def _share(self, part: Fraction) -> float:
-        return _checks.positive_down("epsilon", part * Fraction(self.epsilon))
+        return checks.positive_down("epsilon", part * Fraction(self.epsilon))
 
     @cached_property
     def steps(self) -> tuple[NestedBoxes, NestedBoxes, Covariance, OnGrids]:
@@ -126,12 +126,12 @@ class Whitened(Described, Cautious):
         explain: Explain = False,
         comparison: object = None,
     ) -> Values:
-        source, threads = bit_generator(rng), _checks.threads(workers)
+        source, threads = bit_generator(rng), checks.threads(workers)
         location, scale, covariance, release = self.steps
-        rows = _containers.matrix("X", X)
+        rows = containers.matrix("X", X)
         if rows.shape[1] != len(self.grids):
             raise ValueError(f"X must have {len(self.grids)} columns, like grid, not {rows.shape[1]}")
-        n = _checks.records(len(rows))
+        n = checks.records(len(rows))
         tell(str(self) if comparison is None else f"{comparison}\n{self}", explain)
         options: dict[str, Any] = {"rng": source, "workers": threads}
         with spending(self.privacy_profile, label=f"robust_mean of {rows.shape[1]} whitened columns"):
@@ -150,7 +150,7 @@ class Whitened(Described, Cautious):
 
     def least_variance(self, n: SupportsIndex) -> float:
         """About the size of the noise in the eigenvalues of the covariance, which are not known below it. Public."""
-        covariance, n, d = self.steps[2], _checks.whole("n", n, least=1), len(self.grids)
+        covariance, n, d = self.steps[2], checks.whole("n", n, least=1), len(self.grids)
         noise = (
             covariance.domain.radius**2 / (n * covariance.amount) * (1 if covariance.gaussian_mu else math.sqrt(2 * d))
         )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpfast import _checks, _containers
+from dpfast.core import checks, containers
 from dpfast.mechanisms import Covariance, SecondMoments
 from dpfast.sklearn.estimator import PrivateEstimator
 
@@ -116,7 +116,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the components of X, (n, d), of any numeric dtype; spends the budget once. `y` is ignored."""
         privacy = self._privacy()
-        centered, _ = _checks.flag("centered", self.centered), _checks.flag("whiten", self.whiten)
+        centered, _ = checks.flag("centered", self.centered), checks.flag("whiten", self.whiten)
         values = self._rows(X, reset=True)
         n, d = values.shape
         kept, ball = self._kept(d), self._ball(d)
@@ -140,7 +140,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     def _kept(self, d: int) -> int:
         """Return the number of components to keep of d."""
-        kept = d if self.n_components is None else _checks.whole("n_components", self.n_components, least=1)
+        kept = d if self.n_components is None else checks.whole("n_components", self.n_components, least=1)
         if kept > d:
             raise ValueError(f"n_components must be at most the number of columns, {d}, not {kept}")
         return kept
@@ -168,7 +168,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         components.
         """
         check_is_fitted(self)
-        coordinates = _containers.numbers("X", X, dimensions=2)
+        coordinates = containers.numbers("X", X, dimensions=2)
         with np.errstate(all="ignore"):
             return np.asarray((coordinates.astype(np.float64) * self._scales()) @ self.components_ + self.mean_)
 

@@ -11,12 +11,12 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from dpfast import _checks
-from dpfast._traps import warn
+from dpfast.core import checks
+from dpfast.core.grid import natural_step
+from dpfast.core.traps import warn
 from dpfast.densities import PerturbedHistogram
 from dpfast.densities.bins import automatic_bins, table
 from dpfast.densities.cells import traps_of_bins
-from dpfast.grid import natural_step
 from dpfast.sklearn.estimator import PrivateEstimator, generator_of
 
 
@@ -84,7 +84,7 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
         grids = self._grids(d, natural_step(X))
-        if _checks.flag("joint", self.joint) and d > 1:
+        if checks.flag("joint", self.joint) and d > 1:
             parts: list[tuple[NDArray[Any], Any]] = [(values, grids)]
         else:
             parts = list(zip(values.T, grids, strict=True))

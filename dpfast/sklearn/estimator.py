@@ -16,15 +16,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dpfast import _checks, _containers
-from dpfast._traps import of_delta, of_epsilon, warn
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, Points
+from dpfast.core.privacy import Privacy
+from dpfast.core.spending import Carrier, claim, spending
+from dpfast.core.traps import of_delta, of_epsilon, warn
 from dpfast.domains import Ball, Box
-from dpfast.grid import Grid, Points
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms import Mechanism, Quantiles
-from dpfast.privacy import Privacy
 from dpfast.random import bit_generator
-from dpfast.spending import Carrier, claim, spending
 
 
 class PrivateEstimator(Carrier, BaseEstimator):
@@ -62,7 +62,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
     def _privacy(self) -> Privacy:
         """Return the guarantee of a `fit` with the current parameters; a warning if it is weak."""
-        privacy = Privacy(_checks.positive_down("epsilon", self.epsilon), _checks.delta_down(self.delta))
+        privacy = Privacy(checks.positive_down("epsilon", self.epsilon), checks.delta_down(self.delta))
         warn([*of_epsilon(privacy.epsilon), *of_delta(privacy.delta)])
         return privacy
 
@@ -73,7 +73,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
         if getattr(getattr(X, "dtype", None), "kind", None) == "c":
             raise ValueError("Complex data not supported")
         values: NDArray[Any] = check_array(
-            _containers.numbers("X", X, dimensions=2),
+            containers.numbers("X", X, dimensions=2),
             dtype=None,
             ensure_all_finite=False,
             input_name="X",
@@ -122,7 +122,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
         if self.bounds is None:
             raise ValueError("bounds must be given: they are public, chosen without access to the data")
         whole = Grid if part == "column" else ()
-        found = _checks.bounds_of(self.bounds, lambda: names, part=part, whole=whole)
+        found = checks.bounds_of(self.bounds, lambda: names, part=part, whole=whole)
         if isinstance(found, Grid) or not isinstance(found[0], (tuple, Grid)):
             return [found] * len(names)
         if len(found) != len(names):
@@ -154,8 +154,8 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
     def _share(self, d: int) -> float:
         """Return the share of epsilon of each of d columns, rounded down."""
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
-        return _checks.positive_down("epsilon / columns", Fraction(epsilon) / d)
+        epsilon = checks.positive_down("epsilon", self.epsilon)
+        return checks.positive_down("epsilon / columns", Fraction(epsilon) / d)
 
     def _rng(self) -> Any:
         return generator_of(self.random_state)
@@ -178,7 +178,7 @@ def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:
     if not all(isinstance(label, str) for label in classes):
         for label in classes:
             if not isinstance(label, (bool, np.bool_)):
-                _checks.real("each of classes", label)
+                checks.real("each of classes", label)
     made = np.unique(np.asarray(classes))
     if made.dtype.kind not in "biufU":
         raise ValueError(f"classes must be strings, or numbers of a NumPy dtype, not {classes!r}")
@@ -190,22 +190,22 @@ def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Codes 0, 1, ... for labels of the classes, NaN for others, each on its own; same shape as y."""
     if classes.dtype.kind != "U":
-        if _containers.is_sequence(y):  # a label that is a list would change the shape of the array
-            y = [None if _containers.is_sequence(label) else label for label in y]
-        values = _containers.numbers("y", y, dimensions=1)
+        if containers.is_sequence(y):  # a label that is a list would change the shape of the array
+            y = [None if containers.is_sequence(label) else label for label in y]
+        values = containers.numbers("y", y, dimensions=1)
         made = np.full(values.shape, np.nan)
         with np.errstate(all="ignore"):  # a signalling NaN
             for code, label in enumerate(classes.astype(values.dtype) if values.dtype.kind == "f" else classes):
                 made[values == label] = code
         return made
     shape: tuple[int, ...]
-    if _containers.is_sequence(y):
+    if containers.is_sequence(y):
         labels = list(y)
         shape = (len(labels),)
     else:
         array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         if array.dtype.kind not in "OTU":
-            raise TypeError(f"y must hold text, like classes, not dtype {_containers.name_of(array.dtype)}")
+            raise TypeError(f"y must hold text, like classes, not dtype {containers.name_of(array.dtype)}")
         labels, shape = array.ravel().tolist(), array.shape
     codes = {str(label): float(code) for code, label in enumerate(classes)}
     coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]

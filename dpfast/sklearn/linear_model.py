@@ -15,15 +15,15 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from dpfast import _checks, _containers
 from dpfast.aggregate import SampleAndAggregate
+from dpfast.core import checks, containers
+from dpfast.core.privacy import Privacy
+from dpfast.core.spending import spending
 from dpfast.domains import Ball
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
-from dpfast.privacy import Privacy
 from dpfast.regression import Descent, Fit, RegressionMoments
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
-from dpfast.spending import spending
 
 Values = NDArray[np.float64]
 
@@ -106,12 +106,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: ArrayLike, y: Any) -> Self:
         """Release the regression, for X, (n, d), and y, (n,), of any numeric dtype; spends the budget once."""
-        privacy, intercept = self._privacy(), _checks.flag("fit_intercept", self.fit_intercept)
+        privacy, intercept = self._privacy(), checks.flag("fit_intercept", self.fit_intercept)
         if self.label_bound is None:
             raise ValueError("label_bound must be given: it is public, chosen without access to the data")
         labels_in = Ball(self.label_bound, center=self.label_center)
         values = self._rows(X, y, reset=True)
-        labels = column_or_1d(_containers.numbers("y", y), warn=True)
+        labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
         mechanism = RegressionMoments(
             domain=self._ball(values.shape[1]),
@@ -274,7 +274,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         """Return the method, where "auto" is replaced."""
         if self.method == "auto":
             return "blocks" if self.radius is None and self.bounds is not None else "sums"
-        return _checks.choice("method", self.method, ("auto", *_METHODS))
+        return checks.choice("method", self.method, ("auto", *_METHODS))
 
     def fit(self, X: ArrayLike, y: Any) -> Self:
         """Release the coefficients, for X, (n, d), of any numeric dtype and labels y, (n,); spends the budget once.
@@ -283,9 +283,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         """
         method = self._method()
         classes, privacy = checked_classes(self.classes, several=method == "sums"), self._privacy()
-        if method != "sums" and _checks.delta_down(self.delta):
+        if method != "sums" and checks.delta_down(self.delta):
             raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {self.delta!r}")
-        intercept = _checks.flag("fit_intercept", self.fit_intercept)
+        intercept = checks.flag("fit_intercept", self.fit_intercept)
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(class_codes(y, classes), warn=True)
         check_consistent_length(values, labels)
@@ -332,7 +332,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
             X.shape[1], self.epsilon, radius=self.radius, norm=self.norm, bound=self.bound, intercept=intercept
         )
         if self.shuffle is not None:
-            order = np.random.Generator(np.random.PCG64(_checks.whole("shuffle", self.shuffle))).permutation(len(X))
+            order = np.random.Generator(np.random.PCG64(checks.whole("shuffle", self.shuffle))).permutation(len(X))
             X, y = X[order], y[order]
         rng = self._rng()
         with self._paid([protocol]):

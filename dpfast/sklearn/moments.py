@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
+from dpfast.core.grid import Grid, check_missing
 from dpfast.domains import Ball, Box
-from dpfast.grid import Grid, check_missing
 from dpfast.mechanisms import NoisySums
 from dpfast.statistics import Mean
 
@@ -45,7 +45,7 @@ class ColumnMoments:
         else:
             self.middle, self.half = domain.center_of(d), np.full(d, domain.radius)
             self.weight, self.mechanism = _in_a_ball(d, epsilon, delta)
-        _checks.finite_scale(float(self.half.max()) ** 2 if self.half.max() < 2.0**512 else math.inf)
+        checks.finite_scale(float(self.half.max()) ** 2 if self.half.max() < 2.0**512 else math.inf)
 
     def rows(self, X: NDArray[Any]) -> Values:
         """Return the rows of the mechanism, (n, 2 d)."""

@@ -14,8 +14,8 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from dpfast import _checks
-from dpfast.grid import Grid, Points, unbounded
+from dpfast.core import checks
+from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.mechanisms import NoisySums
 from dpfast.sklearn.estimator import PrivateEstimator
 from dpfast.sklearn.moments import ColumnMoments
@@ -120,7 +120,7 @@ class PrivateRobustScaler(_Scaler):
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the quantiles of X, (n, d), of any numeric dtype; spends epsilon once. `y` is ignored."""
         privacy = self._privacy()
-        low, high = (_checks.fraction("quantile_range / 100", q / 100) for q in self.quantile_range)
+        low, high = (checks.fraction("quantile_range / 100", q / 100) for q in self.quantile_range)
         if not low < high:
             raise ValueError(f"quantile_range must be ascending, not {self.quantile_range!r}")
         values = self._rows(X, reset=True)
@@ -225,7 +225,7 @@ class PrivateStandardScaler(_Scaler):
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the moments of X, (n, d), of any numeric dtype; spends the budget once. `y` is ignored."""
         privacy = self._privacy()
-        with_mean, with_std = (_checks.flag(name, getattr(self, name)) for name in ("with_mean", "with_std"))
+        with_mean, with_std = (checks.flag(name, getattr(self, name)) for name in ("with_mean", "with_std"))
         values = self._rows(X, reset=True)
         n, d = values.shape
         domain = self._domain(d)
@@ -305,8 +305,8 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the quantiles of X, (n, d), of any numeric dtype; spends epsilon once. `y` is ignored."""
         privacy = self._privacy()
-        count = _checks.whole("n_quantiles", self.n_quantiles, least=1)
-        _checks.choice("output_distribution", self.output_distribution, ("uniform", "normal"))
+        count = checks.whole("n_quantiles", self.n_quantiles, least=1)
+        checks.choice("output_distribution", self.output_distribution, ("uniform", "normal"))
         values = self._rows(X, reset=True)
         levels = np.linspace(0, 1, count + 2)
         ends = np.array([(grid.lower, grid.upper) for grid in self._grids(values.shape[1])]).T

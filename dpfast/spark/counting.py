@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid
+from dpfast.core.grid import Grid
 from dpfast.mechanisms import Mechanism
 from dpfast.spark.frames import Chosen, code, present
 from dpfast.streaming import CodeSums, Counted, Integers, Ranks, Sums

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpfast.grid import Grid
+from dpfast.core.grid import Grid
 
 _NUMBERS = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "void"})
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.core.spending import Cost, spending_together
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys
 from dpfast.groups.releases import selects
@@ -17,7 +18,6 @@ from dpfast.spark import counting, states
 from dpfast.spark.frames import Chosen, quoted
 from dpfast.spark.keys import check_width, key_types, names_of, select
 from dpfast.spark.releases import check
-from dpfast.spending import Cost, spending_together
 from dpfast.streaming.state import Planned
 
 _BLOCK = 2**10  # groups that draw from one stream, as in dpfast.by_group

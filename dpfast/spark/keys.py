@@ -7,13 +7,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from dpfast._traps import warn_of
+from dpfast.core.spending import spending_together
+from dpfast.core.traps import warn_of
 from dpfast.groups.labels import together
 from dpfast.keys import KeyCounts, column_of, lookup
 from dpfast.mechanisms import Partitions, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spark.frames import check_name, quoted, types_of
-from dpfast.spending import spending_together
 
 TYPES = {"string": str, "binary": bytes} | dict.fromkeys(("boolean", "tinyint", "smallint", "int", "bigint"), int)
 

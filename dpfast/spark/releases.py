@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-from dpfast import _checks
 from dpfast.aggregate import SampleAndAggregate
+from dpfast.core import checks
+from dpfast.core.spending import spending_together
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spark import counting, states
 from dpfast.spark.frames import Chosen
-from dpfast.spending import spending_together
 from dpfast.streaming.state import Planned
 
 
@@ -77,10 +77,10 @@ def release(
     True
     """
     # Invalid parameters are rejected before anything is charged.
-    shape = None if size is None else _checks.shape(size)
+    shape = None if size is None else checks.shape(size)
     times = math.prod(shape or ())
     source = bit_generator(rng)
-    tasks = _checks.whole("mergers", mergers, least=1)
+    tasks = checks.whole("mergers", mergers, least=1)
     chosen = Chosen.of(frame, columns, y)
     check(mechanism, chosen)
     with spending_together((mechanism.cost._replace(times=times),), of=(mechanism,)):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast.grid import Grid
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.statistics.statistic import Distribution, Statistic, scaled
 
@@ -85,7 +85,7 @@ class UnboundedStatistic(MomentStatistic):
         (first, _), unit = self.range(grid), self.unit(grid)
         if isinstance(codes, int):
             return scaled(first + codes, 1, unit)
-        k = _containers.integers("codes", codes)
+        k = containers.integers("codes", codes)
         values = [scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -131,7 +131,7 @@ class Sum(UnboundedStatistic):
         return "sum"
 
     def last(self, grid: Grid, n: int) -> int:
-        return _checks.code_range(self.span(grid, n))
+        return checks.code_range(self.span(grid, n))
 
     def value(self, grid: Grid, n: int, code: int) -> float:
         return scaled(grid.first * n + code, 1, grid.step)
@@ -178,7 +178,7 @@ class Count(UnboundedStatistic):
 
     def __post_init__(self) -> None:
         if self.within is not None:
-            object.__setattr__(self, "within", _checks.interval("within", self.within))
+            object.__setattr__(self, "within", checks.interval("within", self.within))
 
     def __str__(self) -> str:
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)

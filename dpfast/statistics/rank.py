@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpfast import _checks, _containers
 from dpfast._kernels import _levels
-from dpfast.grid import Points
+from dpfast.core import checks, containers
+from dpfast.core.grid import Points
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
 from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading, ascending
 
@@ -198,7 +198,7 @@ class Quantile(OrderStatistic):
     q: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "q", _checks.fraction("q", self.q))
+        object.__setattr__(self, "q", checks.fraction("q", self.q))
 
     def __str__(self) -> str:
         return f"{self.q:g}-quantile"
@@ -246,7 +246,7 @@ class TrimmedSum(RankStatistic):
         return self.cut(n) + 1, n - self.cut(n)
 
     def last(self, grid: Points, n: int) -> int:
-        return _checks.code_range(self.codes_per_step(n) * (grid.size - 1))
+        return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
 
     def value(self, grid: Points, n: int, code: int) -> float:
         return _mean(grid, self.codes_per_step(n), code)
@@ -303,7 +303,7 @@ class TrimmedMean(TrimmedSum):
     trim: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trim", _checks.trim(self.trim))
+        object.__setattr__(self, "trim", checks.trim(self.trim))
 
     def __str__(self) -> str:
         return f"{self.trim:g}-trimmed mean"
@@ -329,7 +329,7 @@ class WinsorizedMean(TrimmedSum):
     trim: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trim", _checks.trim(self.trim))
+        object.__setattr__(self, "trim", checks.trim(self.trim))
 
     def __str__(self) -> str:
         return f"{self.trim:g}-Winsorized mean"
@@ -373,14 +373,14 @@ class InterquartileRange(RankStatistic):
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
 
     def last(self, grid: Points, n: int) -> int:
-        _checks.released_range(lambda: (0.0, self.value(grid, n, grid.size - 1)))
+        checks.released_range(lambda: (0.0, self.value(grid, n, grid.size - 1)))
         return grid.size - 1
 
     def value(self, grid: Points, n: int, code: int) -> float:
         return scaled(code, 1, grid.step)
 
     def decode(self, grid: Points, n: int, codes: ArrayLike | int) -> Any:
-        values = _containers.integers("codes", codes) * grid.step
+        values = containers.integers("codes", codes) * grid.step
         return values if values.ndim else float(values)
 
     def breakdown(self, n: int) -> int:
@@ -417,7 +417,7 @@ class Huber(RankStatistic):
     k: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", _checks.positive("k", self.k))
+        object.__setattr__(self, "k", checks.positive("k", self.k))
 
     def __str__(self) -> str:
         return f"Huber location with corner {self.k:g}"
@@ -433,7 +433,7 @@ class Huber(RankStatistic):
         return 1, n
 
     def last(self, grid: Points, n: int) -> int:
-        _checks.code_range(n * (grid.size - 1))  # bounds the sums of clipped differences
+        checks.code_range(n * (grid.size - 1))  # bounds the sums of clipped differences
         return grid.size - 1
 
     def value(self, grid: Points, n: int, code: int) -> float:

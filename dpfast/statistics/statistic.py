@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpfast import _containers
+from dpfast.core import containers
 
 __all__ = [
     "Distribution",
@@ -69,7 +69,7 @@ class Statistic(ABC):
         """`value` for each code: a float for an integer, an array for an array."""
         if isinstance(codes, int):
             return self.value(grid, n, codes)
-        k = _containers.integers("codes", codes)
+        k = containers.integers("codes", codes)
         values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 

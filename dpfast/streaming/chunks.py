@@ -8,8 +8,8 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
-from dpfast.spending import unpaid
+from dpfast.core import checks, containers
+from dpfast.core.spending import unpaid
 
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
 
@@ -68,7 +68,7 @@ class Chunks:
     @classmethod
     def slices(cls, array: NDArray[Any], size: SupportsIndex = 2**18) -> Chunks:
         """Return the pieces of an array, for example a memmap, with ``size`` records each."""
-        step = _checks.whole("size", size, least=1)
+        step = checks.whole("size", size, least=1)
         return cls([array[start : start + step] for start in range(0, len(array), step)])
 
     @classmethod
@@ -86,7 +86,7 @@ class Chunks:
                     if isinstance(columns, str):
                         yield pieces[0]
                     else:
-                        yield np.stack([_containers.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
+                        yield np.stack([containers.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
 
         return cls(opened)
 
@@ -99,13 +99,13 @@ class Chunks:
     def declares_integers(self) -> bool:
         """Whether the dtypes of the pieces declare integers or booleans."""
         if isinstance(self._source, Sequence):
-            return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
-        return _containers.declares_integers(next(iter(self), None))
+            return len(self._source) > 0 and all(map(containers.declares_integers, self._source))
+        return containers.declares_integers(next(iter(self), None))
 
     def named_columns(self) -> tuple[str, ...] | None:
         """Return the names of the columns of the first piece; None unless it is a data frame."""
         first = next(iter(self), None)
-        return None if first is self else _containers.column_names(first)
+        return None if first is self else containers.column_names(first)
 
     @property
     def known(self) -> int | None:

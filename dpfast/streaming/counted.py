@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast.grid import Grid, Points, check_points
+from dpfast.core import checks, containers
+from dpfast.core.grid import Grid, Points, check_points
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.wire import Integers
 
@@ -58,15 +58,15 @@ class Counted(Chunks):
     """
 
     def __init__(self, values: ArrayLike, counts: ArrayLike) -> None:
-        self.values, self.counts = _containers.vector("values", values), _containers.counts("counts", counts)
+        self.values, self.counts = containers.vector("values", values), containers.counts("counts", counts)
         if self.values.shape != self.counts.shape:
             raise ValueError("values and counts must be equally long")
-        self._integers = _containers.declares_integers(values)
+        self._integers = containers.declares_integers(values)
         self._total = _total(self.counts)
-        if self._total > _containers.MOST_COUNTED:
+        if self._total > containers.MOST_COUNTED:
             order = np.argsort(self.values)
             self.values, self.counts = self.values[order], _first(self.counts[order])
-            self._total = _containers.MOST_COUNTED
+            self._total = containers.MOST_COUNTED
 
     @classmethod
     def of_codes(cls, grid: Points, codes: ArrayLike, counts: ArrayLike) -> Counted:
@@ -82,7 +82,7 @@ class Counted(Chunks):
         50.0
         """
         check_points(grid)
-        places = _containers.vector("codes", codes)
+        places = containers.vector("codes", codes)
         values = grid.decode(Grid(0, grid.size - 1, step=1).encode(places))
         if places.dtype.kind == "f":
             values[np.isnan(places)] = math.nan
@@ -107,12 +107,12 @@ class Counted(Chunks):
         Each record moves by at most half the width of its bin for "middle", by at most the width for an edge. The
         releases are those of the moved records: an exact quantile or mean moves by no more than the records do.
         """
-        _checks.choice("at", at, _PARTS)
-        ends = _containers.vector("edges", edges).astype(np.float64)
+        checks.choice("at", at, _PARTS)
+        ends = containers.vector("edges", edges).astype(np.float64)
         if len(ends) < 2 or not (ends[:-1] < ends[1:]).all() or np.isinf(ends).all():
             raise ValueError("edges must be at least two numbers in ascending order, at least one of them finite")
         low, high = ends[:-1], ends[1:]
-        numbers = _containers.counts("counts", counts)
+        numbers = containers.counts("counts", counts)
         if len(numbers) != len(low):
             raise ValueError("counts must have one entry for each bin, one less than edges")
         middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, low / 2 + high / 2))
@@ -168,7 +168,7 @@ def _total(counts: Integers) -> int:
 
 def _first(counts: Integers) -> Integers:
     """Return the counts of the first 2**52 records."""
-    left, kept = _containers.MOST_COUNTED, []
+    left, kept = containers.MOST_COUNTED, []
     for count in counts.tolist():
         kept.append(min(count, left))
         left -= kept[-1]

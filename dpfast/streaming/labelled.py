@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from dpfast import _containers
+from dpfast.core import containers
 from dpfast.streaming.chunks import Chunks
 
 
@@ -45,7 +45,7 @@ class Labelled:
             return cls.pair(x)
         if isinstance(x, Labelled):
             return x
-        rows = _containers.matrix("X", x)
+        rows = containers.matrix("X", x)
         if rows.shape[1] < 2:
             raise ValueError("records must be a pair (X, y), or rows of at least two columns whose last one is y")
         return cls(rows[:, :-1], rows[:, -1])
@@ -55,7 +55,7 @@ class Labelled:
         """Convert a pair (X, y) of array_likes."""
         if not isinstance(x, tuple) or len(x) != 2:
             raise TypeError(f"x must be a pair (X, y) of rows and labels, not {type(x).__name__}")
-        rows, labels = _containers.matrix("X", x[0]), _containers.vector("y", x[1])
+        rows, labels = containers.matrix("X", x[0]), containers.vector("y", x[1])
         if len(rows) != len(labels):
             raise ValueError(f"X and y must be equally long, not {len(rows)} and {len(labels)}")
         return cls(rows, labels)
@@ -93,8 +93,8 @@ def names_of_columns(X: Any, *, labelled: bool = False) -> tuple[str, ...] | Non
     if isinstance(X, Chunks):
         return names_of_columns(next(iter(X), None), labelled=True)
     if isinstance(X, tuple) and X:
-        return _containers.column_names(X[0])
-    names = _containers.column_names(X)
+        return containers.column_names(X[0])
+    names = containers.column_names(X)
     return names[:-1] if names and labelled else names
 
 

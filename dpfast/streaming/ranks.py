@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._kernels._threads import each
-from dpfast.grid import Grid, Points
+from dpfast.core import containers
+from dpfast.core.grid import Grid, Points
 
 if TYPE_CHECKING:
     pass
@@ -241,7 +241,7 @@ class Ranks(Reading):
         return self._finish(Selected.of(values, stretches, self._grid, sums=self.sums, threads=threads))
 
     def records(self, x: Any) -> Array:
-        return _containers.vector("x", x)
+        return containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         for start in range(0, len(values), _PIECE):

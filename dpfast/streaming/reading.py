@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
 from dpfast._kernels import _select
-from dpfast.grid import Grid, Points
+from dpfast.core import containers
+from dpfast.core.grid import Grid, Points
 from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items, read_whole
 
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ class Sums(Reading):
         self._total = self._total_squares = 0
 
     def records(self, x: Any) -> Array:
-        return _containers.vector("x", x)
+        return containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
@@ -157,7 +157,7 @@ class RecordCount(Reading):
         self._kept = kept
 
     def records(self, x: Any) -> Array:
-        values = _containers.vector("x", x)
+        values = containers.vector("x", x)
         kept = self._kept(values)
         return values if kept is None else values[kept]
 
@@ -270,7 +270,7 @@ class Codes(Reading):
         records: Callable[[Any], Array] | None = None,
     ) -> None:
         self._grids, self._finish = grids, finish
-        self._records = records or partial(_containers.vector, "x")
+        self._records = records or partial(containers.vector, "x")
         self._parts: list[Integers] = []
 
     def records(self, x: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpfast import _containers
+from dpfast.core import containers
 from dpfast.domains import LIMB, Ball, Domain, carry
 from dpfast.streaming.labelled import Labelled
 from dpfast.streaming.reading import Array, Reading
@@ -72,7 +72,7 @@ class RowSums(Reading):
         return self._sums
 
     def records(self, x: Any) -> Any:
-        rows = _containers.matrix("X", x)
+        rows = containers.matrix("X", x)
         self._check_rows(rows)
         return rows
 

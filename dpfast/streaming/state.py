@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
-from dpfast import _checks
-from dpfast._traps import Trap, warn
+from dpfast.core import checks
+from dpfast.core.spending import EXACT, LAW, Bearer, Cost, Ticket, refused, spending_together
+from dpfast.core.traps import Trap, warn
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, LAW, Bearer, Cost, Ticket, refused, spending_together
 
 if TYPE_CHECKING:
     from numpy.random import BitGenerator
 
     from dpfast.laws import Law
-from dpfast.grid import Points
+from dpfast.core.grid import Points
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.reading import Array, Reading
@@ -127,7 +127,7 @@ class State(Bearer):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        threads = _checks.threads(workers)
+        threads = checks.threads(workers)
         if isinstance(chunk, Counted):
             if self.n + chunk.records() > _MOST_RECORDS:
                 raise ValueError("a state cannot count more than 2**62 records")
@@ -216,7 +216,7 @@ class State(Bearer):
         size, rng
             See `Mechanism.release`, which gives the same releases for the same generator.
         """
-        shape, source = _checks.shape(size), bit_generator(rng)
+        shape, source = checks.shape(size), bit_generator(rng)
         self._check_last()  # an error that does not depend on the data costs no privacy
         if self.passes == 1:
             self._watch(self.plan())

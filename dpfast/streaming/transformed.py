@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _containers
 from dpfast._kernels import _blocks
 from dpfast._kernels._threads import each
-from dpfast.grid import Grid
+from dpfast.core import containers
+from dpfast.core.grid import Grid
 from dpfast.streaming.reading import Array, CodeSums, Reading, Sums
 from dpfast.streaming.wire import Integers, read_items
 
@@ -59,7 +59,7 @@ class TransformedSums(Reading):
         return [Sums(grid, squares=self._squares) for grid in self._grids]
 
     def records(self, x: Any) -> Array:
-        return _containers.vector("x", x)
+        return containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         if self._kinds == ("value",):

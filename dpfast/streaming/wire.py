@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Points
+from dpfast.core.grid import Points
 
 if TYPE_CHECKING:
     pass

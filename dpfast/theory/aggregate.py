@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable
 from typing import SupportsIndex
 
-from dpfast import _checks
-from dpfast._least import least as least_number
+from dpfast.core import checks
+from dpfast.core.least import least as least_number
 
 _FAR = 40.0  # beyond this many standard deviations, the normal tail underflows in doubles
 _STRAIGHT = 1e-3  # below this skewness, an estimate is treated as normal
@@ -45,11 +45,11 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
     >>> round(theory.clamp_bias(1.0, 0.0, 9.0), 3)
     0.399
     """
-    deviation = _checks.nonnegative("deviation", deviation)
-    ends = [end if end == math.inf else _checks.real(name, end) for name, end in (("below", below), ("above", above))]
+    deviation = checks.nonnegative("deviation", deviation)
+    ends = [end if end == math.inf else checks.real(name, end) for name, end in (("below", below), ("above", above))]
     if deviation == 0:
         return max(-ends[0], 0.0) - max(-ends[1], 0.0)
-    skewness = _checks.real("skewness", skewness)
+    skewness = checks.real("skewness", skewness)
     lower, upper = (
         deviation * _excess_over(end / deviation, skew) for end, skew in zip(ends, (-skewness, skewness), strict=True)
     )
@@ -104,7 +104,7 @@ def clamp_margin(bias: float, deviation: float, skewness: float = 0.0) -> float:
     >>> round(theory.clamp_margin(0.001, 1.0), 2)
     2.72
     """
-    bias, deviation = _checks.positive("bias", bias), _checks.nonnegative("deviation", deviation)
+    bias, deviation = checks.positive("bias", bias), checks.nonnegative("deviation", deviation)
     low, high = 0.0, _FAR
     if bias >= deviation * _excess_over(low, skewness):
         return 0.0
@@ -160,12 +160,12 @@ def block_excess(
     >>> round(1 + 10**6 * theory.block_excess(10**6, 35851, width=4.8, epsilon=1.0, v2=2.0), 4)
     1.1076
     """
-    n = _checks.whole("n", n, least=1)
-    k, width = _checks.positive("blocks", blocks), _checks.positive("width", width)
-    epsilon, v2 = _checks.positive("epsilon", epsilon), _checks.nonnegative("v2", v2)
-    bias = abs(_checks.real("b1", b1) * k / n + _checks.real("b2", b2) * (k / n) ** 2)
+    n = checks.whole("n", n, least=1)
+    k, width = checks.positive("blocks", blocks), checks.positive("width", width)
+    epsilon, v2 = checks.positive("epsilon", epsilon), checks.nonnegative("v2", v2)
+    bias = abs(checks.real("b1", b1) * k / n + checks.real("b2", b2) * (k / n) ** 2)
     root = math.sqrt(k / n)
-    bias += abs(clamp_bias(_checks.nonnegative("deviation", deviation) * root, below, above, skewness * root))
+    bias += abs(clamp_bias(checks.nonnegative("deviation", deviation) * root, below, above, skewness * root))
     return v2 * k / n**2 + bias**2 + 2 * (width / (k * epsilon)) ** 2
 
 
@@ -204,9 +204,9 @@ def block_count(
     >>> theory.block_count(10**6, width=4.8, epsilon=1.0, v2=2.0)
     35851
     """
-    n, least = _checks.whole("n", n, least=1), _checks.whole("least", least, least=1)
-    width, epsilon = _checks.positive("width", width), _checks.positive("epsilon", epsilon)
-    v2, b1, b2 = _checks.nonnegative("v2", v2), abs(_checks.real("b1", b1)), abs(_checks.real("b2", b2))
+    n, least = checks.whole("n", n, least=1), checks.whole("least", least, least=1)
+    width, epsilon = checks.positive("width", width), checks.positive("epsilon", epsilon)
+    v2, b1, b2 = checks.nonnegative("v2", v2), abs(checks.real("b1", b1)), abs(checks.real("b2", b2))
 
     def slope(k: float) -> float:
         share = k / n
@@ -286,12 +286,12 @@ def aggregate_efficiency(
     >>> [round(theory.aggregate_efficiency(n, **exponential), 3) for n in (10**4, 10**6, 10**8)]
     [2.943, 1.108, 1.023]
     """
-    information = _checks.positive("information", information)
+    information = checks.positive("information", information)
     clamp = {"deviation": information**-0.5, "below": below, "above": above}
     if blocks is None:
         blocks = block_count(n, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2, **clamp)
     excess = block_excess(n, blocks, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2, **clamp)
-    return 1 + _checks.whole("n", n) * information * excess
+    return 1 + checks.whole("n", n) * information * excess
 
 
 def aggregate_sample_size(
@@ -330,7 +330,7 @@ def aggregate_sample_size(
     >>> 10**6 < n < 2 * 10**6
     True
     """
-    if not _checks.real("efficiency", efficiency) > 1:
+    if not checks.real("efficiency", efficiency) > 1:
         raise ValueError(f"efficiency must be above 1, not {efficiency!r}")
     terms = {"information": information, "width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
     return least_number(

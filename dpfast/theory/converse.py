@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 
 
 def implied_failure(replaced: SupportsIndex, failure: float, *, epsilon: float, delta: float = 0.0) -> float:
@@ -55,9 +55,9 @@ def implied_failure(replaced: SupportsIndex, failure: float, *, epsilon: float, 
     >>> round(implied_failure(10, 1e-6, epsilon=1.0), 4), round(implied_failure(20, 1e-6, epsilon=1.0), 4)
     (0.022, 0.9995)
     """
-    t = _checks.whole("replaced", replaced, least=0)
-    b = _checks.fraction("failure", failure)
-    epsilon, delta = _checks.positive("epsilon", epsilon), _checks.delta_down(delta)
+    t = checks.whole("replaced", replaced, least=0)
+    b = checks.fraction("failure", failure)
+    epsilon, delta = checks.positive("epsilon", epsilon), checks.delta_down(delta)
     c = _offset(epsilon, delta)
     turn = (1 - delta) * math.exp(-_softplus(epsilon))
     if b + c == 0:
@@ -102,9 +102,9 @@ def required_failure(replaced: SupportsIndex, *, epsilon: float, delta: float = 
     >>> print(f"{required_failure(10, epsilon=1.0):.3g}")
     2.27e-06
     """
-    t = _checks.whole("replaced", replaced, least=0)
-    epsilon, delta = _checks.positive("epsilon", epsilon), _checks.delta_down(delta)
-    b = 1 - _checks.between("confidence", confidence, 0, 1)
+    t = checks.whole("replaced", replaced, least=0)
+    epsilon, delta = checks.positive("epsilon", epsilon), checks.delta_down(delta)
+    b = 1 - checks.between("confidence", confidence, 0, 1)
     c = _offset(epsilon, delta)
     turned = 1 - (1 - delta) * math.exp(-_softplus(epsilon))  # the image of the turn is its mirror image
     falling = 0
@@ -191,9 +191,9 @@ def implied_robustness(
     >>> found.replaced, round(found.mixture, 4)
     (43, 0.0256)
     """
-    error, failure = _checks.nonnegative("error", error), _checks.fraction("failure", failure)
-    n, epsilon = _checks.whole("n", n, least=1), _checks.positive("epsilon", epsilon)
-    delta, confidence = _checks.delta_down(delta), _checks.between("confidence", confidence, 0, 1)
+    error, failure = checks.nonnegative("error", error), checks.fraction("failure", failure)
+    n, epsilon = checks.whole("n", n, least=1), checks.positive("epsilon", epsilon)
+    delta, confidence = checks.delta_down(delta), checks.between("confidence", confidence, 0, 1)
     risk = 1 - confidence
     if failure > risk:
         raise ValueError(f"failure must be at most 1 - confidence = {risk:g}, not {failure!r}")

@@ -6,10 +6,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, SupportsIndex
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.rounding import root_up
 from dpfast.laws import DiscreteLaplace, Independent, RoundedGaussian, VectorNoise, ZeroSumLaplace
-from dpfast.rounding import root_up
 
 # How one record changes the counts, in the l1 norm, and in the l2 norm squared: a replaced record leaves one cell and
 # enters another.
@@ -35,8 +35,8 @@ def count_noise(
     Laplace noise has a scale of exactly the l1 change divided by epsilon. The standard deviation of Gaussian noise is a
     double not below the l2 change divided by `gaussian_mu_down`. None for cells stands for any number above 64.
     """
-    _checks.choice("neighbors", neighbors, tuple(CHANGED_COUNTS))
-    _checks.choice("noise", noise, NOISES)
+    checks.choice("neighbors", neighbors, tuple(CHANGED_COUNTS))
+    checks.choice("noise", noise, NOISES)
     if noise == "gaussian" and not delta:
         raise ValueError("delta must be positive for Gaussian noise, not 0.0")
     return _count_noise(MOST_BALANCED + 1 if cells is None else cells, epsilon, delta, neighbors, noise)
@@ -102,6 +102,6 @@ def noise_variance(
     >>> round(dpf.theory.noise_variance(0.1, delta=1e-6, noise="gaussian"), 2)
     2636.14
     """
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
-    number = None if cells is None else _checks.whole("cells", cells, least=1)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+    number = None if cells is None else checks.whole("cells", cells, least=1)
     return count_noise(number, epsilon=epsilon, delta=delta, neighbors=neighbors, noise=noise).variance

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 
 # Subset sizes to compare: all up to `_SMALL`, then only the largest; other sizes gain less than one percent.
 _SMALL = 96

@@ -15,8 +15,8 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
-from dpfast._least import least
+from dpfast.core import checks
+from dpfast.core.least import least
 from dpfast.theory.counts import MOST_BALANCED, noise_variance
 
 _MOST_CELLS = 2**24
@@ -55,8 +55,8 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
     >>> round(dpf.theory.smoothed_epsilon(0.3, cells=3, n=3, k=2), 12)
     2.407945608652
     """
-    weight = _checks.fraction("delta", delta)
-    m, n, k = _checks.whole("cells", cells, least=2), _checks.whole("n", n, least=1), _checks.whole("k", k, least=1)
+    weight = checks.fraction("delta", delta)
+    m, n, k = checks.whole("cells", cells, least=2), checks.whole("n", n, least=1), checks.whole("k", k, least=1)
     if weight == 0:
         raise ValueError("delta must be positive: the histogram itself has no finite privacy loss")
     return k * math.log1p((1 - weight) * m / (n * weight))
@@ -96,8 +96,8 @@ def smoothed_delta(epsilon: float, *, cells: SupportsIndex, n: SupportsIndex, k:
     >>> round(dpf.theory.smoothed_delta(1.0, cells=11, n=10_000, k=148), 4)
     0.1396
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    m, n, k = (_checks.whole(name, v, least=1) for name, v in (("cells", cells), ("n", n), ("k", k)))
+    epsilon = checks.positive_down("epsilon", epsilon)
+    m, n, k = (checks.whole(name, v, least=1) for name, v in (("cells", cells), ("n", n), ("k", k)))
     return _delta(epsilon, m, n, k)
 
 
@@ -155,10 +155,10 @@ def smoothed_mise(
     shares = np.asarray(probabilities, dtype=np.float64).ravel()
     if not (shares.size and np.all(shares >= 0) and abs(shares.sum() - 1) < 1e-6):
         raise ValueError("probabilities must be nonnegative and sum to 1")
-    n, k = _checks.whole("n", n, least=1), _checks.whole("k", k, least=1)
+    n, k = checks.whole("n", n, least=1), checks.whole("k", k, least=1)
     squares = float(np.square(shares).sum())
-    integral = _checks.positive("square_integral", square_integral)
-    return _smoothed_mise(squares, integral, shares.size, n, k, _checks.fraction("delta", delta))
+    integral = checks.positive("square_integral", square_integral)
+    return _smoothed_mise(squares, integral, shares.size, n, k, checks.fraction("delta", delta))
 
 
 def _smoothed_mise(squares: float, square_integral: float, m: int, n: int, k: int, delta: float) -> float:
@@ -242,12 +242,12 @@ def smoothed_optimum(
     >>> best.bins, best.k, round(best.mise, 4)
     (3, 34, 0.2818)
     """
-    n, r = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    integral = _checks.positive("square_integral", square_integral) ** r
-    draws = [_checks.whole("k", k, least=1)] if k is not None else sorted({round(x) for x in np.geomspace(1, n, 60)})
+    n, r = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon = checks.positive_down("epsilon", epsilon)
+    integral = checks.positive("square_integral", square_integral) ** r
+    draws = [checks.whole("k", k, least=1)] if k is not None else sorted({round(x) for x in np.geomspace(1, n, 60)})
     best: SmoothedChoice | None = None
-    for c in _few_bins(r) if bins is None else (_checks.whole("bins", c, least=1) for c in bins):
+    for c in _few_bins(r) if bins is None else (checks.whole("bins", c, least=1) for c in bins):
         shares = np.diff(np.asarray(cdf(np.arange(c + 1) / c), dtype=np.float64))
         squares = float(np.square(shares).sum()) ** r
         for drawn in draws:
@@ -318,8 +318,8 @@ def perturbed_mise(
     >>> round(dpf.theory.perturbed_mise(1000, 10, epsilon=0.1, roughness=99.5652), 4)
     0.1551
     """
-    n, rough = _checks.whole("n", n, least=1), _checks.nonnegative("roughness", roughness)
-    each = [_checks.whole("bins", c, least=1) for c in (bins if isinstance(bins, Sequence) else (bins,))]
+    n, rough = checks.whole("n", n, least=1), checks.nonnegative("roughness", roughness)
+    each = [checks.whole("bins", c, least=1) for c in (bins if isinstance(bins, Sequence) else (bins,))]
     m = math.prod(each)
     variance = noise_variance(epsilon, cells=m, delta=delta, neighbors=neighbors, noise=noise)
     return mise_with_noise(each, n, rough, (m / n) ** 2 * variance)
@@ -373,8 +373,8 @@ def perturbed_bins(
     >>> [dpf.theory.perturbed_bins(n, epsilon=e, roughness=99.5652) for n, e in ((100, 1), (1000, 1), (1000, 0.1))]
     [9, 23, 10]
     """
-    n, r = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    rough = _checks.nonnegative("roughness", roughness)
+    n, r = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    rough = checks.nonnegative("roughness", roughness)
 
     def error(c: int) -> float:
         return perturbed_mise(
@@ -449,8 +449,8 @@ def smoothed_orders(
     >>> round(orders.cells), round(orders.k), round(orders.delta, 6), round(orders.rate, 6)
     (10, 1000, 0.1, 0.01)
     """
-    n, r = _checks.whole("n", n, least=2), _checks.whole("dimension", dimension, least=1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    n, r = checks.whole("n", n, least=2), checks.whole("dimension", dimension, least=1)
+    epsilon = checks.positive_down("epsilon", epsilon)
     rate = density_rate("smoothed", n, dimension=r, distance=distance)
     power = 6 + r if distance == "kolmogorov-smirnov" else 2 * r + 3
     m, k = n ** (r / power), n ** ((4 if distance == "kolmogorov-smirnov" else r + 2) / power)
@@ -524,8 +524,8 @@ def density_rate(
     >>> round(dpf.theory.density_rate("perturbed", 1000), 4), round(dpf.theory.density_rate("smoothed", 1000), 4)
     (0.01, 0.0631)
     """
-    n, r = _checks.whole("n", n, least=2), _checks.whole("dimension", dimension, least=1)
-    smooth = _checks.positive("smoothness", smoothness)
+    n, r = checks.whole("n", n, least=2), checks.whole("dimension", dimension, least=1)
+    smooth = checks.positive("smoothness", smoothness)
     if smooth <= 0.5:
         raise ValueError(f"smoothness must be above 0.5, not {smoothness!r}")
     if (method, distance) not in _RATES:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
-from dpfast.rounding import up
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
+from dpfast.core.rounding import up
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -42,7 +42,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     >>> round(gaussian_mu(1.0, 1e-6), 6)
     0.236704
     """
-    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     if not delta:
         raise ValueError("delta must be positive for Gaussian noise, not 0.0")
     return gaussian_mu_down(epsilon, delta)

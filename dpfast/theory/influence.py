@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast.spending import EXACT, refused
+from dpfast.core import checks, containers
+from dpfast.core.spending import EXACT, refused
 from dpfast.statistics import Statistic
 
 WeightedStatistic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
@@ -93,7 +93,7 @@ def influence_function(
         return float((moved - statistic.functional(_Weighted.empirical(values))) / share)
     if not callable(statistic):
         raise TypeError(f"statistic must be one of dpfast.statistics or a callable, not {type(statistic).__name__}")
-    place = _checks.real("at", at)
+    place = checks.real("at", at)
     n = values.size
     before = float(statistic(values.copy(), np.full(n, 1 / n)))
     weights = np.append(np.full(n, float((1 - share) / n)), float(share))
@@ -159,14 +159,14 @@ def gross_error_sensitivity(
     inf
     """
     if bounds is not None:
-        lower, upper = _checks.pair("bounds", bounds)
+        lower, upper = checks.pair("bounds", bounds)
         if lower > upper:
             raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
     elif isinstance(statistic, Statistic):
         lower, upper = -math.inf, math.inf
     else:
         raise TypeError("give bounds=(lower, upper), the domain of the records, with a callable")
-    places = [lower, upper, *(() if points is None else _containers.vector("points", points).tolist())]
+    places = [lower, upper, *(() if points is None else containers.vector("points", points).tolist())]
     if isinstance(statistic, Statistic):
         values, share = _sample(x), _share(contamination)
         turns = statistic.turns(_Weighted.empirical(values), partial(_Weighted.mixture, values, share))
@@ -175,7 +175,7 @@ def gross_error_sensitivity(
 
 
 def _share(contamination: Any) -> Fraction:
-    number = _checks.real("contamination", contamination)
+    number = checks.real("contamination", contamination)
     share = _rational(contamination)
     if not 0 < share <= 1:
         raise ValueError(f"contamination must be above 0 and at most 1, not {number!r}")
@@ -184,11 +184,11 @@ def _share(contamination: Any) -> Fraction:
 
 def _rational(value: Any) -> Fraction:
     """Return the decimal number that a float prints as; a Fraction or an integer is unchanged."""
-    return Fraction(repr(float(value))) if isinstance(value, (float, np.floating)) else _checks.exact(value)
+    return Fraction(repr(float(value))) if isinstance(value, (float, np.floating)) else checks.exact(value)
 
 
 def _sample(x: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(_containers.vector("x", x), dtype=np.float64)
+    values = np.asarray(containers.vector("x", x), dtype=np.float64)
     if values.size == 0:
         raise ValueError("x is empty: a statistic needs at least one record")
     if not np.isfinite(values).all():

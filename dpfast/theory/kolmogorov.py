@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 
 
 def small_ball_probability(k: SupportsIndex, radius: float) -> float:
@@ -51,7 +51,7 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
     """
     from scipy.stats import kstwo
 
-    return float(kstwo.cdf(_checks.fraction("radius", radius), _checks.whole("k", k, least=1)))
+    return float(kstwo.cdf(checks.fraction("radius", radius), checks.whole("k", k, least=1)))
 
 
 def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, epsilon: float, peak: float) -> float:
@@ -95,9 +95,9 @@ def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, eps
     """
     from scipy.stats import kstwo
 
-    far = _checks.fraction("distance", distance)
-    n, k = _checks.whole("n", n, least=1), _checks.whole("k", k, least=1)
-    epsilon, log_peak = _checks.positive_down("epsilon", epsilon), _log_peak(peak)
+    far = checks.fraction("distance", distance)
+    n, k = checks.whole("n", n, least=1), checks.whole("k", k, least=1)
+    epsilon, log_peak = checks.positive_down("epsilon", epsilon), _log_peak(peak)
     ball = small_ball_probability(k, far / 2)
     if ball == 0:
         return 1.0
@@ -161,8 +161,8 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
     >>> round(orders.k, 1), round(orders.rate, 3)
     (178.2, 0.15)
     """
-    n = _checks.whole("n", n, least=1)
-    epsilon, log_peak = _checks.positive_down("epsilon", epsilon), _log_peak(peak)
+    n = checks.whole("n", n, least=1)
+    epsilon, log_peak = checks.positive_down("epsilon", epsilon), _log_peak(peak)
     if log_peak == 0:
         raise ValueError("peak must be above 1: Theorem 12 excludes the uniform density")
     ratio = 3 * epsilon * n / log_peak
@@ -205,12 +205,12 @@ def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) 
     >>> round(dpf.theory.exponential_distance(10_000, k=232, epsilon=1.0), 4)
     0.0129
     """
-    n, k = _checks.whole("n", n, least=1), _checks.whole("k", k, least=1)
-    distance = math.cbrt(math.pi**2 / (2 * k)) / math.cbrt(n * _checks.positive_down("epsilon", epsilon))
+    n, k = checks.whole("n", n, least=1), checks.whole("k", k, least=1)
+    distance = math.cbrt(math.pi**2 / (2 * k)) / math.cbrt(n * checks.positive_down("epsilon", epsilon))
     return min(1.0, max(distance, 1 / (2 * k)))
 
 
 def _log_peak(peak: float) -> float:
-    if not _checks.positive("peak", peak) >= 1:
+    if not checks.positive("peak", peak) >= 1:
         raise ValueError(f"peak must be at least 1, like the maximum of any density on the unit interval, not {peak!r}")
     return math.log(peak)

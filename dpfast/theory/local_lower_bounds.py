@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.theory.cube import gamma_ratio_half
 from dpfast.theory.local_rates import local_mean_lower_bound
 from dpfast.theory.local_testing import from_information, largest_of, per_report
@@ -57,8 +57,8 @@ def local_ball_mean_lower_bound(
     >>> round(dpf.theory.local_ball_mean_lower_bound(100_000, 10, epsilon=1.0), 7)
     5.32e-05
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon, radius = _checks.positive_down("epsilon", epsilon), _checks.positive("radius", radius)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon, radius = checks.positive_down("epsilon", epsilon), checks.positive("radius", radius)
     return radius**2 * largest_of(lambda b: b * b * _confused(n, d, form, _corner_divergence(b, d, epsilon, form)))
 
 
@@ -98,10 +98,10 @@ def local_ball_mean_upper_bound(
     >>> round(dpf.theory.local_ball_mean_upper_bound(100_000, 10, epsilon=1.0), 7)
     0.0006997
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    c = 1 / math.tanh(_checks.positive_down("epsilon", epsilon) / 2)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    c = 1 / math.tanh(checks.positive_down("epsilon", epsilon) / 2)
     length = c * math.sqrt(math.pi) * gamma_ratio_half(d / 2)
-    return _checks.positive("radius", radius) ** 2 * min(1.0, length * length / n)
+    return checks.positive("radius", radius) ** 2 * min(1.0, length * length / n)
 
 
 def local_sparse_mean_lower_bound(
@@ -157,8 +157,8 @@ def local_sparse_mean_lower_bound(
     >>> [round(bound, 7) for bound in bounds]
     [0.0005777, 5.32e-05]
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon, radius = _checks.positive_down("epsilon", epsilon), _checks.positive("radius", radius)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon, radius = checks.positive_down("epsilon", epsilon), checks.positive("radius", radius)
     published = per_report(epsilon, form)
     if interactive and form == "published":
         raise ValueError("form must be 'sharp' for interactive mechanisms: the paper has no bound for them")
@@ -219,8 +219,8 @@ def local_logistic_lower_bound(
     >>> round(dpf.theory.local_logistic_lower_bound(100_000, 10, epsilon=0.5), 5)
     0.00882
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon, largest = _checks.positive_down("epsilon", epsilon), _checks.positive("largest", largest)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon, largest = checks.positive_down("epsilon", epsilon), checks.positive("largest", largest)
 
     def bound(share: float) -> float:
         a = share * largest
@@ -270,9 +270,9 @@ def local_density_lower_bound(
     >>> [round(bound, 6) for bound in bounds]
     [0.000707, 8e-06]
     """
-    n, epsilon = _checks.whole("n", n, least=1), _checks.positive_down("epsilon", epsilon)
-    beta = _checks.between("smoothness", smoothness, 0.5, math.inf)
-    roughness, factor = _checks.positive("roughness", roughness), per_report(epsilon, form)
+    n, epsilon = checks.whole("n", n, least=1), checks.positive_down("epsilon", epsilon)
+    beta = checks.between("smoothness", smoothness, 0.5, math.inf)
+    roughness, factor = checks.positive("roughness", roughness), per_report(epsilon, form)
     best, weight, k, divergence = 0.0, 0.0, 0, math.inf
     found = best
     while found >= best or n * divergence > k:  # where n divergence > k, signs are not confused, and rounding decides

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.theory.local_testing import distinguishable, information_of, largest_of
 
 # ---- Corollary 1: means ----
@@ -64,8 +64,8 @@ def local_truncation(
     >>> round(dpf.theory.local_truncation(20_000, epsilon=1.0, moment=2), 4)
     4.0421
     """
-    n, k = _checks.whole("n", n, least=1), _moment(moment)
-    epsilon, scale = _checks.positive_down("epsilon", epsilon), _checks.positive("scale", scale)
+    n, k = checks.whole("n", n, least=1), _moment(moment)
+    epsilon, scale = checks.positive_down("epsilon", epsilon), checks.positive("scale", scale)
     if truncation not in ("optimal", "paper"):
         raise ValueError(f"truncation must be 'optimal' or 'paper', not {truncation!r}")
     noise = _noise(epsilon, method)
@@ -121,7 +121,7 @@ def local_mean_upper_bound(
     0.00765
     """
     t = local_truncation(n, epsilon=epsilon, moment=moment, scale=scale, method=method, truncation=truncation)
-    n, k, scale = _checks.whole("n", n), _moment(moment), _checks.positive("scale", scale)
+    n, k, scale = checks.whole("n", n), _moment(moment), checks.positive("scale", scale)
     t /= scale
     variance = _noise(epsilon, method) * t * t
     if method == "laplace":
@@ -169,7 +169,7 @@ def local_mean_lower_bound(
     >>> round(dpf.theory.local_mean_lower_bound(1000, epsilon=1.0, moment=2, form="published"), 5)
     0.0023
     """
-    n, k, scale = _checks.whole("n", n, least=1), _moment(moment), _checks.positive("scale", scale)
+    n, k, scale = checks.whole("n", n, least=1), _moment(moment), checks.positive("scale", scale)
     power = 2 - 2 / k
     half = 0.5 if form == "published" else 1.0
     return scale**2 * largest_of(lambda delta: half * delta**power * (1 - distinguishable(delta, epsilon, n, form)))
@@ -240,8 +240,8 @@ def local_median_upper_bound(n: SupportsIndex, *, epsilon: float, width: float) 
     >>> round(dpf.theory.local_median_upper_bound(10_000, epsilon=0.5, width=1.5), 4)
     0.0866
     """
-    n, width = _checks.whole("n", n, least=1), _checks.positive("width", width)
-    c = 1 / math.tanh(_checks.positive_down("epsilon", epsilon) / 2)
+    n, width = checks.whole("n", n, least=1), checks.positive("width", width)
+    c = 1 / math.tanh(checks.positive_down("epsilon", epsilon) / 2)
     return min(width / 2, math.sqrt(2 / n) * width * c)
 
 
@@ -276,7 +276,7 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
     >>> round(dpf.theory.local_median_lower_bound(10_000, epsilon=0.5, width=1.5), 5)
     0.00743
     """
-    n, width = _checks.whole("n", n, least=1), _checks.positive("width", width)
+    n, width = checks.whole("n", n, least=1), checks.positive("width", width)
     return width / 2 * largest_of(lambda delta: delta * (1 - distinguishable(delta, epsilon, n, form)))
 
 
@@ -300,7 +300,7 @@ def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> floa
     >>> dpf.theory.local_median_rate(10_000, epsilon=0.5, width=2.0)
     0.04
     """
-    return _checks.positive("width", width) * min(1.0, 1 / math.sqrt(information_of(n, epsilon)))
+    return checks.positive("width", width) * min(1.0, 1 / math.sqrt(information_of(n, epsilon)))
 
 
 # ---- Corollaries 4 to 7: orders ----
@@ -337,8 +337,8 @@ def local_ball_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon:
     >>> dpf.theory.local_ball_mean_rate(10_000, 10, epsilon=0.5)
     0.004
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon, radius = _checks.positive_down("epsilon", epsilon), _checks.positive("radius", radius)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon, radius = checks.positive_down("epsilon", epsilon), checks.positive("radius", radius)
     return radius**2 * min(1.0, max(d / n / min(epsilon, epsilon**2), 1 / n))
 
 
@@ -358,7 +358,7 @@ def local_sparse_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilo
     >>> round(dpf.theory.local_sparse_mean_rate(100_000, 10, epsilon=0.5), 5)
     0.0012
     """
-    d, radius = _checks.whole("dimension", dimension, least=1), _checks.positive("radius", radius)
+    d, radius = checks.whole("dimension", dimension, least=1), checks.positive("radius", radius)
     return radius**2 * min(1.0, d * math.log(2 * d) / information_of(n, epsilon))
 
 
@@ -377,7 +377,7 @@ def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: 
     >>> dpf.theory.local_logistic_rate(100_000, 10, epsilon=0.5)
     0.004
     """
-    d = _checks.whole("dimension", dimension, least=1)
+    d = checks.whole("dimension", dimension, least=1)
     return min(float(d), d * d / information_of(n, epsilon))
 
 
@@ -408,12 +408,12 @@ def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -
     >>> round(dpf.theory.local_density_rate(100_000, epsilon=1.0, smoothness=2), 6)
     0.000464
     """
-    beta = _checks.between("smoothness", smoothness, 0.5, math.inf)
+    beta = checks.between("smoothness", smoothness, 0.5, math.inf)
     return min(1.0, float(information_of(n, epsilon) ** (-beta / (beta + 1))))
 
 
 def _moment(moment: float) -> float:
-    if moment != math.inf and _checks.real("moment", moment) <= 1:
+    if moment != math.inf and checks.real("moment", moment) <= 1:
         raise ValueError(f"moment must be above 1, not {moment!r}")
     return float(moment)
 

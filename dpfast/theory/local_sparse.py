@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 from dpfast.theory.cube import Signs
 
 
@@ -64,15 +64,15 @@ def local_sparse_threshold(
     >>> round(dpf.theory.local_sparse_threshold(100_000, 100, epsilon=1.0), 4)
     0.2847
     """
-    n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
-    _checks.choice("method", method, ("auto", "majority", "subset"))
-    d = _checks.whole("dimension", dimension, least=1)
+    n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
+    checks.choice("method", method, ("auto", "majority", "subset"))
+    d = checks.whole("dimension", dimension, least=1)
     risk = math.log(2 * d / (1 - confidence))
     thresholds = []
-    epsilon, radius = _checks.positive_down("epsilon", epsilon), _checks.radius(radius)
+    epsilon, radius = checks.positive_down("epsilon", epsilon), checks.radius(radius)
     for name in ("majority", "subset") if method == "auto" else (method,):
         signs = Signs.of(d, epsilon, name)
-        scale = _checks.finite_scale(radius * signs.scale * d / signs.k)
+        scale = checks.finite_scale(radius * signs.scale * d / signs.k)
         hoeffding = scale * math.sqrt(2 * risk / n)
         bernstein = hoeffding * math.sqrt(signs.k / d) + scale * risk / (3 * n)
         thresholds.append(min(hoeffding, bernstein))
@@ -119,7 +119,7 @@ def local_sparse_mean_bound(
     >>> round(dpf.theory.local_sparse_mean_bound(1_000_000, 100, 2, epsilon=1.0), 4)
     0.063
     """
-    s, d = _checks.whole("sparsity", sparsity), _checks.whole("dimension", dimension, least=1)
+    s, d = checks.whole("sparsity", sparsity), checks.whole("dimension", dimension, least=1)
     if s > d:
         raise ValueError(f"sparsity must be at most dimension = {d}, not {s}")
     threshold = local_sparse_threshold(n, d, epsilon=epsilon, radius=radius, confidence=confidence, method=method)
@@ -180,11 +180,11 @@ def local_sparse_rounds_bound(
     >>> round(bound.least, 3), round(bound.error, 6)
     (0.262, 0.000381)
     """
-    n, s = _checks.whole("n", n, least=2), _checks.whole("sparsity", sparsity, least=1)
-    d = _checks.whole("dimension", dimension, least=1)
+    n, s = checks.whole("n", n, least=2), checks.whole("sparsity", sparsity, least=1)
+    d = checks.whole("dimension", dimension, least=1)
     if s > d:
         raise ValueError(f"sparsity must be at most dimension = {d}, not {s}")
-    half = (1 + _checks.between("confidence", confidence, 0, 1)) / 2
+    half = (1 + checks.between("confidence", confidence, 0, 1)) / 2
     first = local_sparse_threshold(n // 2, d, epsilon=epsilon, radius=radius, confidence=half)
     second = local_sparse_threshold(n - n // 2, s, epsilon=epsilon, radius=radius, confidence=half)
     return SparseRounds(2 * first, s * second**2)

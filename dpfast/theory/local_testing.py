@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import SupportsIndex
 
-from dpfast import _checks
+from dpfast.core import checks
 
 _FORMS = ("exact", "sharp", "published")
 
@@ -64,10 +64,10 @@ def local_contraction(
     >>> [round(dpf.theory.local_contraction(0.1, epsilon=1.0, form=f), 4) for f in ("exact", "sharp", "published")]
     [0.0115, 0.0125, 0.1181]
     """
-    t, epsilon = _checks.fraction("total_variation", total_variation), _checks.positive_down("epsilon", epsilon)
+    t, epsilon = checks.fraction("total_variation", total_variation), checks.positive_down("epsilon", epsilon)
     if form not in _FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, _FORMS))}, not {form!r}")
-    two = _checks.whole("directions", directions, least=1) == 2
+    two = checks.whole("directions", directions, least=1) == 2
     if not two and directions != 1:
         raise ValueError(f"directions must be 1 or 2, not {directions!r}")
     if t == 0:
@@ -137,8 +137,8 @@ def local_le_cam(
     >>> round(dpf.theory.local_le_cam(1.0, 0.01, epsilon=1.0, n=1000), 3)
     0.412
     """
-    loss, n = _checks.nonnegative("loss", loss), _checks.whole("n", n, least=1)
-    return loss * (1 - distinguishable(_checks.fraction("total_variation", total_variation), epsilon, n, form)) / 2
+    loss, n = checks.nonnegative("loss", loss), checks.whole("n", n, least=1)
+    return loss * (1 - distinguishable(checks.fraction("total_variation", total_variation), epsilon, n, form)) / 2
 
 
 def local_fano(
@@ -198,9 +198,9 @@ def local_fano(
     >>> [round(dpf.theory.local_fano(1.0, 1024, 1e-4, epsilon=0.5, n=9000, form=f), 3) for f in ("sharp", "published")]
     [0.893, 0.845]
     """
-    loss, number = _checks.nonnegative("loss", loss), _checks.whole("hypotheses", hypotheses, least=2)
-    correlation, n = _checks.fraction("correlation", correlation), _checks.whole("n", n, least=1)
-    epsilon, near = _checks.positive_down("epsilon", epsilon), _checks.whole("neighborhood", neighborhood, least=1)
+    loss, number = checks.nonnegative("loss", loss), checks.whole("hypotheses", hypotheses, least=2)
+    correlation, n = checks.fraction("correlation", correlation), checks.whole("n", n, least=1)
+    epsilon, near = checks.positive_down("epsilon", epsilon), checks.whole("neighborhood", neighborhood, least=1)
     information = per_report(epsilon, form) * correlation
     return from_information(
         loss, number / near, n * (information if form == "published" else min(information, epsilon))
@@ -265,9 +265,9 @@ def local_assouad(
     >>> [round(dpf.theory.local_assouad(1.0, 10, 1e-3, epsilon=1.0, n=2000, form=f), 3) for f in ("sharp", "published")]
     [8.079, 4.566]
     """
-    loss, d = _checks.nonnegative("loss", loss), _checks.whole("dimension", dimension, least=1)
-    correlation, n = _checks.nonnegative("correlation", correlation), _checks.whole("n", n, least=1)
-    divergence = n * per_report(_checks.positive_down("epsilon", epsilon), form) * correlation
+    loss, d = checks.nonnegative("loss", loss), checks.whole("dimension", dimension, least=1)
+    correlation, n = checks.nonnegative("correlation", correlation), checks.whole("n", n, least=1)
+    divergence = n * per_report(checks.positive_down("epsilon", epsilon), form) * correlation
     return d * loss * max(0.0, 1 - math.sqrt(divergence / (2 * d)))
 
 
@@ -285,7 +285,7 @@ def local_testing_error(*, epsilon: float) -> float:
     >>> round(dpf.theory.local_testing_error(epsilon=1.0), 4)
     0.2689
     """
-    e = math.exp(-_checks.positive_down("epsilon", epsilon))
+    e = math.exp(-checks.positive_down("epsilon", epsilon))
     return e / (1 + e)
 
 
@@ -313,7 +313,7 @@ def local_effective_sample_size(n: float, *, epsilon: float) -> float:
     >>> round(dpf.theory.local_effective_sample_size(10_000, epsilon=1.0))
     2136
     """
-    return _checks.positive("n", n) * math.tanh(_checks.positive_down("epsilon", epsilon) / 2) ** 2
+    return checks.positive("n", n) * math.tanh(checks.positive_down("epsilon", epsilon) / 2) ** 2
 
 
 # ---- shared ----
@@ -328,10 +328,10 @@ def per_report(epsilon: float, form: str) -> float:
 
 def information_of(n: SupportsIndex, epsilon: float) -> float:
     """Return n epsilon^2, for epsilon up to 1."""
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon = checks.positive_down("epsilon", epsilon)
     if epsilon > 1:
         raise ValueError(f"epsilon must be at most 1, where this order is proved, not {epsilon!r}")
-    return _checks.whole("n", n, least=1) * epsilon**2
+    return checks.whole("n", n, least=1) * epsilon**2
 
 
 def largest_of(bound: Callable[[float], float]) -> float:

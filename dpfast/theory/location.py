@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpfast import _checks
+from dpfast.core import checks
 
 
 def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
@@ -57,8 +57,8 @@ def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
     >>> round(dpf.theory.pure_lower_bound(1e6, epsilon=1.0, n=10), 3)
     11.349
     """
-    width = _checks.positive("width", width)
-    epsilon, n = _checks.positive_down("epsilon", epsilon), _checks.whole("n", n, least=1)
+    width = checks.positive("width", width)
+    epsilon, n = checks.positive_down("epsilon", epsilon), checks.whole("n", n, least=1)
     return width / 4 * math.exp(-np.logaddexp(math.log(2), epsilon * n))
 
 
@@ -96,9 +96,9 @@ def lower_bound_scale(*, epsilon: float, n: int) -> Fraction:
     >>> dpf.theory.lower_bound_scale(epsilon=0.1, n=1000)
     Fraction(1, 250)
     """
-    epsilon = _checks.between("epsilon", epsilon, 0, math.log(2) / 2)
+    epsilon = checks.between("epsilon", epsilon, 0, math.log(2) / 2)
     moved = math.ceil(math.log(2) / (2 * epsilon))
-    return Fraction(moved, _checks.whole("n", n, least=moved))
+    return Fraction(moved, checks.whole("n", n, least=moved))
 
 
 def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float = 0.0, n: int) -> float:
@@ -147,9 +147,9 @@ def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float 
     >>> dpf.theory.lower_bound(1.0, epsilon=0.1, n=1000)
     0.00025
     """
-    influence = _checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
+    influence = checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
     rho = lower_bound_scale(epsilon=epsilon, n=n)
-    if _checks.delta_down(delta) >= epsilon / 23:
+    if checks.delta_down(delta) >= epsilon / 23:
         raise ValueError(f"delta must be below epsilon / 23 = {epsilon / 23:g}, not {delta!r}")
     return float(rho) * influence / 16
 
@@ -226,15 +226,15 @@ def smooth_sensitivity_bound(
     >>> dpf.theory.smooth_sensitivity_bound(1.0, width=1.0, beta=0.5, n=1000)
     0.002
     """
-    influence = _checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
-    width, beta = _checks.positive("width", width), _checks.nonnegative("beta", beta)
-    n, eta = _checks.whole("n", n, least=2), 1 - _checks.between("confidence", confidence, 0, 1)
+    influence = checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
+    width, beta = checks.positive("width", width), checks.nonnegative("beta", beta)
+    n, eta = checks.whole("n", n, least=2), 1 - checks.between("confidence", confidence, 0, 1)
     beyond = math.sqrt(n * math.log(2 / eta) / 2) if exponent is None else n ** (1 - _exponent(exponent))
     return max(2 * influence / n, width * math.exp(-beta * (beyond - 1)))
 
 
 def _exponent(exponent: float) -> float:
-    p = _checks.nonnegative("exponent", exponent)
+    p = checks.nonnegative("exponent", exponent)
     if p > 0.5:
         raise ValueError(f"exponent must be at most 1/2, not {exponent!r}")
     return p
@@ -310,9 +310,9 @@ def smooth_upper_bound(
     >>> round(dpf.theory.smooth_upper_bound(1.0, width=1.0, epsilon=1.0, delta=1e-6, n=1_000_000), 9)
     1.4756e-05
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    delta = _checks.between("delta", delta, 0, 1)
-    eta = (1 - _checks.between("confidence", confidence, 0.5, 1)) / 2
+    epsilon = checks.positive_down("epsilon", epsilon)
+    delta = checks.between("delta", delta, 0, 1)
+    eta = (1 - checks.between("confidence", confidence, 0.5, 1)) / 2
     if not _published_constants_hold(epsilon, delta):
         raise ValueError(f"epsilon = {epsilon:g} is too large for delta = {delta:g}: Proposition 1 fails there")
     beta = epsilon / (2 * math.log(1 / delta))
@@ -388,11 +388,11 @@ def linear_upper_bound(
     >>> round(dpf.theory.linear_upper_bound(1.0, variance=0.1, epsilon=1.0, n=10_000), 6)
     0.01053
     """
-    influence = _checks.positive("gross_error_sensitivity", gross_error_sensitivity)
-    variance = _checks.nonnegative("variance", variance)
+    influence = checks.positive("gross_error_sensitivity", gross_error_sensitivity)
+    variance = checks.nonnegative("variance", variance)
     if variance > influence**2:
         raise ValueError(f"variance must be at most gross_error_sensitivity**2 = {influence**2:g}, not {variance!r}")
-    epsilon, n = _checks.positive_down("epsilon", epsilon), _checks.whole("n", n, least=1)
-    logarithm = math.log(2 / ((1 - _checks.between("confidence", confidence, 0, 1)) / 2))
+    epsilon, n = checks.positive_down("epsilon", epsilon), checks.whole("n", n, least=1)
+    logarithm = math.log(2 / ((1 - checks.between("confidence", confidence, 0, 1)) / 2))
     noise = (2 if corrected else 4) / epsilon
     return math.sqrt(2 * variance * logarithm / n) + (2 / 3 + noise) * influence * logarithm / n

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dpfast import _checks
+from dpfast.core import checks
 
 
 def m_estimator_sample_size(
@@ -91,22 +91,22 @@ def m_estimator_sample_size(
     ...     distribution_lipschitz=0.5, parameter_lipschitz=0.5, plug_in_sample_size=100, width=10.0)
     3358
     """
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    eta = (1 - _checks.between("confidence", confidence, 0, 1)) / 3
-    slope = _checks.positive("abs(derivative)", abs(_checks.real("derivative", derivative)))
-    bound = _checks.positive("bound", bound)
-    distribution_radius = _checks.positive("distribution_radius", distribution_radius)
-    parameter_radius = _checks.positive("parameter_radius", parameter_radius)
-    distribution_lipschitz = _checks.positive("distribution_lipschitz", distribution_lipschitz)
-    parameter_lipschitz = _checks.positive("parameter_lipschitz", parameter_lipschitz)
-    plug_in = _checks.whole("plug_in_sample_size", plug_in_sample_size, least=1)
+    epsilon = checks.positive_down("epsilon", epsilon)
+    eta = (1 - checks.between("confidence", confidence, 0, 1)) / 3
+    slope = checks.positive("abs(derivative)", abs(checks.real("derivative", derivative)))
+    bound = checks.positive("bound", bound)
+    distribution_radius = checks.positive("distribution_radius", distribution_radius)
+    parameter_radius = checks.positive("parameter_radius", parameter_radius)
+    distribution_lipschitz = checks.positive("distribution_lipschitz", distribution_lipschitz)
+    parameter_lipschitz = checks.positive("parameter_lipschitz", parameter_lipschitz)
+    plug_in = checks.whole("plug_in_sample_size", plug_in_sample_size, least=1)
     e1 = min(distribution_radius, slope / (6 * distribution_lipschitz))
     e2 = min(parameter_radius / 2, slope / (6 * parameter_lipschitz))
-    error = _checks.between("error", error, 0, e2)
+    error = checks.between("error", error, 0, e2)
     if width is not None and location is None:
-        inverse_mass = 6 * _checks.positive("width", width) / error
+        inverse_mass = 6 * checks.positive("width", width) / error
     elif location is not None and width is None:
-        farthest = abs(_checks.real("location", location)) + e2
+        farthest = abs(checks.real("location", location)) + e2
         inverse_mass = math.pi * ((2 * farthest**2 + 1) / (error / 3) + error / 6)
     else:
         raise TypeError("give either width (uniform prior) or location (Cauchy prior)")

@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._least import least
+from dpfast.core import checks
+from dpfast.core.least import least
 
 
 def quantile_error(
@@ -76,9 +76,9 @@ def quantile_error(
     >>> round(dpf.theory.quantile_error(1000, density=0.4, width=40, epsilon=1.0), 3)
     0.079
     """
-    n = _checks.whole("n", n, least=1)
+    n = checks.whole("n", n, least=1)
     failing = _failure(q, density, width, epsilon)
-    allowed = 1 - _checks.between("confidence", confidence, 0, 1)
+    allowed = 1 - checks.between("confidence", confidence, 0, 1)
     low, high = 0.0, float(width)
     if failing(n, high) > allowed:
         return high
@@ -126,8 +126,8 @@ def sample_size(
     15254
     """
     failing = _failure(q, density, width, epsilon)
-    error = _checks.between("error", error, 0, float(width))
-    allowed = 1 - _checks.between("confidence", confidence, 0, 1)
+    error = checks.between("error", error, 0, float(width))
+    allowed = 1 - checks.between("confidence", confidence, 0, 1)
     return least(
         lambda n: failing(n, error) <= allowed,
         most=2**62,
@@ -137,9 +137,9 @@ def sample_size(
 
 def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, float], float]:
     """Probability, as a function of n and error, that the release is further off; nonincreasing in both."""
-    q = _checks.between("q", q, 0, 1)
-    density, width = _checks.positive("density", density), _checks.positive("width", width)
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    q = checks.between("q", q, 0, 1)
+    density, width = checks.positive("density", density), checks.positive("width", width)
+    epsilon = checks.positive_down("epsilon", epsilon)
     side = min(q, 1 - q)
 
     def failing(n: int, error: float) -> float:

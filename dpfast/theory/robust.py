@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpfast import _checks
-from dpfast._least import least
+from dpfast.core import checks
+from dpfast.core.least import least
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution at 0
 _TUKEY = {2: 1.35, 3: 1.27}  # the variance of a coordinate of the Tukey median of normal records, times n
@@ -72,11 +72,11 @@ def robust_sample_size(
     >>> robust_sample_size(median, 0.1, dimension=5, epsilon=1.0)
     236
     """
-    eta0 = _checks.between("fraction", fraction, 0, 1)
-    d = _checks.whole("dimension", dimension, least=1)
-    epsilon = _checks.positive("epsilon", epsilon)
-    log_risk = math.log((1 - _checks.between("confidence", confidence, 0, 1)) / 2)
-    at_eta0 = _checks.positive("error(fraction)", float(np.asarray(error(np.array([eta0])))[0]))
+    eta0 = checks.between("fraction", fraction, 0, 1)
+    d = checks.whole("dimension", dimension, least=1)
+    epsilon = checks.positive("epsilon", epsilon)
+    log_risk = math.log((1 - checks.between("confidence", confidence, 0, 1)) / 2)
+    at_eta0 = checks.positive("error(fraction)", float(np.asarray(error(np.array([eta0])))[0]))
 
     def suffices(n: int) -> bool:
         t = np.arange(math.ceil(eta0 * n), n + 1)
@@ -149,10 +149,10 @@ def gaussian_mean_error(
     >>> round(gaussian_mean_error(5000, dimension=10, epsilon=1.0, width=2e6), 2)
     0.11
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    epsilon, width = _checks.positive("epsilon", epsilon), _checks.positive("width", width)
-    risk = (1 - _checks.between("confidence", confidence, 0, 1)) / 3
-    bad, step = _checks.nonnegative("contamination", contamination), _checks.nonnegative("step", step)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    epsilon, width = checks.positive("epsilon", epsilon), checks.positive("width", width)
+    risk = (1 - checks.between("confidence", confidence, 0, 1)) / 3
+    bad, step = checks.nonnegative("contamination", contamination), checks.nonnegative("step", step)
     if bad >= 0.5:
         raise ValueError(f"contamination must be at least 0 and below 0.5, not {contamination!r}")
     levels = (n + 1) // 2
@@ -214,7 +214,7 @@ def gaussian_mean_sample_size(
     >>> gaussian_mean_sample_size(0.1, dimension=10, epsilon=1.0, width=2e6) < 6500
     True
     """
-    alpha = _checks.between("error", error, 0, width)
+    alpha = checks.between("error", error, 0, width)
     if alpha <= scipy.special.ndtri(min(0.5 + (contamination if step else 2 * contamination), 1.0)) + step:
         raise ValueError(f"error must be larger than the error caused by contamination and step, not {error!r}")
     return _least(
@@ -260,9 +260,9 @@ def medians_error(
     >>> round(medians_error(10_000, 10, 1.0), 4), round(medians_error(10_000, 10, 1.0, correlation=0.9), 4)
     (0.041, 0.072)
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=1)
-    scale = 2 / (n * _checks.positive("epsilon", epsilon) * _DENSITY)
-    rho = _checks.between("correlation", correlation, -1, 1)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
+    scale = 2 / (n * checks.positive("epsilon", epsilon) * _DENSITY)
+    rho = checks.between("correlation", correlation, -1, 1)
     noise = scale**2 * (2 if independent else (d + 1) * (d + 2) / 3)
     least, greatest = 1 - rho, 1 + (d - 1) * rho  # eigenvalues of the correlations; those of medians' are with arcsines
     around = (d - 1) * ((math.pi / 2 - math.asin(rho)) / n + noise) / least
@@ -293,10 +293,10 @@ def depth_error(n: SupportsIndex, dimension: SupportsIndex, epsilon: float) -> f
     >>> round(depth_error(1000, 2, 1.0), 4)
     0.0534
     """
-    n, d = _checks.whole("n", n, least=1), _checks.whole("dimension", dimension, least=2)
+    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=2)
     if d not in _TUKEY:
         raise ValueError(f"dimension must be 2 or 3, not {d}")
-    scale = 2 / (n * _checks.positive("epsilon", epsilon) * _DENSITY)
+    scale = 2 / (n * checks.positive("epsilon", epsilon) * _DENSITY)
     return math.sqrt(d * _TUKEY[d] / n + d * (d + 1) * scale**2)
 
 

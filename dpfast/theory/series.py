@@ -13,7 +13,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast.core import checks
 
 BASES = ("cosine", "trigonometric")
 _POINTS = 2**12
@@ -60,7 +60,7 @@ def series_sensitivity(terms: int, *, basis: str = "cosine", norm: int = 1) -> f
     >>> round(dpf.theory.series_sensitivity(8), 4), round(dpf.theory.series_sensitivity(8, norm=2), 4)
     (14.6628, 5.7948)
     """
-    terms, basis = _checks.whole("terms", terms, least=1), _known(basis)
+    terms, basis = checks.whole("terms", terms, least=1), _known(basis)
     if norm not in (1, 2):
         raise ValueError(f"norm must be 1 or 2, not {norm!r}")
     return _sensitivity(terms, basis, norm)
@@ -146,8 +146,8 @@ def series_error(
     >>> round(dpf.theory.series_error(8, 10_000, epsilon=1.0), 6)
     0.001005
     """
-    terms, n = _checks.whole("terms", terms, least=1), _checks.whole("n", n, least=1)
-    gamma, c = _smoothness(smoothness), _checks.positive("roughness", roughness)
+    terms, n = checks.whole("terms", terms, least=1), checks.whole("n", n, least=1)
+    gamma, c = _smoothness(smoothness), checks.positive("roughness", roughness)
     return _error(terms, n, _epsilon(epsilon), gamma, c, _known(basis))
 
 
@@ -183,8 +183,8 @@ def series_terms(
     >>> [dpf.theory.series_terms(n, epsilon=0.1) for n in (100, 10_000, 1_000_000)]
     [1, 5, 18]
     """
-    n, most = _checks.whole("n", n, least=1), _checks.whole("most", most, least=1)
-    gamma, c = _smoothness(smoothness), _checks.positive("roughness", roughness)
+    n, most = checks.whole("n", n, least=1), checks.whole("most", most, least=1)
+    gamma, c = _smoothness(smoothness), checks.positive("roughness", roughness)
     arguments = n, _epsilon(epsilon), gamma, c, _known(basis)
     terms, least = 1, _error(1, *arguments)
     while terms < most and (error := _error(terms + 1, *arguments)) < least:
@@ -228,7 +228,7 @@ def series_published_loss(
     >>> round(dpf.theory.series_published_loss(1, 0.5), 6), round(dpf.theory.series_published_loss(8, 0.5), 3)
     (1.0, 0.648)
     """
-    terms, epsilon = _checks.whole("terms", terms, least=1), _checks.positive_down("epsilon", epsilon)
+    terms, epsilon = checks.whole("terms", terms, least=1), checks.positive_down("epsilon", epsilon)
     if mechanism == "perturbation":
         return epsilon * series_sensitivity(terms, basis=basis) / (math.sqrt(2) * terms)
     if mechanism == "exponential":
@@ -243,8 +243,8 @@ def _known(basis: str) -> str:
 
 
 def _epsilon(epsilon: float) -> float:
-    return math.inf if epsilon == math.inf else _checks.positive_down("epsilon", epsilon)
+    return math.inf if epsilon == math.inf else checks.positive_down("epsilon", epsilon)
 
 
 def _smoothness(smoothness: float) -> float:
-    return _checks.between("smoothness", smoothness, 0.5, math.inf)
+    return checks.between("smoothness", smoothness, 0.5, math.inf)

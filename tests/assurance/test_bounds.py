@@ -53,12 +53,12 @@ def test_claims_of_comments_are_those_of_the_notes(library):
 
 
 def test_claims_follow_the_source(library):
-    text = library.headers["src/certified.h"]
+    text = library.headers["src/shared/certified.h"]
     changed = text.replace("Bound: relative error <= 2^-50 (1 + y)", "Bound: relative error <= 2^-53 (1 + y)")
     assert changed != text
-    assert claims.read(Library(*HEADERS, texts={"src/certified.h": changed}))["exp_neg"] == Fraction(1, 2**53)
+    assert claims.read(Library(*HEADERS, texts={"src/shared/certified.h": changed}))["exp_neg"] == Fraction(1, 2**53)
     with pytest.raises(Unsupported, match="does not state"):
-        claims.read(Library(*HEADERS, texts={"src/certified.h": text.replace("Bound: relative", "Relative")}))
+        claims.read(Library(*HEADERS, texts={"src/shared/certified.h": text.replace("Bound: relative", "Relative")}))
 
 
 def test_functions_are_those_that_were_proved(library):
@@ -66,14 +66,14 @@ def test_functions_are_those_that_were_proved(library):
 
 
 def test_record_sees_order_and_last_bits(library):
-    text = library.headers["src/certified.h"]
+    text = library.headers["src/shared/certified.h"]
     for old, new in (
         ("2.0 * s * p;", "2.0 * (s * p);"),
         ("0x1.62e42fefa39efp-1 - 2.0", "0x1.62e42fefa39eep-1 - 2.0"),
     ):
         changed = text.replace(old, new)
         assert changed != text
-        assert record.changed(Library(*HEADERS, texts={"src/certified.h": changed})) == ["dpfast_neg_log_word"]
+        assert record.changed(Library(*HEADERS, texts={"src/shared/certified.h": changed})) == ["dpfast_neg_log_word"]
 
 
 def without_gappa(library, prove):
@@ -97,9 +97,11 @@ def test_a_wrong_coefficient_is_found(library, prove, old, new):
     if steps is not None:
         assert steps
         assert all(step.holds for step in steps)
-    text = library.headers["src/certified.h"]
+    text = library.headers["src/shared/certified.h"]
     assert old in text
-    proof = Proof(Library(*HEADERS, texts={"src/certified.h": text.replace(old, new)}), claims.read(library), "/none")
+    proof = Proof(
+        Library(*HEADERS, texts={"src/shared/certified.h": text.replace(old, new)}), claims.read(library), "/none"
+    )
     try:
         prove(proof)
     except SystemExit:
@@ -128,7 +130,7 @@ def test_every_change_of_a_proved_function_is_rejected(library):
 
 
 def test_a_change_without_an_effect_is_not_rejected(library):
-    same = mutations.Mutation("dpfast_exp_neg", "src/certified.h", "none", 0, 0, "")
+    same = mutations.Mutation("dpfast_exp_neg", "src/shared/certified.h", "none", 0, 0, "")
     assert mutations.verdict(same, library, [elementary.exp_neg], None) == ""
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from assurance.fuzz import readers
 from assurance.fuzz.targets import HERE, ROOT, TARGETS
+from assurance.headers import FOLDERS
 from dpfast.streaming import wire
 
 DRIVER = """
@@ -78,7 +79,7 @@ class TestC:
         (folder / "driver.c").write_text(DRIVER)
         if fault is not None:
             (folder / fault.file.rpartition("/")[2]).write_text(fault.text())
-        places = [folder, ROOT / "src", HERE / "targets", sysconfig.get_paths()["include"], np.get_include()]
+        places = [folder, *FOLDERS, HERE / "targets", sysconfig.get_paths()["include"], np.get_include()]
         sources = [folder / "driver.c", HERE / "targets" / f"{target.name}.c"]
         build = ["cc", "-O1", *(f"-I{place}" for place in places), *sources, "-o", folder / "run", "-lm"]
         subprocess.run(build, check=True)

@@ -1,10 +1,11 @@
-"""Every function of src/*.h has a harness or a reason why not, and every control changes the source as it stands."""
+"""Every function of src/*/*.h has a harness or a reason why not, and every control changes the source as it stands."""
 
 import re
 
 import pytest
 
-from assurance.kernels.case import ROOT, SOURCES, Edit, all_functions, functions_of
+from assurance.headers import HEADERS, ROOT
+from assurance.kernels.case import Edit, all_functions, functions_of
 from assurance.kernels.cases import all_cases
 from assurance.kernels.coverage import NOT_COVERED
 
@@ -24,9 +25,9 @@ def _included(source):
     found, left = set(), re.findall(r'#include "(\w+\.h)"', source.read_text())
     while left:
         name = left.pop()
-        if name not in found and (SOURCES / name).exists():
+        if name not in found and name in HEADERS:
             found.add(name)
-            left += re.findall(r'#include "(\w+\.h)"', (SOURCES / name).read_text())
+            left += re.findall(r'#include "(\w+\.h)"', HEADERS[name].read_text())
     return found
 
 
@@ -65,7 +66,7 @@ def test_definitions_are_found():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 class TestCase:
     def test_control_changes_the_source(self, case):
-        texts = {path.name: path.read_text() for path in SOURCES.glob("*.h")}
+        texts = {name: path.read_text() for name, path in HEADERS.items()}
         for edit in (*case.shrunk, case.control):
             changed = edit.of(texts[edit.header])
             assert changed != texts[edit.header]
@@ -77,6 +78,7 @@ class TestCase:
 
 def test_names_differ():
     assert len({case.name for case in CASES}) == len(CASES)
+    assert len(HEADERS) == len(list(ROOT.glob("src/**/*.h")))
 
 
 @pytest.mark.parametrize("text", ["", "one one"])

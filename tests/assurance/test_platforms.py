@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from assurance.headers import INCLUDE
 from assurance.platforms import limited, lock, outcomes, table
 from assurance.platforms.builds import ROOT
 
@@ -119,7 +120,7 @@ def test_threads_have_different_identities(tmp_path, options):
         pytest.skip("needs gcc")
     (tmp_path / "threads.c").write_text(THREADS)
     program = tmp_path / "threads"
-    command = ["gcc", "-pthread", *options, f"-I{ROOT / 'src'}", "-o", program, tmp_path / "threads.c"]
+    command = ["gcc", "-pthread", *options, *INCLUDE, "-o", program, tmp_path / "threads.c"]
     subprocess.run(command, check=True)
     seen = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
     assert len(set(seen)) == 4

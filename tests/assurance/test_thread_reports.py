@@ -20,7 +20,7 @@ SUMMARY: ThreadSanitizer: data race
 """
 RACY = "__pyx_pf_racy_add build/racy/assurance/platforms/racy.c:2731:24 (racy.cpython-313t-x86_64-linux-gnu.so+0xfb13)"
 PYTHON = "PyCArrayType_from_ctype Modules/_ctypes/_ctypes.c:12:3 (_ctypes.cpython-313t-x86_64-linux-gnu.so+0x9815)"
-KERNEL = "dpfast_polygon build/cython/src/depth.h:31:9 (_depth.cpython-313t-x86_64-linux-gnu.so+0x13)"
+KERNEL = "dpfast_polygon build/cython/src/depth/depth.h:31:9 (_depth.cpython-313t-x86_64-linux-gnu.so+0x13)"
 COPIED = "memcpy <null> (python+0x17)\n    #1 __pyx_f_fill _secure.c (_secure.cpython-313t-x86_64-linux-gnu.so+0x13)"
 
 

@@ -39,7 +39,7 @@ def test_an_unexpected_branch_has_no_reason():
 
 @pytest.mark.parametrize(("name", "share"), [("shoulders", 2**-3), ("tails", 2**-8)])
 def test_a_chunk_rarely_has_more_large_draws_than_are_treated(name, share):
-    """P(more) <= 2^-38 for each length of a chunk: the formulas of src/normal.h."""
+    """P(more) <= 2^-38 for each length of a chunk: the formulas of src/shared/normal.h."""
     text = taint.source_of("normal.h").read_text()
     [terms] = re.findall(
         rf"dpfast_{name}\(int32_t n\)\n.*\n.*\(int32_t\)\(n \* (\S+) \+ (\S+) \* __builtin_sqrt\(n\) \+ (\S+)\)", text

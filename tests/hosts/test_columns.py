@@ -12,7 +12,8 @@ import pytest
 from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from dpfast import _containers, local
+from dpfast import local
+from dpfast.core import containers
 from tests.outcomes import FUNCTIONS, ROWS_OF
 
 GRID = dpf.Grid(0, 10, step=1, missing=7)
@@ -44,15 +45,15 @@ class TestPolars:
         for values, codes in ([1, 2, 3], [1, 2, 3]), ([1, None, 3], [1, 7, 3]), ([None, None], [7, 7]), ([], []):
             x = self.polars.Series(values, dtype=kind)
             assert GRID.encode(x).tolist() == codes
-            assert _containers.numbers("x", x).dtype == np.float64  # whether any is missing or not
-            assert _containers.declares_integers(x)
+            assert containers.numbers("x", x).dtype == np.float64  # whether any is missing or not
+            assert containers.declares_integers(x)
 
     @pytest.mark.parametrize("kind", ["Float32", "Float64"])
     def test_floats(self, kind):
         x = self.polars.Series([1.5, None, math.nan, math.inf, -math.inf], dtype=getattr(self.polars, kind))
         assert GRID.encode(x).tolist() == [2, 7, 7, 10, 0]
-        assert _containers.numbers("x", x).dtype == _containers.numbers("x", x[:1]).dtype == np.dtype(kind.lower())
-        assert not _containers.declares_integers(x)
+        assert containers.numbers("x", x).dtype == containers.numbers("x", x[:1]).dtype == np.dtype(kind.lower())
+        assert not containers.declares_integers(x)
 
     def test_booleans_and_nulls(self):
         for values in ([True, False], [True, None]):
@@ -81,7 +82,7 @@ class TestPolars:
 
     def test_no_copy(self):
         x = self.polars.Series(X)
-        assert address(_containers.numbers("x", x)) == address(x.to_numpy(allow_copy=False))
+        assert address(containers.numbers("x", x)) == address(x.to_numpy(allow_copy=False))
 
     def test_scores(self):
         for x in ([3, None, 1], [3.0, None, 1.0], [3.0, math.nan, 1.0]):
@@ -95,7 +96,7 @@ class TestPolars:
     def test_frame(self):
         frame = self.polars.DataFrame({"a": [1, None, 3], "b": [0.5, 1.0, None], "c": [True, None, False]})
         expected = [[1, 0.5, 1], [math.nan, 1, math.nan], [3, math.nan, 0]]
-        np.testing.assert_array_equal(_containers.matrix("X", frame), expected)
+        np.testing.assert_array_equal(containers.matrix("X", frame), expected)
         for empty in (self.polars.DataFrame(), frame[["a"]][:0]):
             with pytest.raises(ValueError, match=r"two-dimensional|empty"):
                 dpf.robust_mean(empty, bounds=(0, 10), epsilon=1.0)
@@ -114,10 +115,10 @@ class TestArrow:
         x = self.arrow.array(X.astype(dtype))
         start = x.buffers()[1].address
         for column in (x, self.arrow.chunked_array([x]), exported(x, "__arrow_c_array__")):
-            seen = _containers.numbers("x", column)
+            seen = containers.numbers("x", column)
             assert address(seen) == start
             assert seen.dtype == dtype
-        assert address(_containers.numbers("x", x[10:])) == start + 10 * np.dtype(dtype).itemsize
+        assert address(containers.numbers("x", x[10:])) == start + 10 * np.dtype(dtype).itemsize
 
     @pytest.mark.parametrize("kind", ["int8", "uint64", "bool", "float32", "float16", "float64"])
     def test_dtype_does_not_depend_on_nulls(self, kind):
@@ -126,7 +127,7 @@ class TestArrow:
             one, zero = (np.float16(1), np.float16(0)) if kind == "float16" else (True, False)
             full, holes = ([one, zero], [one, None])
         type_ = getattr(self.arrow, kind + "_" if kind == "bool" else kind)()
-        dtypes = {_containers.numbers("x", self.arrow.array(values, type_)).dtype for values in (full, holes)}
+        dtypes = {containers.numbers("x", self.arrow.array(values, type_)).dtype for values in (full, holes)}
         assert dtypes == {np.dtype(kind) if "float" in kind else np.dtype(float)}
         assert GRID.encode(self.arrow.array(holes, type_)).tolist() == [1, 7]
 
@@ -150,7 +151,7 @@ class TestArrow:
         x = self.arrow.array([1, None, 30])
         x = exported(x if method == "__arrow_c_array__" else self.arrow.chunked_array([x[:1], x[1:]]), method)
         assert GRID.encode(x).tolist() == [1, 7, 10]
-        assert _containers.declares_integers(x)
+        assert containers.declares_integers(x)
         assert dpf.median(x, bounds=(0, 100), epsilon=1.0).is_integer()
         with pytest.raises(TypeError, match="values must hold numbers, not Arrow's string"):
             GRID.encode(exported(self.arrow.array(["secret"]), "__arrow_c_array__"))
@@ -163,7 +164,7 @@ class TestArrow:
 
     def test_table(self):
         table = self.arrow.table({"a": [1, None, 3], "b": [0.5, 1.0, None]})
-        np.testing.assert_array_equal(_containers.matrix("X", table), [[1, 0.5], [math.nan, 1], [3, math.nan]])
+        np.testing.assert_array_equal(containers.matrix("X", table), [[1, 0.5], [math.nan, 1], [3, math.nan]])
 
 
 class TestPandas:
@@ -171,16 +172,16 @@ class TestPandas:
 
     def test_no_copy(self):
         series = self.pandas.Series(X)
-        assert np.shares_memory(_containers.numbers("x", series), series.to_numpy())
+        assert np.shares_memory(containers.numbers("x", series), series.to_numpy())
         nullable = self.pandas.Series(X, dtype="Float64")
-        assert np.shares_memory(_containers.numbers("x", nullable), nullable.to_numpy(dtype=float, na_value=np.nan))
+        assert np.shares_memory(containers.numbers("x", nullable), nullable.to_numpy(dtype=float, na_value=np.nan))
 
     @pytest.mark.parametrize("kind", ["Int64", "boolean", "Float64"])
     def test_frame_of_nullable_columns(self, kind):
         for values in ([1, 0, 1], [1, None, 1]):
             frame = self.pandas.DataFrame({"a": self.pandas.Series(values, dtype=kind), "b": [0.5, 1.0, 2.0]})
             expected = np.column_stack([np.array(values, dtype=float), [0.5, 1.0, 2.0]])
-            np.testing.assert_array_equal(_containers.matrix("X", frame), expected)
+            np.testing.assert_array_equal(containers.matrix("X", frame), expected)
 
     @pytest.mark.parametrize(
         "kind",
@@ -202,21 +203,19 @@ class TestPandas:
             cells = values if "bool" in kind else [None if value is None else int(value) for value in values]
             x = self.pandas.Series(cells, dtype=kind)
             for column in (x, x.array, x[::-1], x[1:], self.pandas.Index(x)):
-                seen.add((_containers.numbers("x", column).dtype, _containers.scores(column).dtype))
+                seen.add((containers.numbers("x", column).dtype, containers.scores(column).dtype))
             expected = [math.nan if value is None else value for value in values]
-            np.testing.assert_array_equal(_containers.numbers("x", x), expected)
-            np.testing.assert_array_equal(_containers.scores(x), np.nan_to_num(expected))
+            np.testing.assert_array_equal(containers.numbers("x", x), expected)
+            np.testing.assert_array_equal(containers.scores(x), np.nan_to_num(expected))
         assert len(seen) == 1
 
     def test_frame_of_numpy_columns(self):
-        np.testing.assert_array_equal(
-            _containers.matrix("X", self.pandas.DataFrame({"a": [1], "b": [2.5]})), [[1, 2.5]]
-        )
+        np.testing.assert_array_equal(containers.matrix("X", self.pandas.DataFrame({"a": [1], "b": [2.5]})), [[1, 2.5]])
 
 
 @pytest.mark.parametrize("x", [array.array("d", X), memoryview(X), memoryview(X.tobytes()).cast("d")])
 def test_buffers_are_not_copied(x):
-    assert np.shares_memory(_containers.numbers("x", x), np.frombuffer(x))
+    assert np.shares_memory(containers.numbers("x", x), np.frombuffer(x))
 
 
 def test_an_array_by_name_is_not_copied():
@@ -224,7 +223,7 @@ def test_an_array_by_name_is_not_copied():
         def __array__(self, dtype=None, copy=None):
             return X
 
-    assert _containers.numbers("x", Tensor()) is X
+    assert containers.numbers("x", Tensor()) is X
 
 
 class Odd(Exception):
@@ -302,19 +301,19 @@ class TestCells:
     """Of a sequence only that it is one decides how it is read: no cell raises, warns, or changes another one."""
 
     def test_of_a_vector(self, sequence, cell, number):
-        x = _containers.vector("x", sequence([1, cell, 3]))
+        x = containers.vector("x", sequence([1, cell, 3]))
         assert x.dtype == np.float64
         np.testing.assert_array_equal(x, [1, number, 3])
-        assert len(_containers.numbers("x", sequence([cell, cell]), dimensions=1)) == 2
+        assert len(containers.numbers("x", sequence([cell, cell]), dimensions=1)) == 2
 
     def test_of_rows(self, sequence, cell, number):
         for rows in ([[1, 2], [cell, 4]], sequence([sequence([1, 2]), sequence([cell, 4])]), [[1, 2], Row([cell, 4])]):
-            np.testing.assert_array_equal(_containers.matrix("X", rows), [[1, 2], [number, 4]])
+            np.testing.assert_array_equal(containers.matrix("X", rows), [[1, 2], [number, 4]])
 
     def test_of_scores(self, sequence, cell, number):
         kinds = {type(dpf.select(sequence([0, other]), epsilon=1.0)) for other in (1, cell)}
         assert kinds == {int}
-        exact = _containers.scores(sequence([0.5, cell]))[1]
+        exact = containers.scores(sequence([0.5, cell]))[1]
         assert exact == (0 if math.isnan(number) else exact if isinstance(cell, (int, Fraction)) else number)
 
     def test_of_releases(self, sequence, cell, number):
@@ -383,23 +382,23 @@ class TestRowsAmongCells:
 
 @pytest.mark.parametrize("cell", [None, 3, np.ma.masked, Hostile(Odd())], ids=lambda cell: type(cell).__name__)
 def test_an_invalid_row_is_missing(cell):
-    np.testing.assert_array_equal(_containers.matrix("X", [[1, 2], cell]), [[1, 2], [math.nan, math.nan]])
+    np.testing.assert_array_equal(containers.matrix("X", [[1, 2], cell]), [[1, 2], [math.nan, math.nan]])
 
 
 def test_masked_rows_keep_their_masks():
     rows = [np.ma.array([1, 2], mask=[True, False]), np.array([3, 4])]
-    np.testing.assert_array_equal(_containers.matrix("X", rows), [[math.nan, 2], [3, 4]])
+    np.testing.assert_array_equal(containers.matrix("X", rows), [[math.nan, 2], [3, 4]])
 
 
 def test_rows_of_other_libraries():
     arrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
     for row in (arrow.array([1, None]), polars.Series([1, None]), pandas.Series([1, None], dtype="Int64")):
-        np.testing.assert_array_equal(_containers.matrix("X", [row, (3, 4)]), [[1, math.nan], [3, 4]])
+        np.testing.assert_array_equal(containers.matrix("X", [row, (3, 4)]), [[1, math.nan], [3, 4]])
 
 
 def test_numbers_of_any_type_are_read():
     for number in (2, 2.0, 2**70, Fraction(1, 3), Decimal(2), True):
-        assert (_containers.numbers("x", number).shape, _containers.numbers("x", number).dtype) == ((), np.float64)
+        assert (containers.numbers("x", number).shape, containers.numbers("x", number).dtype) == ((), np.float64)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +417,7 @@ def test_numbers_of_any_type_are_read():
     ],
 )
 def test_the_type_alone_decides_whether_a_column_holds_numbers(x, name):
-    for read in (_containers.numbers, _containers.vector, _containers.matrix):
+    for read in (containers.numbers, containers.vector, containers.matrix):
         with pytest.raises(TypeError, match=f"^x must hold numbers, not dtype {name}$"):
             read("x", x)
 
@@ -427,17 +426,17 @@ def test_the_type_alone_decides_whether_a_column_holds_numbers(x, name):
 def test_categories_are_not_numbers(values):
     series = pytest.importorskip("pandas").Series(values, dtype="category")
     with pytest.raises(TypeError, match="x must hold numbers, not dtype category"):
-        _containers.numbers("x", series)
+        containers.numbers("x", series)
     with pytest.raises(TypeError, match="scores must hold numbers, not dtype category"):
-        _containers.scores(series)
+        containers.scores(series)
 
 
 def test_messages_do_not_tell_how_many_records_there_are():
     for x, shape in ([[1, 2]] * 7, "(n, 2)"), (np.zeros((7, 2, 3)), "(n, 2, 3)"), (5, "()"):
         with pytest.raises(ValueError, match=f"x must be one-dimensional, not of shape {re.escape(shape)}$"):
-            _containers.vector("x", x)
+            containers.vector("x", x)
     with pytest.raises(ValueError, match=r"not of shape \(n,\)$"):
-        _containers.matrix("x", np.zeros(7))
+        containers.matrix("x", np.zeros(7))
 
 
 class TestMasks:

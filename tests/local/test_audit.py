@@ -11,7 +11,7 @@ from flint import arb, ctx
 from numpy.random import PCG64, Generator
 
 from dpfast import Grid, Privacy, audit, cli, local
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local.hypercube import _mask_weights
 from tests.reference import hypercube as reference
 

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from dpfast import Privacy, audit, local
 from dpfast._kernels import _randomize
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local.responses import PRIME
 from dpfast.random import BLOCK
 from tests.cases import every

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local import Aggregate
 
 EPSILONS = [2.0**-40, 1e-6, 0.1, 0.5, 1.0, 2.0, 5.0, 30.0, 44.0]

@@ -16,7 +16,7 @@ from scipy.stats import beta, norm
 
 import dpfast as dpf
 from dpfast import Grid, audit, local
-from dpfast.coin import coin
+from dpfast.core.coin import coin
 from dpfast.local.waves import Circle, best_method, circle
 from tests.reference import circle as reference
 from tests.reference import local as words_reference

@@ -16,7 +16,7 @@ from scipy.stats import chi2, norm
 
 from dpfast import local
 from dpfast._kernels import _bits, _directions, _gradient
-from dpfast.coin import coin
+from dpfast.core.coin import coin
 from dpfast.local import regression
 from tests.reference import glm as reference
 from tests.scripted import ScriptedBits

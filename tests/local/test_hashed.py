@@ -10,7 +10,7 @@ from numpy.random import PCG64, Generator
 
 from dpfast import local
 from dpfast._kernels import _randomize, _samplers
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local.hashed import best_field, keys_of
 from dpfast.random import streams
 from tests.reference import local as reference

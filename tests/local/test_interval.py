@@ -13,7 +13,7 @@ from numpy.random import PCG64
 
 from dpfast import Privacy, audit, local
 from dpfast._kernels import _randomize, _samplers
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from dpfast.local.interval import _AVERAGE_SHAPES, _SHAPES, Codebook, codebook
 from dpfast.random import BLOCK
 from tests.cases import every

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from dpfast import audit, local, theory
 from dpfast._kernels import _descent
-from dpfast.coin import Coin, coin
+from dpfast.core.coin import Coin, coin
 from tests.reference import descent as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dpfast import local
 from dpfast._kernels import _descent
-from dpfast.coin import Coin
+from dpfast.core.coin import Coin
 from tests.local.test_location import ScriptedRaw
 from tests.reference import descent as reference
 from tests.statistical import exceeds

@@ -13,8 +13,8 @@ from mpmath import mp
 from scipy.stats import binom
 
 import dpfast as dpf
-from dpfast import _shuffling
-from dpfast._shuffling import Batch
+from dpfast.core import shuffling
+from dpfast.core.shuffling import Batch
 from dpfast.local import Attributes, Binary, Categorical, HashedCategorical, HeavyHitters, Shuffled
 from tests.reference import shuffling as reference
 
@@ -39,17 +39,17 @@ class TestAgainstEnumeration:
         matrix = reference.k_ary_response(k, GROWTH)
         for threshold in THRESHOLDS:
             worst = reference.worst_delta(matrix, n, threshold)
-            assert worst <= Fraction(_shuffling.delta_up(Batch(EPSILON, n, k), below_log(threshold)))
+            assert worst <= Fraction(shuffling.delta_up(Batch(EPSILON, n, k), below_log(threshold)))
             if k > 2:
                 low = math.nextafter(math.log(3), 0)
-                assert Fraction(_shuffling.delta_down(Batch(low, n, k), above_log(threshold))) <= worst
+                assert Fraction(shuffling.delta_down(Batch(low, n, k), above_log(threshold))) <= worst
 
     @pytest.mark.parametrize("wrong", [{"n": 5}, {"k": 4}])
     def test_another_number_of_records_or_clones_is_rejected(self, wrong):
         right = Batch(EPSILON, 4, 3)
         worst = reference.worst_delta(reference.k_ary_response(3, GROWTH), 4, Fraction(1))
-        assert worst <= Fraction(_shuffling.delta_up(right, Fraction()))
-        assert worst > Fraction(_shuffling.delta_up(right._replace(**wrong), Fraction()))
+        assert worst <= Fraction(shuffling.delta_up(right, Fraction()))
+        assert worst > Fraction(shuffling.delta_up(right._replace(**wrong), Fraction()))
 
     def test_any_reports(self):
         """Random matrices whose entries in a column differ by at most the growth, often by exactly that."""
@@ -64,7 +64,7 @@ class TestAgainstEnumeration:
                 continue
             epsilon = math.log(growth) * (1 + 2.0**-50)
             for threshold in (Fraction(1), (1 + growth) / 2, (1 + 9 * growth) / 10):
-                bound = _shuffling.delta_up(Batch(epsilon, n), below_log(threshold))
+                bound = shuffling.delta_up(Batch(epsilon, n), below_log(threshold))
                 assert reference.worst_delta(matrix, n, threshold) <= Fraction(bound)
 
     def test_extremal_reports_need_all_clones(self):
@@ -73,8 +73,8 @@ class TestAgainstEnumeration:
         matrix = [[Fraction(x, g + 2) for x in row] for row in ((g, 1, 1), (1, g, 1), (1, 1, g))]
         worst = reference.worst_delta(matrix, 4, Fraction(1))
         epsilon = math.log(g) * (1 + 2.0**-50)
-        assert worst <= Fraction(_shuffling.delta_up(Batch(epsilon, 4), Fraction()))
-        assert worst > Fraction(_shuffling.delta_up(Batch(math.log(g / 2), 4), Fraction()))
+        assert worst <= Fraction(shuffling.delta_up(Batch(epsilon, 4), Fraction()))
+        assert worst > Fraction(shuffling.delta_up(Batch(math.log(g / 2), 4), Fraction()))
 
 
 def merged(matrix):
@@ -130,7 +130,7 @@ class TestSupport:
         for n in (2, 4):
             for threshold in THRESHOLDS:
                 worst = [reference.worst_delta(merged(rows), n, threshold) for rows in (apart, common)]
-                bound = Fraction(_shuffling.delta_up(Batch(EPSILON, n, k), below_log(threshold)))
+                bound = Fraction(shuffling.delta_up(Batch(EPSILON, n, k), below_log(threshold)))
                 assert worst[1] <= worst[0] <= bound
 
     def test_a_larger_k_is_rejected(self):
@@ -138,13 +138,13 @@ class TestSupport:
         low = Fraction(1, 2 * GROWTH + 3)
         matrix = [[low * (GROWTH if y in row else 1) for y in range(5)] for row in ((0, 1), (2, 3))]
         worst = reference.worst_delta(matrix, 4, Fraction(1))
-        assert worst <= Fraction(_shuffling.delta_up(Batch(EPSILON, 4, 2.5), Fraction()))
+        assert worst <= Fraction(shuffling.delta_up(Batch(EPSILON, 4, 2.5), Fraction()))
         for k in (4, 5):
-            assert worst > Fraction(_shuffling.delta_up(Batch(EPSILON, 4, k), Fraction()))
+            assert worst > Fraction(shuffling.delta_up(Batch(EPSILON, 4, k), Fraction()))
 
     @pytest.mark.parametrize(("k", "n"), [(2.5, 200), (3.5, 1000), (8.5, 1000)])
     def test_between_the_neighbouring_integers(self, k, n):
-        below, at, above = (_shuffling.delta_up(Batch(1.0, n, b), Fraction(0.2)) for b in (int(k), k, int(k) + 1))
+        below, at, above = (shuffling.delta_up(Batch(1.0, n, b), Fraction(0.2)) for b in (int(k), k, int(k) + 1))
         assert above < at < below
 
     def test_hashed_reports_gain(self):
@@ -192,11 +192,11 @@ class TestNumbers:
         [(200, 1.0, 0.3, 2), (200, 1.0, 0.3, 4), (1000, 1.0, 0.18, 2), (1000, 1.0, 0.18, 4), (1000, 3.0, 0.54, 64)],
     )
     def test_sums_in_doubles(self, n, epsilon, target, k):
-        found = _shuffling.delta_up(Batch(epsilon, n, k), Fraction(target))
+        found = shuffling.delta_up(Batch(epsilon, n, k), Fraction(target))
         exact = reference.by_categories(n, epsilon, target, k)
         assert exact * (1 - 1e-7) <= found <= exact * (1 + (1e-7 if k == 2 else 0.12))
         if k > 2:
-            assert 0.8 * exact < _shuffling.delta_down(Batch(epsilon, n, k), Fraction(target)) < exact
+            assert 0.8 * exact < shuffling.delta_down(Batch(epsilon, n, k), Fraction(target)) < exact
 
     @pytest.mark.parametrize("trials", [1, 7, 100, 1_500, 1_000_000])
     def test_tails_are_within_their_errors(self, trials):
@@ -205,7 +205,7 @@ class TestNumbers:
         first = trials - steps.size + 1
         k = (first + steps) // 2 + 1 + int(math.sqrt(trials))
         k = np.minimum(k, first + steps)
-        tails, means, tail_errors, mean_errors = _shuffling._tails(first, k)
+        tails, means, tail_errors, mean_errors = shuffling._tails(first, k)
         at = steps.size - 1
         if trials <= 1_500:
             ways = [math.comb(trials, j) for j in range(int(k[at]), trials + 1)]
@@ -218,43 +218,43 @@ class TestNumbers:
 
     def test_large_batches(self):
         """At n = 1e6 the normal approximation; delta decreases in n."""
-        found = _shuffling.delta_up(Batch(1.0, 10**6), Fraction(0.005))
+        found = shuffling.delta_up(Batch(1.0, 10**6), Fraction(0.005))
         E = math.e
         deviation, mean = math.sqrt(4 / (E + 1)) * (E - 1) / math.sqrt(2), math.expm1(0.005) * 1000
         z = mean / deviation
         normal = deviation / 1000 * (math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / 2**0.5) / 2)
         assert found == pytest.approx(normal, rel=0.1)
-        deltas = [_shuffling.delta_up(Batch(1.0, n), Fraction(1e-4)) for n in (10**7, 10**8)]
+        deltas = [shuffling.delta_up(Batch(1.0, n), Fraction(1e-4)) for n in (10**7, 10**8)]
         assert deltas[0] > deltas[1]
 
     @pytest.mark.slow
     def test_the_largest_batches(self):
-        deltas = [_shuffling.delta_up(Batch(1.0, n), Fraction(1e-5)) for n in (10**9, 2**34, 2**40)]
+        deltas = [shuffling.delta_up(Batch(1.0, n), Fraction(1e-5)) for n in (10**9, 2**34, 2**40)]
         assert deltas[0] > deltas[1] == deltas[2] > 0
 
     def test_against_published_bounds(self):
         """Theorem 3.1 of Feldman, McMillan and Talwar 2021, and its numerical form with clones of exp(-epsilon0)."""
         for n, epsilon0 in ((10**4, 1.0), (10**5, 2.0), (10**6, 4.0)):
-            ours = _shuffling.epsilon_up(Batch(epsilon0, n), 1e-6)
+            ours = shuffling.epsilon_up(Batch(epsilon0, n), 1e-6)
             growth, log = math.exp(epsilon0), math.log(4e6)
             theorem = math.log1p((growth - 1) / (growth + 1) * (8 * math.sqrt(growth * log / n) + 8 * growth / n))
             assert 0 < ours < theorem / 3
 
     @pytest.mark.parametrize("batch", [Batch(1.0, 50), Batch(4.0, 5000), Batch(2.0, 300, 8)])
     def test_epsilon_is_the_crossing(self, batch):
-        epsilon = _shuffling.epsilon_up(batch, 1e-5)
-        assert _shuffling.delta_up(batch, Fraction(epsilon)) <= 1e-5
-        assert _shuffling.delta_up(batch, Fraction(epsilon) * (1 - Fraction(1, 2**20))) > 1e-5
+        epsilon = shuffling.epsilon_up(batch, 1e-5)
+        assert shuffling.delta_up(batch, Fraction(epsilon)) <= 1e-5
+        assert shuffling.delta_up(batch, Fraction(epsilon) * (1 - Fraction(1, 2**20))) > 1e-5
         if batch.k > 2:
-            assert 0.9 * epsilon < _shuffling.epsilon_down(batch, 1e-5) <= epsilon
+            assert 0.9 * epsilon < shuffling.epsilon_down(batch, 1e-5) <= epsilon
 
     def test_extremes(self):
-        assert _shuffling.delta_up(Batch(1.0, 1), Fraction()) == pytest.approx(math.tanh(0.5), rel=1e-12)
-        assert _shuffling.delta_up(Batch(500.0, 10**6), Fraction()) == pytest.approx(1.0)
-        assert _shuffling.delta_up(Batch(1.0, 10**6), Fraction(1)) == 0.0
-        assert 0 < _shuffling.delta_up(Batch(2.0**-40, 1000), Fraction()) < 2.0**-40
-        assert 0 < _shuffling.delta_up(Batch(1.0, 10**6, 2**31), Fraction(1, 1000)) < 1e-6
-        assert 0 < _shuffling.delta_up(Batch(1.0, 10**6), Fraction(1, 2)) < 1e-300
+        assert shuffling.delta_up(Batch(1.0, 1), Fraction()) == pytest.approx(math.tanh(0.5), rel=1e-12)
+        assert shuffling.delta_up(Batch(500.0, 10**6), Fraction()) == pytest.approx(1.0)
+        assert shuffling.delta_up(Batch(1.0, 10**6), Fraction(1)) == 0.0
+        assert 0 < shuffling.delta_up(Batch(2.0**-40, 1000), Fraction()) < 2.0**-40
+        assert 0 < shuffling.delta_up(Batch(1.0, 10**6, 2**31), Fraction(1, 1000)) < 1e-6
+        assert 0 < shuffling.delta_up(Batch(1.0, 10**6), Fraction(1, 2)) < 1e-300
 
 
 class TestDivergences:
@@ -271,14 +271,14 @@ class TestDivergences:
 
     def test_curve_is_convex_and_above(self):
         batch = Batch(2.0, 500)
-        epsilons, logarithms, _ = _shuffling.curve(batch)
+        epsilons, logarithms, _ = shuffling.curve(batch)
         t, delta = np.exp(epsilons), np.exp(logarithms)
         assert (np.diff(np.diff(delta) / np.diff(t)) >= -1e-12).all()
         for epsilon in np.linspace(0.001, 1.9, 7):
-            exact = _shuffling.delta_up(batch, Fraction(float(epsilon)))
+            exact = shuffling.delta_up(batch, Fraction(float(epsilon)))
             assert np.interp(math.exp(epsilon), t, delta) >= exact * (1 - 1e-9)
         order = arb(2)
-        assert _shuffling.renyi(batch, order) > 0
+        assert shuffling.renyi(batch, order) > 0
 
 
 class TestLedger:
@@ -388,5 +388,5 @@ class TestShuffled:
                     ways = math.comb(n, first) * math.comb(n - first, second)
                     chance = ways * p ** (first + second) * (1 - 2 * p) ** (n - first - second)
                     total += chance * max(0, (E - e) * first + (1 - E * e) * second)
-        found = _shuffling.delta_up(Batch(2.0, n), Fraction(1, 2))
+        found = shuffling.delta_up(Batch(2.0, n), Fraction(1, 2))
         assert total / n <= found <= total / n * (1 + 1e-10)

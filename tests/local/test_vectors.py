@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from dpfast import audit, local
 from dpfast._kernels import _bits, _directions
-from dpfast.coin import coin
+from dpfast.core.coin import coin
 from dpfast.theory.cube import masks, threshold_scale
 from tests.reference import hypercube as reference
 from tests.scripted import ScriptedBits

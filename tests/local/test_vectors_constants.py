@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from dpfast import local
-from dpfast.coin import coin
+from dpfast.core.coin import coin
 from dpfast.theory.cube import best_subset, gamma_ratio_half, threshold_scale
 
 pytestmark = pytest.mark.kernel

@@ -10,7 +10,8 @@ from numpy.random import PCG64, Generator
 from scipy.stats import binom, binomtest
 
 import dpfast
-from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, _events, audit
+from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, audit
+from dpfast.audit import events
 from dpfast.laws import NestedIntervals, ScalarLaw
 from dpfast.statistics import Mean, Median, Quantile, Sum, Variance
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
@@ -417,7 +418,7 @@ class TestDistinguish:
         upper = binomtest(theirs, 100).proportion_ci(confidence, "exact").high
         for delta in (0.0, 0.1):
             expected = math.log((lower - delta) / upper) if lower > delta else -math.inf
-            got = float(_events.log_ratio_down(mine, theirs, 100, delta, confidence))
+            got = float(events.log_ratio_down(mine, theirs, 100, delta, confidence))
             assert got == pytest.approx(expected, abs=1e-9)
 
     def test_is_near_the_truth(self):

@@ -1,4 +1,4 @@
-"""The proved bounds of src/certified.h against ball arithmetic (docs/proofs/certified-doubles.md)."""
+"""The proved bounds of src/shared/certified.h against ball arithmetic (docs/proofs/certified-doubles.md)."""
 
 from fractions import Fraction
 

@@ -14,12 +14,12 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Mechanism, Privacy, PrivacyProfile, local, noise, robust
+from dpfast.core.spending import refused
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.mechanisms.smooth import smooth_sensitivity
-from dpfast.spending import refused
+from dpfast.smooth import smooth_sensitivity
 from tests.cases import every
 from tests.central import shaped
 from tests.releases import (

@@ -12,7 +12,7 @@ MODULES = sorted((ROOT / "dpfast").rglob("*.py"))
 FOLDERS = ("assurance", "bench", "dpfast", "examples", "tests")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 PRIVATE_MODULES = {path.stem for path in MODULES if path.stem.startswith("_")} | {
-    path.stem for path in (ROOT / "src").glob("*.pyx")
+    path.stem for path in (ROOT / "src").glob("*/*.pyx")
 }
 # Names of NumPy, and of `typing.NamedTuple`.
 FOREIGN = {"_bit_generator", "_replace"}
@@ -60,7 +60,7 @@ def test_no_module_uses_private_names_of_another():
 
 
 def test_the_check_finds_private_names():
-    source = "from dpfast.grid import _outward, Grid\nfrom dpfast import _checks\nx._hidden\nx._own = 1\nx._own\n"
+    source = "from dpfast.core.grid import _outward, Grid\nfrom dpfast import _kernels\nx._hidden\nx._own = 1\nx._own\n"
     assert sorted(private_names_of_others(ast.parse(source))) == ["_hidden", "_outward"]
 
 
@@ -72,7 +72,7 @@ def indices_from_the_end(source):
 
 def test_no_kernel_counts_indices_from_the_end():
     # Kernels are compiled without `wraparound`: what NumPy makes of such an index depends on its version.
-    kernels = sorted((ROOT / "src").glob("*.pyx"))
+    kernels = sorted((ROOT / "src").glob("*/*.pyx"))
     assert len(kernels) > 30
     assert offenders(kernels, indices_from_the_end) == {}
 

@@ -10,7 +10,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SOURCES = [path for folder in ("bench", "dpfast", "examples", "src", "tests") for path in (ROOT / folder).rglob("*.*")]
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 PATH = re.compile(r"\b(?:bench|docs|dpfast|examples|src)/[\w/-]+\.(?:h|md|py|pyx|svg)\b")
-INVENTED = {"dpfast/_kernels/_x.py", "src/_x.pyx"}  # stand for any kernel
+INVENTED = {"dpfast/_kernels/_x.py", "src/x/_x.pyx"}  # stand for any kernel
 
 
 def broken_links(page):

@@ -12,7 +12,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from bench.columns import runs
-from dpfast import _measures
+from dpfast.core import measures
 from dpfast.densities import SeriesCoefficients
 from tests.absurd import INFORMATION, JUDGED, UNJUDGED, calls
 from tests.outcomes import EVERY, KINDS, Job, differing, jobs, missing
@@ -128,13 +128,13 @@ def test_every_mechanism_is_judged_or_has_a_reason():
 
 
 # Weights of floats that favour none of them, by a measure and by none.
-FLAT = {"flat": lambda grid, measure: _measures.Measure(grid.size - 1, 64), "uniform": lambda grid, measure: None}
+FLAT = {"flat": lambda grid, measure: measures.Measure(grid.size - 1, 64), "uniform": lambda grid, measure: None}
 
 
 @pytest.mark.parametrize("measure", FLAT)
 @each_of([dpf.InverseSensitivity, dpf.Quantiles, dpf.TheilSen])
 def test_control_uniform_weights_of_floats(kind, measure, monkeypatch):
-    monkeypatch.setattr(_measures, "on_floats", FLAT[measure])
+    monkeypatch.setattr(measures, "on_floats", FLAT[measure])
     assert any(too_many_absurd(kind))
 
 

@@ -1,4 +1,6 @@
-"""A proof by computer of the error bounds of the inverse normal in src/normal.h (docs/proofs/rounded-gaussian.md).
+"""A proof by computer of the error bounds of the inverse normal in src/shared/normal.h.
+
+The claims are in docs/proofs/rounded-gaussian.md.
 
 Taylor models in ball arithmetic bound the error of the approximations over all z of a range, and a forward analysis of
 rounding bounds that of the doubles. Every ball encloses the exact values, so what comes out is a theorem about the
@@ -12,7 +14,7 @@ from statistics import NormalDist
 
 from flint import arb, arb_series, ctx, fmpq
 
-HEADER = Path(__file__).parents[2] / "src" / "normal.h"
+HEADER = Path(__file__).parents[2] / "src" / "shared" / "normal.h"
 UNIT = arb(2) ** -53
 
 

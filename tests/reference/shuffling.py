@@ -1,4 +1,4 @@
-"""Slow twins of dpfast/_shuffling.py: reports in random order, by enumeration and by sums over all outcomes."""
+"""Slow twins of dpfast/core/shuffling.py: reports in random order, by enumeration and by sums over all outcomes."""
 
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations

@@ -12,9 +12,9 @@ from scipy.special import ndtri
 
 import dpfast as dpf
 from dpfast import Grid, Ledger, Privacy, SampleAndAggregate, audit
-from dpfast._divergences import gaussian_mu_down
 from dpfast.aggregate.laws import WinsorizedMeansLaw, noisy_sums
 from dpfast.aggregate.noise import SumsNoise
+from dpfast.core.divergences import gaussian_mu_down
 from dpfast.laws import ClampedBox, IndependentLaws, RoundedBox, RoundedGaussian
 from dpfast.theory.quantiles import normal_plus_box_error, normal_plus_laplace_error
 from tests.statistical import chi_square_rejects

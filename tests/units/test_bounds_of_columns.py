@@ -8,7 +8,7 @@ from numpy.random import PCG64
 from numpy.testing import assert_array_equal
 
 import dpfast as dpf
-from dpfast import _checks
+from dpfast.core import checks
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
@@ -143,8 +143,8 @@ def test_bounds_are_read_once():
             self.reads += 1
             return iter([0.0, 1.0] if self.reads == 1 else [0.0, 100.0])
 
-    assert _checks.bounds_of([Changing([0, 1]), Changing([0, 1])]) == ((0.0, 1.0), (0.0, 1.0))
-    assert _checks.bounds_of({"a": Changing([0, 1])}, lambda: ["a"]) == ((0.0, 1.0),)
+    assert checks.bounds_of([Changing([0, 1]), Changing([0, 1])]) == ((0.0, 1.0), (0.0, 1.0))
+    assert checks.bounds_of({"a": Changing([0, 1])}, lambda: ["a"]) == ((0.0, 1.0),)
 
 
 def test_no_record_is_read_for_bad_bounds():

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from dpfast import contributions
 from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
+from dpfast.groups import contributions
 from tests.reference.contributions import law as expected_law
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects

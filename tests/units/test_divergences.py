@@ -17,9 +17,9 @@ from scipy.special import logsumexp
 import dpfast as dpf
 from dpfast import Grid, Privacy, PrivacyProfile, Selection
 from dpfast._kernels import _balls
+from dpfast.core.rounding import root_down, root_up
 from dpfast.densities import PerturbedHistogram
 from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
-from dpfast.rounding import root_down, root_up
 from dpfast.theory import gaussian_mu, gaussian_scale
 from tests.reference.divergences import DIGITS, exact, gaussian_delta
 

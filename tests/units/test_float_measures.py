@@ -13,8 +13,8 @@ import dpfast as dpf
 from dpfast import FloatGrid, InverseSensitivity, Quantiles
 from dpfast._kernels import _levels, _multisets
 from dpfast._kernels._measures import Magnitudes, Measure
-from dpfast._measures import on_floats
-from dpfast.grid import integers_within
+from dpfast.core.grid import integers_within
+from dpfast.core.measures import on_floats
 from dpfast.laws import NestedIntervals
 from dpfast.random import streams
 from dpfast.statistics import Median, Quantile

@@ -38,7 +38,7 @@ def precision():
 
 @pytest.mark.usefixtures("precision")
 class TestProof:
-    """The bounds that src/normal.h states, for every z of their ranges."""
+    """The bounds that src/shared/normal.h states, for every z of their ranges."""
 
     def test_center(self):
         ratios = [bound / (9.5 * z + 10) for z, bound in normal.center_errors()]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpfast import Grid
 from dpfast._kernels import _grid, _select
-from dpfast.grid import MAX_SIZE
+from dpfast.core.grid import MAX_SIZE
 from tests.reference import grid as reference
 
 pytestmark = pytest.mark.kernel

@@ -12,7 +12,7 @@ from scipy.special import comb
 
 import dpfast as dpf
 from dpfast import Chunks, Grid, InverseSensitivity, Ledger, NestedBoxes, Privacy, PrivacyProfile, audit, robust_mean
-from dpfast._divergences import bounded_range_delta_up, bounded_range_epsilon_down, concentrated_delta_up, rho_up
+from dpfast.core.divergences import bounded_range_delta_up, bounded_range_epsilon_down, concentrated_delta_up, rho_up
 from dpfast.robust import IndependentColumns
 from dpfast.statistics import Huber, Median, TrimmedMean
 from tests.reference.statistics import RANK_CASES, one_of_each

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpfast._least import least
+from dpfast.core.least import least
 
 
 def test_finds_every_threshold_and_asks_only_of_numbers_from_one():

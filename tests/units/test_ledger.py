@@ -15,7 +15,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile, robust
-from dpfast.spending import spending
+from dpfast.core.spending import spending
 from tests.cases import every
 from tests.releases import GRID, LOCAL, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, SMOOTH, B, E, X
 from tests.untouchable import Untouchable

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 import dpfast as dpf
 from dpfast import BudgetError, Grid, Ledger, Privacy, PrivacyProfile
-from dpfast._divergences import bounded_range_delta_up
+from dpfast.core.divergences import bounded_range_delta_up
 from dpfast.densities import PerturbedHistogram
 from tests.cases import every
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X

@@ -20,8 +20,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
+from dpfast.core.spending import Ticket, known
 from dpfast.local import Randomizer
-from dpfast.spending import Ticket, known
 from tests.releases import GRID, MEAN, MEDIAN, B, X, in_thread
 from tests.threads import in_threads
 from tests.untouchable import Untouchable

@@ -14,7 +14,7 @@ import dpfast as dpf
 from dpfast import Grid, InverseSensitivity
 from dpfast._kernels import _levels
 from dpfast._kernels._measures import Measure
-from dpfast._measures import measure_on
+from dpfast.core.measures import measure_on
 from dpfast.laws import NestedIntervals
 from dpfast.random import streams
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, TrimmedMean

@@ -11,9 +11,9 @@ import pytest
 import dpfast as dpf
 from dpfast import Grid, audit
 from dpfast._kernels._calls import Parameters
+from dpfast.core.grid import resolved
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram
 from dpfast.domains import Ball, Box
-from dpfast.grid import resolved
 from dpfast.laws import ClampedNoise, DiscreteLaplace
 from dpfast.mechanisms import plan as base
 from dpfast.mechanisms.methods import mechanism_for

@@ -11,7 +11,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import Grid
-from dpfast._divergences import gaussian_mu_down
+from dpfast.core.divergences import gaussian_mu_down
 from dpfast.domains import Ball, Box
 from dpfast.laws import DiscreteLaplace, Independent, RoundedBall, RoundedBox, RoundedGaussian, RoundedGaussians
 from dpfast.mechanisms.sums import better_noise

@@ -11,8 +11,8 @@ import pytest
 from numpy.random import PCG64
 
 import dpfast as dpf
-from dpfast._divergences import gaussian_mu_down, new_keys_delta_up
 from dpfast._kernels._keyed_balls import part_down
+from dpfast.core.divergences import gaussian_mu_down, new_keys_delta_up
 from dpfast.laws.keyed import KeyedCounts, StepNoise, steps
 from dpfast.laws.thresholds import GaussianNoise, thresholded
 from dpfast.mechanisms.partitions import _needed

@@ -13,7 +13,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
-from dpfast._tabular import html_table
+from dpfast.core.tabular import html_table
 from dpfast.densities import Histogram
 from dpfast.groups import KeyedReleases
 from dpfast.local.hitters import FrequentKeys

@@ -14,8 +14,9 @@ from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from dpfast import Privacy, Selection, _containers, audit
+from dpfast import Privacy, Selection, audit
 from dpfast._kernels import _choice
+from dpfast.core import containers
 from tests.cases import every
 from tests.reference import selection as reference
 from tests.reference.divergences import exact
@@ -51,7 +52,7 @@ SCORES = {
 
 def arguments(scores, **options):
     """What the kernels take."""
-    return Selection(**{"epsilon": 1.0} | options)._exponents(_containers.scores(scores))
+    return Selection(**{"epsilon": 1.0} | options)._exponents(containers.scores(scores))
 
 
 def choices(method, scores, draws, source, *, exact=False, **options):

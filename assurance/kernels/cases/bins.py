@@ -1,4 +1,4 @@
-"""Bins and marginals: src/bins.h, src/marginals.h, src/windows.h."""
+"""Bins and marginals: src/bins/bins.h, src/marginals/marginals.h, src/windows/windows.h."""
 
 from assurance.kernels.case import cases
 

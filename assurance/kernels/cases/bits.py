@@ -1,4 +1,4 @@
-"""Rows of bits: src/bits.h, src/mix.h."""
+"""Rows of bits: src/shared/bits.h, src/shared/mix.h."""
 
 from assurance.kernels.case import cases
 

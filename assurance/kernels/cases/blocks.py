@@ -1,4 +1,4 @@
-"""Records of blocks and rows: src/blocks.h, src/rows.h."""
+"""Records of blocks and rows: src/blocks/blocks.h, src/rows/rows.h."""
 
 from assurance.kernels.case import cases
 

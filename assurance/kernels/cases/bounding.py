@@ -1,4 +1,4 @@
-"""Bounded contributions: src/bounding.h."""
+"""Bounded contributions: src/bounding/bounding.h."""
 
 from assurance.kernels.case import cases
 

@@ -1,4 +1,4 @@
-"""Delimited text: src/csv.h."""
+"""Delimited text: src/csv/csv.h."""
 
 from assurance.kernels.case import cases
 

@@ -1,4 +1,4 @@
-"""Tukey depth: src/depth.h."""
+"""Tukey depth: src/depth/depth.h."""
 
 from assurance.kernels.case import cases
 

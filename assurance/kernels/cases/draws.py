@@ -1,4 +1,4 @@
-"""Exact draws: src/draws.h."""
+"""Exact draws: src/shared/draws.h."""
 
 from assurance.kernels.case import cases
 

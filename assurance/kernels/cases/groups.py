@@ -1,4 +1,4 @@
-"""Levels of small groups: src/groups.h."""
+"""Levels of small groups: src/groups/groups.h."""
 
 from assurance.kernels.case import cases
 

@@ -1,4 +1,4 @@
-"""Hash tables of keys: src/keys.h."""
+"""Hash tables of keys: src/keys/keys.h."""
 
 from assurance.kernels.case import cases
 

@@ -1,4 +1,4 @@
-"""Nested boxes and base measures: src/levels.h, src/measure.h."""
+"""Nested boxes and base measures: src/shared/levels.h, src/shared/measure.h."""
 
 from assurance.kernels.case import cases
 

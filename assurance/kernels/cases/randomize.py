@@ -1,4 +1,4 @@
-"""Local randomisers and the keystream: src/randomize.h, src/descent.h, src/secure.h."""
+"""Local randomisers and the keystream: src/randomize/randomize.h, src/descent/descent.h, src/secure/secure.h."""
 
 from assurance.kernels.case import cases
 

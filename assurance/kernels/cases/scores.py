@@ -1,4 +1,4 @@
-"""Score laws: src/scores.h, src/score_cells.h."""
+"""Score laws: src/scores/scores.h, src/scores/score_cells.h."""
 
 from assurance.kernels.case import cases
 

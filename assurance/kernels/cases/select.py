@@ -1,4 +1,4 @@
-"""Selection: src/select.h, src/odd.h and the integers of src/grid.h."""
+"""Selection: src/shared/select.h, src/shared/odd.h and the integers of src/shared/grid.h."""
 
 from assurance.kernels.case import cases
 

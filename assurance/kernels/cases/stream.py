@@ -1,4 +1,4 @@
-"""Streams: src/stream.h."""
+"""Streams: src/stream/stream.h."""
 
 from assurance.kernels.case import cases
 

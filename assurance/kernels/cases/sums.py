@@ -1,4 +1,4 @@
-"""Sums of codes: src/sums.h."""
+"""Sums of codes: src/select/sums.h."""
 
 from assurance.kernels.case import cases
 

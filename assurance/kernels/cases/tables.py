@@ -1,4 +1,4 @@
-"""Tables of series, and matchings of records: src/series.h, src/slopes.h."""
+"""Tables of series, and matchings of records: src/series/series.h, src/slopes/slopes.h."""
 
 from assurance.kernels.case import cases
 

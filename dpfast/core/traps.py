@@ -1,0 +1,183 @@
+"""Warnings about public parameters that leave a release with little privacy or little use. They depend on no data.
+
+A mechanism that user code constructs warns there. The functions of the library construct mechanisms without warnings,
+some of them once for many calls, and warn of the traps of the one that they use at each call (`warn_of`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from abc import ABCMeta
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from functools import cached_property
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpfast.core.words import advise
+from dpfast.errors import PrivacyWarning, UtilityWarning
+
+MOST_EPSILON = 20.0
+MOST_DELTA = 1e-3
+MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
+_BETWEEN = ("dataclasses", "functools")  # modules whose functions construct for their callers
+
+
+class Trap(NamedTuple):
+    """A warning that parameters deserve."""
+
+    category: type[UserWarning]
+    text: str
+
+
+def of_epsilon(epsilon: Any) -> Iterator[Trap]:
+    """Yield the trap of a large epsilon."""
+    if epsilon is not None and MOST_EPSILON < epsilon < float("inf"):
+        shown = f"{float(epsilon):g}"
+        yield Trap(
+            PrivacyWarning,
+            f"epsilon = {shown} is above 20: one record may change the probability of a release by a factor of "
+            f"e**{shown}, which hardly protects it; use a smaller epsilon",
+        )
+
+
+def of_delta(delta: Any) -> Iterator[Trap]:
+    """Yield the trap of a large delta."""
+    # A method of some mechanisms has this name.
+    if isinstance(delta, (float, int, Fraction)) and delta >= MOST_DELTA:
+        shown = f"{float(delta):g}"
+        yield Trap(
+            PrivacyWarning,
+            f"delta = {shown} is not below 0.001: a release may show a record with a probability of {shown}, so that "
+            f"of a thousand persons one or more may be exposed; use a delta far below 1 / n, such as 1e-6",
+        )
+
+
+def of_noise(scale: float, step: float) -> Iterator[Trap]:
+    """Yield the trap of noise below the step of the grid that values are rounded to."""
+    if scale < step:
+        yield Trap(
+            UtilityWarning,
+            f"noise of scale {scale:g} is less than the step of the grid, {step:g}, so that rounding changes a "
+            f"value more than the noise does: use a smaller step, as in grid=Grid(lower, upper, step=...)",
+        )
+
+
+def of_corner(corner: float, step: float) -> Iterator[Trap]:
+    """Yield the trap of a grid that is too coarse for the corner of Huber's estimate."""
+    if corner < step:
+        yield Trap(
+            UtilityWarning,
+            f"the corner k = {corner:g} is less than the step of the grid, {step:g}, to which records are rounded: use "
+            f"a smaller step, as in grid=Grid(lower, upper, step=...), or a larger k",
+        )
+
+
+def of_width(width: float, scale: float) -> Iterator[Trap]:
+    """Yield the trap of bounds that are far wider than the assumed records, for noise that grows with the width."""
+    if scale > 0 and width > MOST_WIDTHS * scale:
+        yield Trap(
+            UtilityWarning,
+            f"the bounds are {width / scale:.2g} times wider than the range of nine tenths of the assumed records, and "
+            f"the noise grows with them: give narrower bounds, or bounds='private'",
+        )
+
+
+def of_step(step: float, error: float) -> Iterator[Trap]:
+    """Yield the trap of a grid that is coarser than the expected error of a release on it."""
+    if step > error:
+        yield Trap(
+            UtilityWarning,
+            f"the step of the grid, {step:g}, is more than the expected error under the assumed distribution, "
+            f"{error:.2g}: use a smaller step, as in grid=Grid(lower, upper, step=...)",
+        )
+
+
+def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
+    """Yield the trap of quantiles without bounds, if n epsilon is below `least`."""
+    if n * epsilon < least:
+        enough = least / epsilon
+        more = f", or at least {math.ceil(enough):,} records" if enough < 2**60 else ""
+        yield Trap(
+            UtilityWarning,
+            f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release "
+            f"may be far from all of them; give bounds=(lower, upper){more}",
+        )
+
+
+class WarnsUsers(ABCMeta):
+    """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of the constructor, which that of `__call__` would hide."""
+        constructor: Any = getattr(cls, "__init__")  # noqa: B009
+        if constructor is object.__init__:  # of an abstract class
+            return inspect.Signature()
+        own = inspect.signature(constructor)
+        return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=inspect.Signature.empty)
+
+    if not TYPE_CHECKING:  # type checkers read the signature of the class
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            """Construct an object."""
+            try:
+                made = super().__call__(*args, **options)
+            except TypeError as error:
+                if error.__traceback__ and error.__traceback__.tb_next is None:  # raised before a line of Python ran
+                    advise(cls, error)
+                raise
+            if made.traps and _constructed_by_user():
+                warn(made.traps)
+            return made
+
+
+class Cautious(metaclass=WarnsUsers):
+    """Base class of objects with public parameters, some of which are traps."""
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:
+        """Warnings that the parameters deserve: their categories and texts."""
+        return tuple(self._traps())
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from of_epsilon(getattr(self, "epsilon", None))
+        yield from of_delta(getattr(self, "delta", None))
+
+
+def warn_of(made: Any) -> None:
+    """Warn of the traps of an object that a function of the library uses for a call of the user."""
+    traps: tuple[Trap, ...] = getattr(made, "traps", ())
+    if traps:
+        warn(traps)
+
+
+def warn(traps: Iterable[Trap]) -> None:
+    """Warn of traps, at the line of user code that leads here."""
+    for trap in traps:
+        level, frame = 1, inspect.currentframe()
+        while frame is not None and _is_between(frame):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(trap.text, trap.category, stacklevel=level)
+
+
+def _constructed_by_user() -> bool:
+    """Whether the caller of the caller is not a function of the library."""
+    frame = inspect.currentframe()
+    for _ in range(2):  # this function and its caller
+        frame = frame and frame.f_back
+    while frame is not None and _module(frame) in _BETWEEN:
+        frame = frame.f_back
+    return frame is not None and not _is_between(frame)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether a frame is one of the library, or of a function that constructs for its caller."""
+    module = _module(frame)
+    return module == "dpfast" or module.startswith("dpfast.") or module in _BETWEEN
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
