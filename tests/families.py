@@ -1,6 +1,6 @@
 """Families with parameters that the tests use, their records, and boxes around the parameters."""
 
-from dpfast.families import Box
+from dpfast.families import Ranges
 
 
 def draws(name, theta, n, rng):
@@ -33,4 +33,4 @@ THETAS = [
 
 def box_of(theta):
     upper = (1.0 if name == "p" else 50 * value for name, value in theta.items())
-    return Box(tuple(theta), tuple(value / 50 for value in theta.values()), tuple(upper))
+    return Ranges(tuple(theta), tuple(value / 50 for value in theta.values()), tuple(upper))

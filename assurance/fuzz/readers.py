@@ -356,7 +356,7 @@ def labels(data: bytes) -> None:
     if len(table) and not isinstance(column, tuple):
         require(np.array_equal(keys.lookup(column, table.keys), codes), "a key is not found in its own list")
     if not isinstance(column, tuple):
-        parts = keys.Table()
+        parts = keys.KeyTable()
         middle = len(column) // 2
         found = [parts.add(column[:middle]), parts.add(column[middle:])]
         require(np.array_equal(np.concatenate(found), codes), "other codes in parts")

@@ -8,7 +8,7 @@ import scipy.optimize
 import scipy.stats
 
 from dpfast import families
-from dpfast.families import Box
+from dpfast.families import Ranges
 
 
 def labels(n, d):
@@ -21,7 +21,7 @@ def labels(n, d):
 def logistic(data, blocks, workers=1):
     """Fit all blocks with the kernel."""
     family = families.LogisticRegression(data[0].shape[1], intercept=False)
-    box = Box(family.names, (-3.0,) * len(family.names), (3.0,) * len(family.names))
+    box = Ranges(family.names, (-3.0,) * len(family.names), (3.0,) * len(family.names))
     return family.estimates(data, blocks, box, corrected=True, workers=workers)
 
 
@@ -107,7 +107,7 @@ class ScalarBlocks:
                 rng.negative_binomial(2, 0.2, n),
             ),
         }[family]
-        box = Box((name,), (0.1,), (10.0,))
+        box = Ranges((name,), (0.1,), (10.0,))
         parts = np.array_split(x, n // 50)[:10]
         self.run = {
             "dpfast": lambda: ours.estimates((x,), n // 50, box, corrected=True, workers=1),

@@ -127,7 +127,7 @@ def setting(case, parameter, rng, records=RECORDS):
     elif least == 0:
         bounds = truth / below, truth * above
     else:
-        known = case.family.reference(families.Box((parameter,), (truth - 1,), (truth + 1,)), theta)
+        known = case.family.reference(families.Ranges((parameter,), (truth - 1,), (truth + 1,)), theta)
         deviation = case.family.information(parameter, known) ** -0.5
         bounds = truth - below * deviation / 4, truth + above * deviation / 4
     known = {name: value for name, value in theta.items() if rng.random() < 0.5}

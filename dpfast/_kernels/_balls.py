@@ -48,7 +48,7 @@ def rational(x: float | Fraction) -> fmpq:
     return fmpq(fraction.numerator, fraction.denominator)
 
 
-class Uniform:
+class PartialUniform:
     """A uniform number in [0, 1) known to lie in [first, first + 1) * 2**-bits."""
 
     def __init__(self, first: int, bits: int, more: Callable[[], int]) -> None:
@@ -95,7 +95,7 @@ def _floor_exponential(word: int, more: Callable[[], int], scale: fmpq, offset: 
                 return int(floor)
             precision *= 2
 
-    u = Uniform(word >> 1, 63, more)
+    u = PartialUniform(word >> 1, 63, more)
     while True:
         precision = u.bits + 192
         if u.first:
@@ -169,7 +169,7 @@ def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) 
     T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
     - y / (1 + y**2)). Found by bisection of 0..2**63 - 1; each step is decided as in `below_exp_neg`.
     """
-    u = Uniform(word >> 1, 63, more)
+    u = PartialUniform(word >> 1, 63, more)
     low, high = 0, LARGEST
     while low < high:
         middle = (low + high + 1) // 2
@@ -180,7 +180,7 @@ def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) 
     return low
 
 
-def _below_student_tail(u: Uniform, inverse: fmpq) -> bool:
+def _below_student_tail(u: PartialUniform, inverse: fmpq) -> bool:
     while True:
         with working_bits(u.bits + 192):
             y = inverse * arb(3).sqrt()
@@ -199,7 +199,7 @@ def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) 
     Z is standard normal. Found by bisection of 0..2**63 - 1 between two ends near a candidate in doubles, which proves
     nothing; each comparison is decided as in `below_exp_neg`.
     """
-    u, scale = Uniform(word >> 1, 63, more), rational(sigma)
+    u, scale = PartialUniform(word >> 1, 63, more), rational(sigma)
 
     def reached(k: int) -> bool:
         return k <= 0 or (k <= LARGEST and _below_normal_tail(u, fmpq(2 * k - 1, 2) / scale))
@@ -216,7 +216,7 @@ def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) 
     return max(low, 0)
 
 
-def _below_normal_tail(u: Uniform, z: fmpq) -> bool:
+def _below_normal_tail(u: PartialUniform, z: fmpq) -> bool:
     while True:
         with working_bits(u.bits + 192):
             edge = (z / arb(2).sqrt()).erfc()
@@ -231,7 +231,7 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
     """Whether the uniform number that starts with this word is below exp(-gamma), which is 0 for gamma = inf."""
     if gamma == inf:
         return False
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             edge = (-arb(rational(gamma))).exp()
@@ -244,7 +244,7 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
 
 def below(word: int, more: Callable[[], int], edge: Callable[[], arb]) -> bool:
     """Whether the uniform number that starts with this word is below an irrational edge, which is recomputed."""
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             limit = edge()
@@ -259,7 +259,7 @@ def poisson(word: int, more: Callable[[], int], mean: Callable[[], arb]) -> int:
     """Return a Poisson number with this mean, by inversion of the word's uniform number. **Cost**
     the mean, in steps.
     """
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             rate, lower, upper = mean(), u.lower, u.upper
@@ -276,7 +276,7 @@ def poisson(word: int, more: Callable[[], int], mean: Callable[[], arb]) -> int:
 
 def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[arb]], count: int) -> int:
     """Choose among `count` weights by inversion of the word's uniform number; each pass recomputes the weights."""
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             total = sum(weights(), arb(0))
@@ -336,7 +336,7 @@ def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[in
     greatest are refined, in order.
     """
     rate = rational(Fraction(epsilon) / 2)
-    uniforms = {t: Uniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
+    uniforms = {t: PartialUniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
 
     def value(u: arb, t: int) -> arb:
         if not u > 0:
@@ -404,7 +404,7 @@ def choose_piece(
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
     """Draw the index i with probability w_i / sum_j w_j, in integers, with the exact values of the doubles."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         lower, upper = (n * cumulative[-1] for n in (u.first, u.first + 1))
         index = bisect_right(cumulative, lower >> u.bits)
@@ -430,7 +430,7 @@ def keeps(
 ) -> bool:
     """Return True with probability (q**score - q**cap) / proposed(), q = exp(-epsilon / 2), score < cap."""
     rate = rational(Fraction(epsilon) / 2)
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / proposed()
@@ -500,7 +500,7 @@ def keeps_path(
     for c, j in jumps:
         numerator *= c.numerator**j
         denominator *= c.denominator**j * factorial(j)
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             slices = (-arb(rational(rate * first))).exp()

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpfast._kernels._balls import Uniform, rational, working_bits
+from dpfast._kernels._balls import PartialUniform, rational, working_bits
 
 
 def exp_down(x: float | Fraction, bits: int) -> int:
@@ -55,7 +55,7 @@ def passes(word: int, more: Callable[[], int], threshold: int, scale: Fraction, 
 
     p = P(Z >= threshold) for discrete Laplace noise of the scale, and q = 1 - e**(-1 / gap_scale) >= p.
     """
-    u = Uniform(word, 64, more)
+    u = PartialUniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):
             rate = 1 / arb(rational(scale))

@@ -24,6 +24,7 @@ class RankDraw:
         corner: int = 0,
         flips: bool = False,
         interpolates: bool = False,
+        floats: dict[str, Any] | None = None,
     ) -> None: ...
     def draw(self, bit_generator: BitGenerator, window: NDArray[float64], *, exact: bool = False) -> int: ...
     def release(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from flint import arb, fmpq, fmpz
 
-from dpfast._kernels._balls import LARGEST, Uniform, below, rational, working_bits
+from dpfast._kernels._balls import LARGEST, PartialUniform, below, rational, working_bits
 
 
 def refined_geometric(draw: int, word: int, more: Callable[[], int], scale: float | Fraction, halvings: int) -> int:
@@ -56,7 +56,7 @@ def _place(word: int, more: Callable[[], int], exponent: Callable[[arb], arb]) -
     """
     while True:
         first = word >> 32
-        v, a = Uniform(first, 32, more), Uniform(word & 0xFFFFFFFF, 32, more)
+        v, a = PartialUniform(first, 32, more), PartialUniform(word & 0xFFFFFFFF, 32, more)
         while True:
             with working_bits(v.bits + 192):
                 edge = (-exponent(v.ball)).exp()

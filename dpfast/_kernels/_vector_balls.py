@@ -9,14 +9,14 @@ from math import prod
 
 from flint import arb, fmpq, fmpz
 
-from dpfast._kernels._balls import LARGEST, Uniform, rational, working_bits
+from dpfast._kernels._balls import LARGEST, PartialUniform, rational, working_bits
 
 
-class _Normal:
+class _StandardNormal:
     """A standard normal number: its magnitude is exceeded with the probability of a uniform number, its sign a bit."""
 
     def __init__(self, word: int, more: Callable[[], int]) -> None:
-        self._u, self._sign = Uniform(word >> 1, 63, more), 1 - 2 * (word & 1)
+        self._u, self._sign = PartialUniform(word >> 1, 63, more), 1 - 2 * (word & 1)
         self._bits, self._ball = 0, arb(0)
 
     def known_to(self, bits: int) -> arb:
@@ -40,8 +40,8 @@ def round_wishart(
     """
 
     @cache
-    def row(matrix: int, i: int) -> list[_Normal]:
-        return [_Normal(word, more) for word in words[matrix][i]]
+    def row(matrix: int, i: int) -> list[_StandardNormal]:
+        return [_StandardNormal(word, more) for word in words[matrix][i]]
 
     def entry(i: int, j: int, scale: fmpq) -> int:
         bits = 63
@@ -108,7 +108,7 @@ def round_box(
     length = lru_cache(maxsize=1)(lambda bits: factors.neg_log_product())
 
     def magnitude(i: int) -> int:
-        u, scale = Uniform(words[i] >> 1, 63, more), rational(scales[i])
+        u, scale = PartialUniform(words[i] >> 1, 63, more), rational(scales[i])
         while True:
             with working_bits(factors.bits + 64):
                 nearest = _nearest(length(factors.bits) * scale * u.ball)

@@ -16,7 +16,7 @@ from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.core.least import least
-from dpfast.families.family import Box, Family, Theta
+from dpfast.families.family import Family, Ranges, Theta
 from dpfast.families.user import family_of
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
 
@@ -31,7 +31,7 @@ _MOST_MARGIN = 1 / 4  # of the range: at an end a record may carry almost no inf
 _IQR = 1.349  # of a normal distribution, in standard deviations
 
 
-class Released(NamedTuple):
+class ReleasedParameter(NamedTuple):
     """The grid of the estimates of one released parameter, and their window.
 
     Attributes
@@ -112,14 +112,14 @@ class BlockParameters:
             self.winsorizes(2 * family.least_block)
 
     @cached_property
-    def box(self) -> Box:
+    def box(self) -> Ranges:
         """The parameters and their public ranges."""
         names, ranges = zip(*self.bounds, strict=True)
         lower, upper = zip(*ranges, strict=True)
-        plain = Box(names, lower, upper)
+        plain = Ranges(names, lower, upper)
         return replace(plain, logs=tuple(name for name in names if self._is_geometric(name, plain)))
 
-    def _is_geometric(self, name: str, box: Box) -> bool:
+    def _is_geometric(self, name: str, box: Ranges) -> bool:
         if self.combine != "auto":
             return self.combine == "geometric"
         low, high = box.range(name)
@@ -256,10 +256,10 @@ class BlockParameters:
                 f"of blocks"
             ) from None
 
-    def released(self, n: int, k: int) -> list[Released]:
+    def released(self, n: int, k: int) -> list[ReleasedParameter]:
         """Return what is public for each parameter, for n records in k blocks."""
         return [
-            Released(grid, _widening(k) if winsorizes else None)
+            ReleasedParameter(grid, _widening(k) if winsorizes else None)
             for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)
         ]
 
@@ -289,7 +289,7 @@ class BlockParameters:
     def _known(self) -> dict[str, float]:
         return dict(self.guess) if isinstance(self.guess, tuple) else {}
 
-    def _theta(self, box: Box | None = None) -> Theta:
+    def _theta(self, box: Ranges | None = None) -> Theta:
         theta: Theta = self.family.reference(self.box if box is None else box, self._known)
         return theta
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.aggregate.blocks import BlockParameters, Released
+from dpfast.aggregate.blocks import BlockParameters, ReleasedParameter
 from dpfast.aggregate.laws import (
     Windowed,
     WinsorizedMeanLaw,
@@ -203,7 +203,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         """Release from a state that has read all records; spends the budget of `privacy` once."""
         return self.plan(state.n).draw_from(state, bit_generator(rng))
 
-    def _combined(self, released: list[Released], estimates: NDArray[np.float64]) -> Law:
+    def _combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
         k, grids = len(estimates), [each.grid for each in released]
         noise = self.sums_noise(sum(each.widening is not None for each in released))
         widths = [grid.size - 1 for grid in grids]

@@ -21,7 +21,7 @@ from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.families.family import Box
+from dpfast.families.family import Ranges
 from dpfast.families.summed import Summed, summed
 from dpfast.families.user import family_of
 from dpfast.laws import (
@@ -196,7 +196,7 @@ class SufficientStatistics(Mechanism):
         if self.guess is None:
             return None
         lower, upper = zip(*self._ranges, strict=True)
-        known = self.family.reference(Box(self.model.names, lower, upper), dict(self.guess))
+        known = self.family.reference(Ranges(self.model.names, lower, upper), dict(self.guess))
         return tuple(
             min(max(known[name], low), high) for name, low, high in zip(self.model.names, lower, upper, strict=True)
         )

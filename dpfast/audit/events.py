@@ -32,7 +32,7 @@ class Event(NamedTuple):
         return int(np.count_nonzero((values >= self.low) & (values <= self.high)))
 
 
-class Chosen(NamedTuple):
+class ChosenEvent(NamedTuple):
     """An event, the bound that it gives on the samples it was chosen by, and the side where it is likelier."""
 
     bound: float
@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
     side: int
 
 
-def best_event(a: Columns, b: Columns, delta: float, confidence: float, *, learned: bool) -> Chosen:
+def best_event(a: Columns, b: Columns, delta: float, confidence: float, *, learned: bool) -> ChosenEvent:
     """Return the event of the largest bound: on one number of a release, or on a score learned from all of them."""
     statistics: list[Callable[[Columns], Floats]] = [
         make(i) for i in range(len(a)) for make in (_Value, _LowestBit, _TrailingZeros)
@@ -52,14 +52,16 @@ def best_event(a: Columns, b: Columns, delta: float, confidence: float, *, learn
     return max((_best_of(statistic, a, b, delta, confidence) for statistic in statistics), key=lambda best: best.bound)
 
 
-def _best_of(statistic: Callable[[Columns], Floats], a: Columns, b: Columns, delta: float, confidence: float) -> Chosen:
+def _best_of(
+    statistic: Callable[[Columns], Floats], a: Columns, b: Columns, delta: float, confidence: float
+) -> ChosenEvent:
     values = [np.sort(statistic(columns)) for columns in (a, b)]
     low, high = np.array(list(_intervals(np.concatenate(values)))).T
     counts = [np.searchsorted(s, high, "right") - np.searchsorted(s, low, "left") for s in values]
     bounds = [log_ratio_down(counts[i], counts[1 - i], len(values[0]), delta, confidence) for i in (0, 1)]
     side = int(np.max(bounds[1]) > np.max(bounds[0]))
     place = int(np.argmax(bounds[side]))
-    return Chosen(float(bounds[side][place]), Event(statistic, float(low[place]), float(high[place])), side)
+    return ChosenEvent(float(bounds[side][place]), Event(statistic, float(low[place]), float(high[place])), side)
 
 
 def _intervals(pooled: Floats) -> Iterator[tuple[float, float]]:
@@ -114,7 +116,7 @@ def lowest_bit(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _CellRatios:
     """Estimated log-ratios of the probabilities of the cells of a number: values, and the gaps between them."""
 
     edges: NDArray[Any]
@@ -148,12 +150,12 @@ class Score:
     of the whole release.
     """
 
-    cells: tuple[_Cells, ...]
+    cells: tuple[_CellRatios, ...]
     weights: Floats
 
     @classmethod
     def fit(cls, a: Columns, b: Columns) -> Self:
-        cells = tuple(_Cells.fit(mine, theirs) for mine, theirs in zip(_features(a), _features(b), strict=True))
+        cells = tuple(_CellRatios.fit(mine, theirs) for mine, theirs in zip(_features(a), _features(b), strict=True))
         rows = np.concatenate([_log_ratios(cells, a), _log_ratios(cells, b)])
         return cls(cells, _logistic(rows, np.repeat([1.0, 0.0], [len(a[0]), len(b[0])])))
 
@@ -179,7 +181,7 @@ def _features(columns: Columns) -> Iterator[NDArray[Any]]:
     yield hashed
 
 
-def _log_ratios(cells: Sequence[_Cells], columns: Columns) -> Floats:
+def _log_ratios(cells: Sequence[_CellRatios], columns: Columns) -> Floats:
     return np.stack([cell(values) for cell, values in zip(cells, _features(columns), strict=True)], axis=1)
 
 

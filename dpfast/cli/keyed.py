@@ -19,7 +19,7 @@ from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.streaming import Chunks
-from dpfast.tables import Column, TableError, blocks, is_long, schema_type
+from dpfast.tables import TableError, WantedColumn, blocks, is_long, schema_type
 
 Make = Callable[[Any, Any], Mechanism]  # from epsilon and delta
 
@@ -56,7 +56,9 @@ def release_groups(
             options = {"keys": public_keys(arguments, names)}
             mechanism = make(epsilon, delta)
         check_budget(arguments.ledger, mechanism)
-        *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
+        *labels, x = _columns(
+            arguments, [*(WantedColumn(name, text=True) for name in names), WantedColumn(arguments.column)]
+        )
         traps.warn([*traps.of_epsilon(epsilon), *traps.of_delta(delta)])  # of the keys and the groups together
         tell(mechanism, arguments, None)  # `by_group` knows how many records each group has
         released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
@@ -88,7 +90,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
         domain=domain,
     )
     check_budget(arguments.ledger, mechanism)
-    columns = [Column(name, text=True) for name in names]
+    columns = [WantedColumn(name, text=True) for name in names]
 
     def read() -> Iterator[Any]:
         for found in _blocks(arguments, columns):
@@ -117,7 +119,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
     """Return the keys in a file, one in each row, in the type of the columns that they are for: texts or integers."""
-    wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
+    wanted = [WantedColumn(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
     try:
         for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False, arguments.encoding):
@@ -142,11 +144,11 @@ def _whole(cell: str | None) -> int | None:
         raise TableError(f"the keys of a column of integers must be integers, not {cell!r}") from None
 
 
-def _blocks(arguments: argparse.Namespace, columns: list[Column]) -> Iterator[tuple[NDArray[Any], ...]]:
+def _blocks(arguments: argparse.Namespace, columns: list[WantedColumn]) -> Iterator[tuple[NDArray[Any], ...]]:
     return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True, arguments.encoding)
 
 
-def _columns(arguments: argparse.Namespace, columns: list[Column]) -> list[NDArray[Any]]:
+def _columns(arguments: argparse.Namespace, columns: list[WantedColumn]) -> list[NDArray[Any]]:
     """Columns of a file in memory."""
     empty = tuple(np.empty(0, object if column.text else np.float64) for column in columns)
     joined = [np.concatenate(parts) for parts in zip(empty, *_blocks(arguments, columns), strict=True)]

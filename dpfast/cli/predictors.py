@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.tables import Column, TableError, schema_type
+from dpfast.tables import TableError, WantedColumn, schema_type
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Predictor:
         return [] if any(map(math.isnan, values)) else values
 
     @property
-    def column(self) -> Column:
+    def column(self) -> WantedColumn:
         """How the file is read: as text for categories that are not numbers."""
-        return Column(self.name, text=bool(self.categories) and not self._values)
+        return WantedColumn(self.name, text=bool(self.categories) and not self._values)
 
     def check_type(self, arguments: argparse.Namespace) -> None:
         """Raise an error unless the command line or the schema of the file declares this type."""

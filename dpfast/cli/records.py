@@ -88,7 +88,7 @@ def release(
     arguments: argparse.Namespace,
     rng: np.random.Generator | None,
     x: NDArray[np.float64] | Chunks | None = None,
-) -> Released:
+) -> Answer:
     """Release a statistic of the column, or of x; also return the number of records and the run times, if public."""
     check_budget(arguments.ledger, mechanism)
     start = time.perf_counter()
@@ -103,12 +103,12 @@ def release(
         value, n = mechanism(x, rng=rng), x.size
     end = time.perf_counter()
     if hides_n(arguments):
-        return Released(value, None, "")
+        return Answer(value, None, "")
     times = f"read in {_duration(middle - start)}, released in {_duration(end - middle)}"
-    return Released(value, n, f"{n:,} records, {times}; ")
+    return Answer(value, n, f"{n:,} records, {times}; ")
 
 
-class Released(NamedTuple):
+class Answer(NamedTuple):
     """A release, the number of records, and a text with it and the run times, "" if n is private: both grow with n."""
 
     value: Any

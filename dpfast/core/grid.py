@@ -374,19 +374,22 @@ class FloatGrid(Points):
     def _codes(self, x: NDArray[Any], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the codes as doubles."""
         codes = np.empty(x.shape[0]) if out is None else out
-        _grid.encode_floats(
-            x,
-            codes,
-            lower=self.lower,
-            upper=self.upper,
-            missing=self.nan_value,
-            resolution=max(self.resolution, _LEAST_NORMAL),
-            unit=self._unit,
-            origin=self._octave << 52,
-            first=self.first,
-            shift=53 - self.digits,
-        )
+        _grid.encode_floats(x, codes, **self.floats)
         return codes
+
+    @property
+    def floats(self) -> dict[str, Any]:
+        """The keyword arguments that describe the grid to the kernels that compute codes."""
+        return {
+            "lower": self.lower,
+            "upper": self.upper,
+            "missing": self.nan_value,
+            "resolution": max(self.resolution, _LEAST_NORMAL),
+            "unit": self._unit,
+            "origin": self._octave << 52,
+            "first": self.first,
+            "shift": 53 - self.digits,
+        }
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
         """Return the codes of the values, integers in [0, size), in order; see `Grid.encode`."""

@@ -76,7 +76,7 @@ def delta_up(batch: Batch, epsilon: Fraction) -> float:
     by_moments = math.exp(min(logarithm, 0.0)) * (1 + 2.0**-40) + 5e-324
     if logarithm < _FAR_LOG:
         return min(alone, by_moments)
-    return min(alone, by_moments, _Sums(growth, threshold, batch.n, batch.k).spread_up())
+    return min(alone, by_moments, _HockeyStick(growth, threshold, batch.n, batch.k).spread_up())
 
 
 @lru_cache(maxsize=4096)
@@ -91,7 +91,7 @@ def delta_down(batch: Batch, epsilon: Fraction) -> float:
     threshold = _balls.upper(lambda: arb(_rational(epsilon)).exp())
     if not threshold < growth:
         return 0.0
-    return _Sums(growth, threshold, batch.n, batch.k).bounds(Fraction()).lower
+    return _HockeyStick(growth, threshold, batch.n, batch.k).bounds(Fraction()).lower
 
 
 def _alone_up(batch: Batch, epsilon: Fraction) -> float:
@@ -252,7 +252,7 @@ def rho_up(batch: Batch) -> float:
     return rho
 
 
-class _Sums:
+class _HockeyStick:
     """``E[(h1 N1 + h2 N2 - (e - 1) (c (n - T) + g))_+] / n`` with T = N1 + N2 telling reports among n.
 
     h1 = E - e, h2 = 1 - E e for doubles E > e >= 1 with their exact values. T is binomial with the share 2 / (E + k -

@@ -60,7 +60,7 @@ class Tabular(ABC):
         return html_table(self._caption(), list(columns), rows, left_out=length - len(rows))
 
 
-class Described:
+class Declared:
     """Base class of frozen dataclasses of public parameters with a guarantee: in notebooks a table of both."""
 
     def _repr_html_(self) -> str:

@@ -296,7 +296,7 @@ def columns_of(given: Any) -> tuple[tuple[Any, Column], ...]:
     return columns
 
 
-class Table:
+class DataColumns:
     """The columns of a user's table: a mapping, a frame, a structured array, or rows of numbers or keys.
 
     Parameters
@@ -361,7 +361,7 @@ def _length(column: Any) -> int:
     return len(column)
 
 
-def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[Any]:
+def whole_columns(columns: Sequence[tuple[Any, Column]], table: DataColumns) -> set[Any]:
     """Return the names of the columns of integers within bounds."""
     return {
         name
@@ -370,7 +370,9 @@ def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[An
     }
 
 
-def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: int) -> tuple[tuple[Any, Column], ...]:
+def resolved_columns(
+    columns: Sequence[tuple[Any, Column]], table: DataColumns, bins: int
+) -> tuple[tuple[Any, Column], ...]:
     """Return the columns with grids in place of bounds, of the natural step of each column, and numbers of bins."""
     made = []
     for name, column in columns:

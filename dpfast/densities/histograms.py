@@ -29,7 +29,7 @@ from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Batch, Chunks, Counts, Values
+from dpfast.streaming import Chunks, Counts, Gathered, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
 from dpfast.theory.densities import perturbed_mise, smoothed_mise
 
@@ -386,7 +386,7 @@ class SmoothedHistogram(_OnCells):
     def reading(self) -> Values:
         return Values(self.grids, self._columns)
 
-    def law_of(self, batch: Batch) -> SmoothedSample:
+    def law_of(self, batch: Gathered) -> SmoothedSample:
         cells, (values, threads) = self.cells, batch
         units = _units(len(cells), len(values), self.k, self.epsilon)
         return SmoothedSample(values, cells=cells, k=self.k, units=units, workers=threads)

@@ -19,9 +19,9 @@ from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import root_up, up
 from dpfast.core.traps import Trap
-from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, traps_of_columns
+from dpfast.densities.columns import Bins, Codes, Column, DataColumns, columns_of, traps_of_columns
 from dpfast.densities.released_marginals import Marginals
-from dpfast.laws import DiscreteLaplace, IntegerNoise, Law, NoisyIntegers, RoundedGaussian, Runs
+from dpfast.laws import DiscreteLaplace, IndependentRuns, IntegerNoise, Law, NoisyIntegers, RoundedGaussian
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource
 from dpfast.streaming import Counts
@@ -218,7 +218,7 @@ replaced (the number of records is public)>
         counts, n = summary
         runs = [(noise.law, size) for noise, size in zip(self.noises, self.sizes, strict=True)]
         return NoisyIntegers(
-            counts, noise=Runs(runs), most=2**62 // max(self.sizes), decode=partial(self._released, n=n)
+            counts, noise=IndependentRuns(runs), most=2**62 // max(self.sizes), decode=partial(self._released, n=n)
         )
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
@@ -260,7 +260,7 @@ def gaussian_mu(epsilon: float, delta: float, m: int, neighbors: str) -> float |
 
 def encoded(columns: Sequence[tuple[Any, Column]], x: Any) -> Codes:
     """Return the bins of the records of a table, of shape (n, columns). PRIVATE."""
-    table = Table(x, [name for name, _ in columns])
+    table = DataColumns(x, [name for name, _ in columns])
     codes = np.empty((len(columns), table.n), np.uint16)
     for row, (name, column) in zip(codes, columns, strict=True):
         row[:] = column.encode(f"column {name!r}", table[name])

@@ -23,7 +23,7 @@ from dpfast.densities.columns import (
     Bins,
     Codes,
     Column,
-    Table,
+    DataColumns,
     columns_of,
     resolved_columns,
     traps_of_columns,
@@ -54,14 +54,14 @@ _LEAST_TAIL, _TAIL, _TAIL_OF_EACH = 50.0, 20.0, 10.0
 
 
 @dataclass(frozen=True)
-class Budget:
+class BudgetShare:
     """A share of a budget: epsilon, or the mu of Gaussian noise."""
 
     neighbors: str
     epsilon: Fraction = Fraction()
     mu_squared: Fraction = Fraction()
 
-    def share(self, part: Fraction) -> Budget:
+    def share(self, part: Fraction) -> BudgetShare:
         """Return a part of this budget; parts that sum to 1 compose to it."""
         return replace(self, epsilon=self.epsilon * part, mu_squared=self.mu_squared * part)
 
@@ -151,7 +151,7 @@ def marginals(
     private = [name for name, column in domains if isinstance(column, Bins) and column.private]
     if private and neighbors != "replace-one":
         raise ValueError(f"column {private[0]!r} must have bounds, a Grid or edges with neighbors='add-remove'")
-    table = Table(X, names)
+    table = DataColumns(X, names)
     if neighbors == "replace-one":
         checks.records(table.n)
     domains = resolved_columns(domains, table, _bins(table.n, epsilon, len(names), neighbors))
@@ -159,7 +159,7 @@ def marginals(
     rest = down(Fraction(epsilon) - bins_epsilon)
     m = len(chosen) if chosen is not None else 2 * len(names) - 1
     mu = gaussian_mu(rest, delta, m, neighbors)
-    budget = Budget(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
+    budget = BudgetShare(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
     wanted = _Wanted(domains, budget, chosen, rng, threads)
     wanted.check()
     warn(traps_of_columns(domains))
@@ -209,7 +209,7 @@ def _some_edges(column: Column) -> Column:
 
 
 def _with_private_bins(
-    columns: Sequence[tuple[Any, Column]], table: Table, epsilon: float, rng: RandomSource
+    columns: Sequence[tuple[Any, Column]], table: DataColumns, epsilon: float, rng: RandomSource
 ) -> tuple[tuple[Any, Column], ...]:
     """Return the columns with quantiles as edges of bins."""
     made = []
@@ -261,7 +261,7 @@ class _Wanted:
     """The marginals to release, or a tree to be selected, and the budget."""
 
     columns: tuple[tuple[Any, Column], ...]
-    budget: Budget
+    budget: BudgetShare
     pairs: tuple[Names, ...] | None
     rng: RandomSource
     threads: int
@@ -275,7 +275,7 @@ class _Wanted:
         return tuple((name,) for name in self.names)
 
     @property
-    def last(self) -> Budget:
+    def last(self) -> BudgetShare:
         """The budget of the last counts."""
         return self.budget if self.pairs else self.budget.share(1 - _SINGLE - _SCORES)
 
@@ -310,7 +310,7 @@ class _Wanted:
             last, counts={**singles.counts, **last.counts}, deviations={**singles.deviations, **last.deviations}
         )
 
-    def _counts(self, codes: Codes, marginals: tuple[Names, ...], budget: Budget) -> Marginals:
+    def _counts(self, codes: Codes, marginals: tuple[Names, ...], budget: BudgetShare) -> Marginals:
         mechanism = NoisyMarginals(self.columns, marginals, **budget.options)
         summary = counted(self.columns, marginals, codes, self.threads), len(codes)
         released: Marginals = mechanism.plan(len(codes)).draw_from(summary, bit_generator(self.rng))

@@ -17,7 +17,7 @@ from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.choice import SynthesisChoice
-from dpfast.densities.columns import Bins, Categories, Table, check_different, columns_of, whole_columns
+from dpfast.densities.columns import Bins, Categories, DataColumns, check_different, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import are_better, draw_between, quantile_levels
@@ -307,7 +307,7 @@ def synthesize(
             explain,
         )
         released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=threads)
-        given = Table(X, names)
+        given = DataColumns(X, names)
         whole = whole_columns(domains, given)
         drawn = released.sample(given.n if k is None else k, rng)
         labels = {name: column.labels for name, column in domains if isinstance(column, Categories)}

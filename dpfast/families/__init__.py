@@ -2,7 +2,7 @@
 
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
-from dpfast.families.family import AdditiveFamily, BlockFamily, Box, Column, Family
+from dpfast.families.family import AdditiveFamily, BlockFamily, Family, Ranges, RecordSum
 from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
 from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression
 from dpfast.families.user import Custom, Scipy
@@ -12,8 +12,6 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "BlockFamily",
-    "Box",
-    "Column",
     "Custom",
     "Exponential",
     "Family",
@@ -28,6 +26,8 @@ __all__ = [
     "Pareto",
     "Poisson",
     "PoissonRegression",
+    "Ranges",
+    "RecordSum",
     "Scipy",
     "Weibull",
 ]

@@ -22,8 +22,8 @@ from dpfast.families.family import (
     LARGEST,
     NOTHING,
     AdditiveFamily,
-    Box,
-    Column,
+    Ranges,
+    RecordSum,
     Theta,
     determined,
     digamma_deficits,
@@ -58,18 +58,18 @@ class Exponential(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
         # Covers 2**-20 of the least mean in the box to more than 2**7 times the greatest.
         means = [(1 / high, 1 / low if low else 0.0) for low, high in [box.range("rate")]] if "rate" in box else []
         means += [box.range("mean")] if "mean" in box else []
         least, most = min(low for low, _ in means), max(high for _, high in means)
-        return (Column("value", step=_power_of_two(max(least * 2.0**-20, most * 2.0**-43))),)
+        return (RecordSum("value", step=_power_of_two(max(least * 2.0**-20, most * 2.0**-43))),)
 
-    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool) -> _Estimates:
         rate = (count - 1 if corrected else count) / sums[0]
         return [rate if name == "rate" else sums[0] / count for name in box.names]
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         rate = determined("rate", (known, box.middle()), mean=reciprocal)
         return {"rate": rate, "mean": 1 / rate, **known}
 
@@ -118,7 +118,7 @@ class _Gaussian(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return (-LARGEST, LARGEST) if name == self.mean else (0.0, LARGEST)
 
-    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool) -> _Estimates:
         out = []
         for name in box.names:
             if name == self.mean:
@@ -130,7 +130,7 @@ class _Gaussian(AdditiveFamily):
                 out.append(sums[1] / (count - 1 if corrected else count))
         return out
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         middle = box.middle()
         deviation = determined(self.deviation, (known, middle, {self.deviation: 1.0}), variance=math.sqrt)
         return {**middle, self.deviation: deviation, "variance": deviation**2, **known}
@@ -191,20 +191,20 @@ class Normal(_Gaussian):
     def __post_init__(self) -> None:
         object.__setattr__(self, "center", checks.real("center", self.center))
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
         center, width = self.center, 0.0
         if "mean" in box:
             low, high = box.range("mean")
             center, width = low / 2 + high / 2, high - low
         if box.names == ("mean",):
-            return (Column("value", center, _power_of_two(width * 2.0**-30)),)
+            return (RecordSum("value", center, _power_of_two(width * 2.0**-30)),)
         ranges = [box.range("sd")] if "sd" in box else []
         ranges += (
             [(math.sqrt(low), math.sqrt(high)) for low, high in [box.range("variance")]] if "variance" in box else []
         )
         least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
         step = max(least * 2.0**-12, width * 2.0**-38, most * 2.0 ** (-38 if width else -20))
-        return (Column("square", center, _power_of_two(step)),)
+        return (RecordSum("square", center, _power_of_two(step)),)
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,8 @@ class Lognormal(_Gaussian):
     mean: ClassVar[str] = "mu"
     deviation: ClassVar[str] = "sigma"
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return (Column("log" if box.names == ("mu",) else "log-square"),)
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return (RecordSum("log" if box.names == ("mu",) else "log-square"),)
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,10 @@ class Pareto(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return (Column("log"),)
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return (RecordSum("log"),)
 
-    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool) -> _Estimates:
         excess = np.maximum(sums[0] - count * math.log(self.minimum), 0.0)
         return [(count - 1 if corrected else count) / excess]
 
@@ -300,10 +300,10 @@ class Gamma(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return Column("wide", step=_power_of_two(self.unit)), Column("log")
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return RecordSum("wide", step=_power_of_two(self.unit)), RecordSum("log")
 
-    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool) -> _Estimates:
         mean = sums[0] / count
         shape = _blocks.gamma_shapes(mean, sums[1] / count)
         raw = {"shape": shape, "rate": shape / mean, "scale": mean / shape}
@@ -319,7 +319,7 @@ class Gamma(AdditiveFamily):
         }
         return [corrections[name] for name in box.names]
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         middle = box.middle()
         rate = determined("rate", (known, middle, {"rate": 1.0}), scale=reciprocal)
         return {"shape": 1.0, **middle, "rate": rate, "scale": 1 / rate, **known}
@@ -398,10 +398,10 @@ class Beta(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return Column("log"), Column("log1m")
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return RecordSum("log"), RecordSum("log1m")
 
-    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool) -> _Estimates:
         a, b = _beta_shapes(sums[0] / count, sums[1] / count)
         if corrected:
             bias_a, bias_b = _beta_bias(a, b)

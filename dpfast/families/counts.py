@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.families.family import LARGEST, AdditiveFamily, Box, Column, Theta
+from dpfast.families.family import LARGEST, AdditiveFamily, Ranges, RecordSum, Theta
 
 _Sums = tuple[NDArray[np.float64], ...]
 
@@ -26,11 +26,11 @@ class Bernoulli(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return (Column("value"),)
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return (RecordSum("value"),)
 
     def estimate(
-        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+        self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
         return [sums[0] / count]
 
@@ -56,11 +56,11 @@ class Poisson(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return (Column("value"),)
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return (RecordSum("value"),)
 
     def estimate(
-        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+        self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
         return [sums[0] / count]
 
@@ -88,11 +88,11 @@ class Geometric(AdditiveFamily):
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def columns(self, box: Box) -> tuple[Column, ...]:
-        return (Column("value"),)
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
+        return (RecordSum("value"),)
 
     def estimate(
-        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+        self, count: NDArray[np.float64], sums: _Sums, box: Ranges, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
         return [(count - 1) / (sums[0] - 1) if corrected else count / sums[0]]
 

@@ -56,7 +56,7 @@ def _refuse_releases(rehearse: Callable[[], object]) -> None:
 
 
 @dataclass(frozen=True)
-class Box:
+class Ranges:
     """The public ranges of the parameters to be released, in order.
 
     Attributes
@@ -139,7 +139,7 @@ class Family(ABC):
 
     @abstractmethod
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         """Return the estimates of all blocks, of shape (blocks, len(box.names)); NaN for a block without an estimate.
 
@@ -149,7 +149,7 @@ class Family(ABC):
             The return value of `records`.
         blocks : int
             Number of blocks k: record i of n belongs to block ``i * k // n``.
-        box : Box
+        box : Ranges
             The parameters to estimate, and their ranges. It may guide a fit (a start, an end of a search, the
             resolution of a sum); the mechanism does the clamping.
         corrected : bool
@@ -158,7 +158,7 @@ class Family(ABC):
             Number of threads; the result does not depend on it.
         """
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         """Return a public value for every parameter that `information`, `bias` and `second_order` need.
 
         It is taken from `known`, possibly in another parametrisation; else from the middle of the box; else `defaults`.
@@ -202,7 +202,7 @@ class Family(ABC):
         raise TypeError(f"{type(self).__name__} does not define the second-order terms for the logarithm of {name}")
 
     def averaged(
-        self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64], box: Box, *, corrected: bool
+        self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64], box: Ranges, *, corrected: bool
     ) -> NDArray[np.float64]:
         """Return the values to average: the estimates of the blocks, or their logarithms minus `log_bias`."""
         if name not in box.logs:
@@ -267,7 +267,7 @@ def digamma_deficits(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Column:
+class RecordSum:
     """A sum over the records of a block, in fixed point; each term depends on one record and public numbers only.
 
     Parameters
@@ -301,12 +301,12 @@ class AdditiveFamily(Family):
         return -LARGEST, LARGEST
 
     @abstractmethod
-    def columns(self, box: Box) -> tuple[Column, ...]:
+    def columns(self, box: Ranges) -> tuple[RecordSum, ...]:
         """Return the sums to compute; a function of public numbers only."""
 
     @abstractmethod
     def estimate(
-        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
+        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Ranges, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
         """Return the estimates of each parameter of the box; those of a block depend on its own sums only, bit for bit.
 
@@ -320,7 +320,7 @@ class AdditiveFamily(Family):
         """
 
     def state(
-        self, n: int, blocks: int, box: Box, *, start: int = 0, part: tuple[int, int] | None = None
+        self, n: int, blocks: int, box: Ranges, *, start: int = 0, part: tuple[int, int] | None = None
     ) -> _blocks.BlockSums:
         """Return sums that can be updated with chunks of the records from position `start` of n on, and merged.
 
@@ -331,7 +331,7 @@ class AdditiveFamily(Family):
         return _blocks.BlockSums(n, blocks, columns, lower=low, upper=high, start=start, part=part)
 
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         [x], n = data, data[0].shape[0]
         out = np.empty((blocks, len(box.names)))
@@ -351,7 +351,7 @@ class AdditiveFamily(Family):
         each(run, range(threads), threads)
         return out
 
-    def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
+    def finish(self, state: _blocks.BlockSums, box: Ranges, *, corrected: bool) -> NDArray[np.float64]:
         """Return the estimates of the blocks of a complete state."""
         count, *sums = state.totals()
         few = count < self.least
@@ -370,7 +370,7 @@ class AdditiveFamily(Family):
         return out
 
     def _estimated(
-        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
+        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Ranges, *, corrected: bool
     ) -> list[NDArray[np.float64]]:
         """Return the estimates of each parameter; after an exception those of one block after the other, which may be
         NaN.
@@ -398,14 +398,14 @@ class BlockFamily(Family):
 
     >>> import numpy as np
     >>> from dataclasses import dataclass
-    >>> from dpfast.families import BlockFamily, Box
+    >>> from dpfast.families import BlockFamily, Ranges
     >>> @dataclass(frozen=True)
     ... class Middle(BlockFamily):
     ...     names = ("location",)
     ...
     ...     def fit(self, x, *, offsets, box, corrected):
     ...         return np.array([[np.median(x[a:b])] for a, b in zip(offsets, offsets[1:])])
-    >>> box = Box(("location",), (0.0,), (9.0,))
+    >>> box = Ranges(("location",), (0.0,), (9.0,))
     >>> Middle().estimates((np.arange(9.0),), 3, box, corrected=True, workers=1).tolist()
     [[1.0], [4.0], [7.0]]
     """
@@ -419,7 +419,7 @@ class BlockFamily(Family):
         return -LARGEST, LARGEST
 
     @abstractmethod
-    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Ranges, corrected: bool) -> NDArray[np.float64]:
         """Return the estimates of one or many blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit
         fails.
 
@@ -446,14 +446,14 @@ class BlockFamily(Family):
             mask &= np.all((rows >= low) & (rows <= high), axis=1)
         return mask
 
-    def rehearse(self, *data: NDArray[Any], box: Box, corrected: bool) -> None:
+    def rehearse(self, *data: NDArray[Any], box: Ranges, corrected: bool) -> None:
         """Fit one block of made-up records, whose exceptions are heard: that of a release says that it is refused.
 
         It is called before the blocks if there is a ledger, for families that users define.
         """
         self.fit(*data, offsets=np.array([0, data[0].shape[0]]), box=box, corrected=corrected)
 
-    def _check_free(self, data: tuple[NDArray[Any], ...], size: int, box: Box, *, corrected: bool) -> None:
+    def _check_free(self, data: tuple[NDArray[Any], ...], size: int, box: Ranges, *, corrected: bool) -> None:
         """Raise a BudgetError if a fit releases whatever its records are: `size` of them, spread over the bounds."""
         with np.errstate(all="ignore"):
             low, high = np.clip(box.range(box.names[0]), *self.support).tolist()
@@ -463,7 +463,7 @@ class BlockFamily(Family):
         _refuse_releases(lambda: self.rehearse(*made, box=box, corrected=corrected))
 
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         n = data[0].shape[0]
         if known and self._is_foreign:

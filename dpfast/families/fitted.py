@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import LARGEST, NOTHING, Box, Family, Theta
+from dpfast.families.family import LARGEST, NOTHING, Family, Ranges, Theta
 
 # Gumbel distribution of minima with scale 1, m records: m times the bias of the location, and the variances; the bias
 # of 1 / scale. See docs/proofs/block-estimates.md.
@@ -56,7 +56,7 @@ class Fitted(Family):
         return fitted
 
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         offsets = _blocks.offsets(data[0].shape[0], blocks)
         raw, counts = np.empty((blocks, len(self.names))), np.empty(blocks, np.int64)
@@ -231,7 +231,7 @@ class NegativeBinomial(Fitted):
     def kernel(self, corrected: bool) -> Callable[..., None]:
         return partial(_fits.negative_binomial, correct=corrected)
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         two: dict[str, float] = {}  # two parameters that determine the third
         for source in (known, box.middle(), {"r": 1.0, "p": 0.5}):
             for name in self.names:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _blocks, _fits
 from dpfast.core import checks
-from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
+from dpfast.families.family import LARGEST, NOTHING, Ranges, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted, fragile
 from dpfast.streaming import Labelled
 
@@ -92,7 +92,7 @@ class Regression(Fitted):
     def kernel(self, corrected: bool) -> Callable[..., None]:
         return partial(_fits.regression, model=self.model, intercept=self.intercept, correct=corrected)
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -240,7 +240,7 @@ class LinearRegression(Regression):
         freedom = np.maximum(counts - len(self.coefficients), 1)
         return {**fitted, "sd": fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)}
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+    def reference(self, box: Ranges, known: Theta = NOTHING) -> dict[str, float]:
         return {"sd": 1.0, **super().reference(box, known)}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -15,7 +15,7 @@ from dpfast.core import containers
 from dpfast.core.foreign import swallowed
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
-from dpfast.families.family import BlockFamily, Box, Family
+from dpfast.families.family import BlockFamily, Family, Ranges
 from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
 from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression, Regression
 
@@ -64,15 +64,15 @@ class Custom(BlockFamily):
     def _is_foreign(self) -> bool:
         return True
 
-    def rehearse(self, *data: NDArray[Any], box: Box, corrected: bool) -> None:
+    def rehearse(self, *data: NDArray[Any], box: Ranges, corrected: bool) -> None:
         self.estimator(*data)
 
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         return super().estimates(data, blocks, box, corrected=corrected, workers=1)  # warnings are silenced globally
 
-    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Ranges, corrected: bool) -> NDArray[np.float64]:
         [x] = data
         places = [self.parameters.index(name) for name in box.names]
         out = np.empty((len(offsets) - 1, len(self.parameters)))
@@ -129,11 +129,11 @@ class Scipy(BlockFamily):
         return (0.0, math.inf) if name == "scale" else (-math.inf, math.inf)
 
     def estimates(
-        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Ranges, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         return self._custom().estimates(data, blocks, box, corrected=corrected, workers=workers)
 
-    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Ranges, corrected: bool) -> NDArray[np.float64]:
         return self._custom().fit(*data, offsets=offsets, box=box, corrected=corrected)
 
     def _custom(self) -> Custom:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.core import checks, containers
-from dpfast.keys import Column, Table, column_of
+from dpfast.keys import KeyColumn, KeyTable, column_of
 from dpfast.keys.columns import Numbers, Several
 from dpfast.keys.table import NUMBERS, SEED
 from dpfast.random import RandomSource, bit_generator
@@ -210,7 +210,7 @@ class _Groups:
     """The codes of units, and of pairs of a unit and a key."""
 
     def __init__(self) -> None:
-        self.units, self._keys, self.pairs = Table(), Table(), Table()
+        self.units, self._keys, self.pairs = KeyTable(), KeyTable(), KeyTable()
 
     def add(self, unit: Any, keys: Any) -> tuple[Codes, Codes | None]:
         """Return the codes of the units of records, -1 for a record that is left out, and of the pairs, if there are
@@ -271,14 +271,14 @@ def _numbered(keys: Any) -> tuple[Codes, int]:
 
 
 def _coded(keys: Any) -> tuple[Codes, int]:
-    table = Table()
+    table = KeyTable()
     codes = table.add(keys)
     return codes, max(len(table), 1)
 
 
-def _integers(column: Column | Several) -> Numbers | None:
+def _integers(column: KeyColumn | Several) -> Numbers | None:
     """Return the integers of a column that is one array of them, and not empty."""
-    if isinstance(column, Column) and column.kind in NUMBERS and len(column.parts) == 1 and len(column):
+    if isinstance(column, KeyColumn) and column.kind in NUMBERS and len(column.parts) == 1 and len(column):
         [part] = column.parts
         assert isinstance(part, Numbers)
         return part

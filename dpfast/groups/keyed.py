@@ -163,7 +163,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
 
 
 @dataclass(frozen=True)
-class Column:
+class ReleasedColumn:
     """The releases of one mechanism for all groups.
 
     Parameters
@@ -197,7 +197,7 @@ class Column:
         return dict(zip(names, self.array.reshape(len(self.array), len(names)).T, strict=True))
 
 
-def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
+def result(keys: GroupKeys, columns: Sequence[ReleasedColumn], x: Any) -> Any:
     """Return the releases of all mechanisms, as a frame if the labels or the records were in one."""
     library = next(filter(None, map(library_of, (*keys.columns, x))), None)
     if library == "pandas":
@@ -222,11 +222,11 @@ def _levels(keys: GroupKeys, level: Callable[[str, list[Any], Any], Any]) -> dic
     return None if any(column is None for column in made.values()) else made
 
 
-def _numbers(columns: Sequence[Column], default: Any) -> dict[Any, NDArray[np.float64]]:
+def _numbers(columns: Sequence[ReleasedColumn], default: Any) -> dict[Any, NDArray[np.float64]]:
     return {name: array for column in columns for name, array in column.numbers(default).items()}
 
 
-def _pandas(keys: GroupKeys, columns: Sequence[Column], name: Any) -> Any:
+def _pandas(keys: GroupKeys, columns: Sequence[ReleasedColumn], name: Any) -> Any:
     import pandas
 
     if keys.index is not None:

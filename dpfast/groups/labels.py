@@ -28,7 +28,7 @@ class GroupKeys:
         The labels of the records.
     names : sequence of str or None
         The names of the columns.
-    table : dpfast.keys.Table, optional
+    table : dpfast.keys.KeyTable, optional
         The places of the keys, if the types of the columns are known before records are read.
     index : pandas.Index, optional
         The keys as given, if they were an index of pandas.
@@ -37,7 +37,7 @@ class GroupKeys:
     listed: list[Any]
     columns: list[Any]
     names: Sequence[Any]
-    table: keys.Table | None
+    table: keys.KeyTable | None
     index: Any = None
 
     @classmethod
@@ -152,7 +152,7 @@ def kind_of(column: Any) -> str:
     """Return the kind of the keys of a column of labels, by its type."""
     empty = _empty(column)
     read = None if empty is None else keys.column_of(empty, "labels")
-    return read.kind if isinstance(read, keys.Column) else "objects"
+    return read.kind if isinstance(read, keys.KeyColumn) else "objects"
 
 
 def name_of(x: Any) -> Any:

@@ -14,7 +14,7 @@ from dpfast.core.grid import FloatGrid
 from dpfast.core.spending import spending_together
 from dpfast.core.types import Records
 from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw, warn_of_groups
-from dpfast.groups.keyed import Column, result
+from dpfast.groups.keyed import ReleasedColumn, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
@@ -188,7 +188,9 @@ def by_group(
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
     made = [
-        Column(job.name, array, job.parts(array.shape[1:], x), job.mechanism, None if hides_n else groups.sizes(values))
+        ReleasedColumn(
+            job.name, array, job.parts(array.shape[1:], x), job.mechanism, None if hides_n else groups.sizes(values)
+        )
         for job, array, values in zip(jobs, arrays, records, strict=True)
     ]
     return result(named, made, x)

@@ -59,7 +59,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Cells:
+class ObjectKeys:
     """Keys that are Python objects."""
 
     cells: list[Any]
@@ -75,18 +75,18 @@ class Coded:
     """Keys by their places in a list of values; negative places are missing."""
 
     places: NDArray[np.int64]
-    values: Column
+    values: KeyColumn
 
     @property
     def n(self) -> int:
         return len(self.places)
 
 
-Part = Numbers | Offsets | Fixed | Cells | Coded
+Part = Numbers | Offsets | Fixed | ObjectKeys | Coded
 
 
 @dataclass(frozen=True)
-class Column:
+class KeyColumn:
     """A column of keys of one kind; "" if its type says nothing.
 
     The kinds are "integers", "unsigned", "floats", "text", "bytes" and "objects".
@@ -108,7 +108,7 @@ class Column:
 class Several:
     """Columns of equal length, whose rows are the keys."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[KeyColumn, ...]
 
     ndim: ClassVar[int] = 2  # a reading adds empty chunks as well, which have a dtype
 
@@ -119,7 +119,7 @@ class Several:
 OBJECT = np.dtype(object)
 
 
-def column_of(x: Any, name: str = "keys") -> Column | Several:
+def column_of(x: Any, name: str = "keys") -> KeyColumn | Several:
     """Read a column of keys, or several.
 
     Parameters
@@ -153,7 +153,7 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
     return Several(tuple(columns))
 
 
-def _columns(x: Any, name: str) -> list[Column] | None:
+def _columns(x: Any, name: str) -> list[KeyColumn] | None:
     """Return the columns of a frame, a tuple or a matrix; None for a single column."""
     library = type(x).__module__.partition(".")[0]
     if isinstance(x, np.ndarray):
@@ -181,7 +181,7 @@ def _is_column(x: Any) -> bool:
     )
 
 
-def _column(x: Any, name: str) -> Column:
+def _column(x: Any, name: str) -> KeyColumn:
     if type(x) is np.ndarray or isinstance(x, np.ma.MaskedArray):
         return _from_numpy(x, name)
     if containers.is_sequence(x):
@@ -201,11 +201,11 @@ def _column(x: Any, name: str) -> Column:
     return _from_numpy(np.asarray(x), name)
 
 
-def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_bytes) -> Column:
-    return Column("objects" if encode is cell_bytes else "text", OBJECT, (Cells(cells, encode),))
+def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_bytes) -> KeyColumn:
+    return KeyColumn("objects" if encode is cell_bytes else "text", OBJECT, (ObjectKeys(cells, encode),))
 
 
-def _from_numpy(array: NDArray[Any], name: str) -> Column:
+def _from_numpy(array: NDArray[Any], name: str) -> KeyColumn:
     if array.ndim != 1:
         raise ValueError(f"each column of {name} must be one-dimensional, not of shape {containers.shape_of(array)}")
     missing = None
@@ -227,7 +227,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
         plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         records = plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
         part = Fixed(records, "padded" if kind == "S" else "ucs4", missing)
-        return Column("bytes" if kind == "S" else "text", OBJECT, (part,))
+        return KeyColumn("bytes" if kind == "S" else "text", OBJECT, (part,))
     raise _refused(name, containers.name_of(array.dtype))
 
 
@@ -239,12 +239,12 @@ def _mask(missing: Any) -> Mask:
     return np.ascontiguousarray(missing, dtype=np.bool_).view(np.uint8)
 
 
-def _integers(array: NDArray[Any], missing: Mask | None) -> Column:
+def _integers(array: NDArray[Any], missing: Mask | None) -> KeyColumn:
     dtype = array.dtype.newbyteorder("=")
     if dtype == np.uint64:
         flipped = (array.astype(dtype, copy=False) ^ _SIGN).view(np.int64)
-        return Column("unsigned", dtype, (Numbers(flipped, missing),))
-    return Column("integers", dtype, (Numbers(np.ascontiguousarray(array, dtype=np.int64), missing),))
+        return KeyColumn("unsigned", dtype, (Numbers(flipped, missing),))
+    return KeyColumn("integers", dtype, (Numbers(np.ascontiguousarray(array, dtype=np.int64), missing),))
 
 
 def ordered_bits(floats: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -261,7 +261,7 @@ def floats_of(ordered: NDArray[np.int64]) -> NDArray[np.float64]:
     return (ordered ^ ((ordered >> 63) & _ALL_BUT_SIGN)).view(np.float64)
 
 
-def _floats(array: NDArray[Any], missing: Mask | None) -> Column:
+def _floats(array: NDArray[Any], missing: Mask | None) -> KeyColumn:
     """Floats, of which all but NaN are keys."""
     with np.errstate(all="ignore"):  # a signalling NaN
         values = array.astype(np.float64)
@@ -269,10 +269,10 @@ def _floats(array: NDArray[Any], missing: Mask | None) -> Column:
         bits = ordered_bits(np.where(absent, 0.0, values))
     if missing is not None:
         absent |= missing != 0
-    return Column("floats", values.dtype, (Numbers(bits, _mask(absent)),))
+    return KeyColumn("floats", values.dtype, (Numbers(bits, _mask(absent)),))
 
 
-def _from_pandas(x: Any, name: str) -> Column:
+def _from_pandas(x: Any, name: str) -> KeyColumn:
     array, dtype = getattr(x, "array", x), x.dtype
     if isinstance(dtype, np.dtype):
         return _from_numpy(x.to_numpy(), name)
@@ -296,13 +296,13 @@ def _from_pandas(x: Any, name: str) -> Column:
     raise _refused(name, f"dtype {dtype.name}")
 
 
-def _unknown(n: int) -> Column:
+def _unknown(n: int) -> KeyColumn:
     """Return a column whose type says nothing about its keys, all of which are missing."""
-    return Column("", OBJECT, (Cells([None] * n, cell_bytes),))
+    return KeyColumn("", OBJECT, (ObjectKeys([None] * n, cell_bytes),))
 
 
-def _coded(places: NDArray[np.int64], values: Column) -> Column:
-    return Column(values.kind, values.dtype, (Coded(places, values),))
+def _coded(places: NDArray[np.int64], values: KeyColumn) -> KeyColumn:
+    return KeyColumn(values.kind, values.dtype, (Coded(places, values),))
 
 
 _ARROW_INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -315,12 +315,12 @@ _ARROW_SPANS = {
 _ARROW_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
-def _from_arrow(x: Any, name: str) -> Column:
+def _from_arrow(x: Any, name: str) -> KeyColumn:
     chunks = list(x.chunks) if hasattr(x, "chunks") else [x]
     if not chunks:
         chunks = [_empty(x.type)]
     columns = [_from_arrow_chunk(chunk, name) for chunk in chunks]
-    return Column(columns[0].kind, columns[0].dtype, tuple(part for column in columns for part in column.parts))
+    return KeyColumn(columns[0].kind, columns[0].dtype, tuple(part for column in columns for part in column.parts))
 
 
 def _empty(kind: Any) -> Any:
@@ -329,7 +329,7 @@ def _empty(kind: Any) -> Any:
     return pyarrow.array([], kind)
 
 
-def _from_arrow_chunk(x: Any, name: str) -> Column:
+def _from_arrow_chunk(x: Any, name: str) -> KeyColumn:
     kind = str(x.type)
     if hasattr(x, "dictionary"):
         values = x.dictionary
@@ -361,7 +361,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
         else:
             ends = np.frombuffer(offsets, width, len(x) + 1, x.offset * np.dtype(width).itemsize)
         spans = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        return Column(what, OBJECT, (Offsets(ends, spans, missing),))
+        return KeyColumn(what, OBJECT, (Offsets(ends, spans, missing),))
     if kind.startswith("fixed_size_binary"):
         return _from_arrow_chunk(x.cast("binary"), name)
     raise _refused(name, f"Arrow's {kind}")

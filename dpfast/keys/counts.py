@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
-from dpfast.keys.columns import Coded, Column, Numbers, Several, column_of
+from dpfast.keys.columns import Coded, KeyColumn, Numbers, Several, column_of
 from dpfast.keys.table import NUMBERS, Codes, Keys, Multiple, Single, fitting, pack_columns
 
 _BLOCK = 2**24  # integers that are sorted at once
@@ -19,14 +19,14 @@ class Sorted(NamedTuple):
 
     counts: Codes
     codes: Codes
-    store: Single | Multiple | Runs | None
+    store: Single | Multiple | SortedRuns | None
 
     def keys(self, places: Any = slice(None)) -> Keys:
         """Return the keys in these places: an array, or a tuple with one for each column."""
         return np.empty(0, object) if self.store is None else self.store.values(self.codes[places])
 
 
-class Runs:
+class SortedRuns:
     """Counts of integers in a few sorted runs of distinct keys, each less than half as long as the one before."""
 
     def __init__(self, kind: str, dtype: np.dtype[Any]) -> None:
@@ -40,7 +40,7 @@ class Runs:
             run = _merged(run, self._runs.pop())
         self._runs.append(run)
 
-    def count(self, column: Column) -> None:
+    def count(self, column: KeyColumn) -> None:
         """Add the records of a column."""
         for part in column.parts:
             if isinstance(part, Numbers):
@@ -53,7 +53,7 @@ class Runs:
                 places = part.places[(part.places >= 0) & (part.places < len(part.values))]
                 self.add_counted(part.values, np.bincount(places, minlength=len(part.values)))
 
-    def add_counted(self, column: Column, counts: Codes) -> None:
+    def add_counted(self, column: KeyColumn, counts: Codes) -> None:
         """Add counts of the entries of a column."""
         start = 0
         for part in column.parts:
@@ -78,9 +78,9 @@ class Runs:
         """Return the counts of the keys in `total`."""
         return self.total()[1]
 
-    def column(self) -> Column:
+    def column(self) -> KeyColumn:
         """Return the keys in `total`."""
-        return Column(self.single.kind, self.single.dtype, (Numbers(self.total()[0], None),))
+        return KeyColumn(self.single.kind, self.single.dtype, (Numbers(self.total()[0], None),))
 
     def values(self, codes: Codes) -> NDArray[Any]:
         """Return the keys in these places of `total`."""
@@ -116,7 +116,7 @@ class KeyCounts:
     """
 
     def __init__(self) -> None:
-        self._store: Single | Multiple | Runs | None = None
+        self._store: Single | Multiple | SortedRuns | None = None
 
     def __repr__(self) -> str:
         return "<KeyCounts of private keys>"
@@ -130,12 +130,12 @@ class KeyCounts:
         """Count the records of a column, or of several; missing keys are left out."""
         self.add_column(column_of(column))
 
-    def add_column(self, column: Column | Several) -> None:
+    def add_column(self, column: KeyColumn | Several) -> None:
         """Count the records of a column that has been read."""
-        if not isinstance(column, Column) or column.kind:
+        if not isinstance(column, KeyColumn) or column.kind:
             self._fitting(column).count(column)
 
-    def add_counted(self, column: Column | Several, counts: Codes) -> None:
+    def add_counted(self, column: KeyColumn | Several, counts: Codes) -> None:
         """Add nonnegative counts of the keys of a column."""
         self._fitting(column).add_counted(column, counts)
 
@@ -144,14 +144,14 @@ class KeyCounts:
         if other._store is not None:
             self.add_counted(other._store.column(), other._store.counts())
 
-    def _fitting(self, column: Column | Several) -> Any:
-        if isinstance(self._store, Runs):
+    def _fitting(self, column: KeyColumn | Several) -> Any:
+        if isinstance(self._store, SortedRuns):
             fitted: Any = fitting(self._store.single, column)
             if fitted is not self._store.single:  # objects
                 fitted.add_counted(self._store.column(), self._store.counts())
                 self._store = fitted
-        elif self._store is None and isinstance(column, Column) and column.kind in NUMBERS:
-            self._store = Runs(column.kind, column.dtype)
+        elif self._store is None and isinstance(column, KeyColumn) and column.kind in NUMBERS:
+            self._store = SortedRuns(column.kind, column.dtype)
         else:
             self._store = fitting(self._store, column)
         return self._store
@@ -160,7 +160,7 @@ class KeyCounts:
         """Return the distinct keys that have records, in increasing order, and their counts."""
         if self._store is None:
             return Sorted(np.zeros(0, np.int64), np.zeros(0, np.int64), None)
-        if isinstance(self._store, Runs):
+        if isinstance(self._store, SortedRuns):
             counts = self._store.total()[1]
             return Sorted(counts, np.arange(len(counts)), self._store)
         codes = self._store.order()

@@ -14,11 +14,11 @@ from dpfast.core.foreign import swallowed
 from dpfast.keys.cells import cell_bytes, cell_of, text_of
 from dpfast.keys.columns import (
     OBJECT,
-    Cells,
     Coded,
-    Column,
     Fixed,
+    KeyColumn,
     Numbers,
+    ObjectKeys,
     Offsets,
     Part,
     Several,
@@ -36,7 +36,7 @@ KINDS = ("", "integers", "unsigned", "text", "bytes", "objects", "floats")  # st
 
 
 class Single:
-    """The distinct keys of one column. `kind` and `dtype` are those of a `Column`, of all that were read."""
+    """The distinct keys of one column. `kind` and `dtype` are those of a `KeyColumn`, of all that were read."""
 
     def __init__(self, kind: str, dtype: np.dtype[Any]) -> None:
         self.kind, self.dtype = kind, dtype
@@ -45,7 +45,7 @@ class Single:
     def __len__(self) -> int:
         return len(self._integers if self.kind in NUMBERS else self._spans)
 
-    def codes(self, column: Column, *, insert: bool) -> Codes:
+    def codes(self, column: KeyColumn, *, insert: bool) -> Codes:
         """Return the code of each record; a key that is not in the table is added if `insert`, else -1."""
         if self.kind == "objects":
             column = as_objects(column)
@@ -66,7 +66,7 @@ class Single:
             self._grouped(part, out, insert)
         return out
 
-    def _grouped(self, part: Offsets | Fixed | Cells, out: Codes | None, insert: bool) -> None:
+    def _grouped(self, part: Offsets | Fixed | ObjectKeys, out: Codes | None, insert: bool) -> None:
         """Write the codes of a part; without `out` count the records."""
         if isinstance(part, Offsets):
             self._spans.group_offsets(part.offsets, part.data, part.missing, out, insert, out is None)
@@ -76,9 +76,9 @@ class Single:
             with swallowed():
                 self._spans.group_cells(part.cells, part.encode, out, insert, out is None)
 
-    # ---- counts of text, bytes and objects; `dpfast.keys.counts.Runs` counts integers ----
+    # ---- counts of text, bytes and objects; `dpfast.keys.counts.SortedRuns` counts integers ----
 
-    def count(self, column: Column) -> None:
+    def count(self, column: KeyColumn) -> None:
         """Add the records of a column to `counts`, and their keys to the table."""
         if self.kind == "objects":
             column = as_objects(column)
@@ -89,7 +89,7 @@ class Single:
             elif not isinstance(part, Numbers):
                 self._grouped(part, None, True)
 
-    def add_counted(self, column: Column, counts: Codes) -> None:
+    def add_counted(self, column: KeyColumn, counts: Codes) -> None:
         """Add counts of the entries of a column."""
         codes = self.codes(column, insert=True)
         self._spans.add_counts(codes[codes >= 0], counts[codes >= 0])
@@ -98,12 +98,12 @@ class Single:
         """Return the number of records of each key that was counted, by code."""
         return self._spans.counts()
 
-    def column(self) -> Column:
+    def column(self) -> KeyColumn:
         """Return the distinct keys as a column, in the order of their codes."""
         if self.kind in NUMBERS:
-            return Column(self.kind, self.dtype, (Numbers(self._integers.keys(), None),))
+            return KeyColumn(self.kind, self.dtype, (Numbers(self._integers.keys(), None),))
         ends, data = self._spans.keys()
-        return Column(self.kind, self.dtype, (Offsets(np.append(0, ends), data, None),))
+        return KeyColumn(self.kind, self.dtype, (Offsets(np.append(0, ends), data, None),))
 
     def order(self) -> Codes:
         """Return the codes of the keys in increasing order; in objects integers precede text, and text bytes."""
@@ -155,10 +155,10 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
     return places[tied], np.cumsum(starts)[tied]
 
 
-def cells_of(column: Column) -> list[Any]:
+def cells_of(column: KeyColumn) -> list[Any]:
     """Return the keys of a column as objects of Python, None for a missing one."""
     first = column.parts[0] if len(column.parts) == 1 else None
-    if isinstance(first, Cells) and set(map(type, first.cells)) <= {int, str, bytes}:
+    if isinstance(first, ObjectKeys) and set(map(type, first.cells)) <= {int, str, bytes}:
         return first.cells
     single = Single(column.kind or "objects", column.dtype)
     codes = single.codes(column, insert=True)
@@ -166,11 +166,11 @@ def cells_of(column: Column) -> list[Any]:
     return [cells[code] for code in codes.tolist()]
 
 
-def as_objects(column: Column) -> Column:
+def as_objects(column: KeyColumn) -> KeyColumn:
     """Return a column of any kind as one of objects."""
     if column.kind in ("objects", ""):
         return column
-    return Column("objects", OBJECT, (Cells(cells_of(column), cell_bytes),))
+    return KeyColumn("objects", OBJECT, (ObjectKeys(cells_of(column), cell_bytes),))
 
 
 class Multiple:
@@ -215,7 +215,7 @@ class Multiple:
         """Return the distinct rows as columns, in the order of their codes."""
         pairs = zip(self.singles, self.rows().T, strict=True)
         columns = [(single.column(), np.ascontiguousarray(places)) for single, places in pairs]
-        return Several(tuple(Column(c.kind, c.dtype, (Coded(places, c),)) for c, places in columns))
+        return Several(tuple(KeyColumn(c.kind, c.dtype, (Coded(places, c),)) for c, places in columns))
 
     def rows(self) -> Codes:
         """Return the codes of the columns, of shape (keys, k)."""
@@ -236,15 +236,15 @@ class Multiple:
         return tuple(single.values(rows[:, j]) for j, single in enumerate(self.singles))
 
 
-class Table:
+class KeyTable:
     """A code for each distinct key of the columns that it reads: 0, 1, 2, ... by first appearance. PRIVATE.
 
     Columns of different kinds make the keys objects. Memory is that of the distinct keys.
 
     Examples
     --------
-    >>> from dpfast.keys import Table
-    >>> table = Table()
+    >>> from dpfast.keys import KeyTable
+    >>> table = KeyTable()
     >>> table.add(["b", "a", None, "b"]), table.add(["c", "a"])
     (array([ 0,  1, -1,  0]), array([2, 1]))
     >>> len(table), table.keys, table.values(table.order())
@@ -258,7 +258,7 @@ class Table:
         return 0 if self._store is None else len(self._store)
 
     def __repr__(self) -> str:
-        return "<Table of private keys>"
+        return "<KeyTable of private keys>"
 
     @property
     def columns(self) -> int:
@@ -273,8 +273,8 @@ class Table:
         """Return the code of each record, -1 for a key that is missing or not in the table."""
         return self._codes(column_of(column, name), insert=False)
 
-    def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
-        if isinstance(column, Column) and not column.kind:
+    def _codes(self, column: KeyColumn | Several, *, insert: bool) -> Codes:
+        if isinstance(column, KeyColumn) and not column.kind:
             return np.full(len(column), -1)
         store: Any = fitting(self._store, column)
         self._store = store
@@ -294,12 +294,12 @@ class Table:
         """The keys in the order of their codes."""
         return self.values(np.arange(len(self)))
 
-    def merge(self, other: Table) -> Codes:
+    def merge(self, other: KeyTable) -> Codes:
         """Add the keys of another table; return the code here of each of its codes."""
         return np.zeros(0, np.int64) if other._store is None else self._codes(other._store.column(), insert=True)
 
 
-def fitting(store: Single | Multiple | None, column: Column | Several) -> Single | Multiple:
+def fitting(store: Single | Multiple | None, column: KeyColumn | Several) -> Single | Multiple:
     """Return the store for a column: a new one, or the given one if it holds keys of the same kind."""
     if isinstance(column, Several):
         if store is None:
@@ -314,7 +314,7 @@ def fitting(store: Single | Multiple | None, column: Column | Several) -> Single
     return _single(store, column)
 
 
-def _single(store: Single | None, column: Column) -> Single:
+def _single(store: Single | None, column: KeyColumn) -> Single:
     if store is None:
         return Single(column.kind or "objects", column.dtype)
     if column.kind == store.kind:
@@ -329,7 +329,7 @@ def _single(store: Single | None, column: Column) -> Single:
 DTYPES = [np.dtype(code) for code in "?bhiqBHIQOd"]
 
 
-def pack_columns(columns: Column | Several) -> list[Any]:
+def pack_columns(columns: KeyColumn | Several) -> list[Any]:
     """Distinct keys, from the `column` of a store, as nested lists of integers and arrays of int64."""
     if isinstance(columns, Several):
         return [pack_columns(column) for column in columns.columns]
@@ -348,7 +348,7 @@ def pack_columns(columns: Column | Several) -> list[Any]:
 # ---- columns as a whole ----
 
 
-def read(column: Any, name: str = "keys") -> tuple[Codes, Table]:
+def read(column: Any, name: str = "keys") -> tuple[Codes, KeyTable]:
     """Return the code of each record, -1 for a missing key, and the table of the distinct keys. PRIVATE.
 
     Examples
@@ -358,7 +358,7 @@ def read(column: Any, name: str = "keys") -> tuple[Codes, Table]:
     >>> codes, table.keys
     (array([ 0,  1, -1,  0]), array([30, 10], dtype=object))
     """
-    table = Table()
+    table = KeyTable()
     return table._codes(column_of(column, name), insert=True), table
 
 
@@ -387,17 +387,17 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
     return _table_of(public_keys, records, name)._codes(records, insert=False)
 
 
-def public_table(public_keys: Any, column: Any, name: str = "keys") -> Table:
+def public_table(public_keys: Any, column: Any, name: str = "keys") -> KeyTable:
     """Return the table of public keys, their places being the codes, for columns of the same type as a given one:
     `lookup`.
     """
     return _table_of(public_keys, column_of(column, name), name)
 
 
-def _table_of(public_keys: Any, records: Column | Several, name: str) -> Table:
+def _table_of(public_keys: Any, records: KeyColumn | Several, name: str) -> KeyTable:
     columns = records.columns if isinstance(records, Several) else (records,)
     wanted = _public_columns(public_keys, [part.kind for part in columns], name)
-    table = Table()
+    table = KeyTable()
     found = table._codes(wanted[0] if len(wanted) == 1 else Several(wanted), insert=True)
     if (found < 0).any():
         raise ValueError(f"the public {name} must not be missing")
@@ -406,7 +406,7 @@ def _table_of(public_keys: Any, records: Column | Several, name: str) -> Table:
     return table
 
 
-def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Column, ...]:
+def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[KeyColumn, ...]:
     """Public keys as columns of the given kinds."""
     if isinstance(public_keys, (str, bytes)):
         raise TypeError(f"the public {name} must be a sequence of keys, not {type(public_keys).__name__}")
@@ -420,7 +420,7 @@ def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Colu
             given = [list(cells) for cells in zip(*rows, strict=True)] if rows else [[] for _ in kinds]
         else:
             given = [public_keys]
-    columns: list[Column] = []
+    columns: list[KeyColumn] = []
     for keys in given:
         read_keys = column_of(keys, name)
         columns.extend(read_keys.columns if isinstance(read_keys, Several) else (read_keys,))
@@ -436,13 +436,13 @@ def _listed(public_keys: Any) -> Any:
     return list(public_keys)
 
 
-def _of_kind(column: Column, kind: str, name: str) -> Column:
+def _of_kind(column: KeyColumn, kind: str, name: str) -> KeyColumn:
     """Return a column of public keys as one of another kind."""
     if column.kind == kind or not kind:
         return column
     cells = cells_of(column)
     if kind == "objects":
-        return Column(kind, OBJECT, (Cells(cells, cell_bytes),))
+        return KeyColumn(kind, OBJECT, (ObjectKeys(cells, cell_bytes),))
     types: Any = {"text": str, "bytes": bytes, "floats": (int, float)}.get(kind, int)
     if not all(isinstance(cell, types) for cell in cells):
         what = kind if kind in ("text", "bytes", "floats") else "integers"
@@ -457,7 +457,7 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
         raise ValueError(f"public keys must be in the range of the integers of the {name}")
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
-    return Column(kind, OBJECT, (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))
+    return KeyColumn(kind, OBJECT, (ObjectKeys(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))
 
 
 def _is_double(number: int | float) -> bool:

@@ -26,12 +26,12 @@ from dpfast.laws.rounded import (
 )
 from dpfast.laws.vectors import (
     Independent,
+    IndependentRuns,
     LatticeBox,
     NormNoise,
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
-    Runs,
     VectorNoise,
 )
 
@@ -46,6 +46,7 @@ __all__ = [
     "FlippedIntervals",
     "Independent",
     "IndependentLaws",
+    "IndependentRuns",
     "IntegerNoise",
     "InterpolatedIntervals",
     "LatticeBox",
@@ -59,7 +60,6 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
-    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",

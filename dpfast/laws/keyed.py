@@ -83,7 +83,7 @@ class KeyNoise(ABC):
         return np.where(drawn < counts, np.minimum(counts + (self.center - drawn), _MOST_COUNT), 0)
 
 
-class Table(NamedTuple):
+class StepTable(NamedTuple):
     """Integers of a `StepNoise`, in units of 2**-bits."""
 
     weights: tuple[int, ...]  # P(J = j)
@@ -92,13 +92,13 @@ class Table(NamedTuple):
 
 
 class StepNoise(KeyNoise):
-    """The noise of a `Table`, which `steps` makes.
+    """The noise of a `StepTable`, which `steps` makes.
 
     A uniform number U draws J, and a key with n records is released if U is below its chance: with the count n + center
     - J if J < n, else with `other`, the median of the n that are released in this way.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: StepTable) -> None:
         self.table = table
         self.thresholds = list(accumulate(table.weights))  # P(J <= j) 2**bits
         self.center = bisect_left(self.thresholds, 1 << table.bits - 1)  # the median of J
@@ -176,8 +176,8 @@ class StepNoise(KeyNoise):
         return self._doubles[table][np.clip(n, 0, len(self.table.weights))]
 
 
-def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: int = MOST_STEPS) -> Table | None:
-    """Return the best `Table`; None if it has more than `most` weights.
+def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: int = MOST_STEPS) -> StepTable | None:
+    """Return the best `StepTable`; None if it has more than `most` weights.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: 
         weights = _two_sided(ratios, (falls[0] - slack, falls[1] - slack), bits, most)
         if weights is None:
             return None
-        table = Table(weights, _largest(weights, ratios, falls, bits), bits)
+        table = StepTable(weights, _largest(weights, ratios, falls, bits), bits)
         if _fits(table, ratios, falls):
             return table
         slack = max(2 * slack, len(weights) << max(ratios[1].bit_length() - bits, 0))
@@ -264,7 +264,7 @@ def _shifts(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> Ite
         yield by_rise, by_fall
 
 
-def loss(table: Table, ratios: tuple[int, int]) -> tuple[int, int]:
+def loss(table: StepTable, ratios: tuple[int, int]) -> tuple[int, int]:
     """Return the least deltas of keys with n and n + 1 records, the greatest over n, in units of 2**(-2 bits).
 
     Of the law with one record more relative to that with one less, and in the other direction. The outcomes are: not
@@ -282,7 +282,7 @@ def loss(table: Table, ratios: tuple[int, int]) -> tuple[int, int]:
     return up, down
 
 
-def _fits(table: Table, ratios: tuple[int, int], falls: tuple[int, int]) -> bool:
+def _fits(table: StepTable, ratios: tuple[int, int], falls: tuple[int, int]) -> bool:
     """Whether a table consists of probabilities, whose losses are at most `falls`."""
     sums = [*accumulate(table.weights, initial=0)]
     whole = 1 << table.bits

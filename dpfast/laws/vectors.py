@@ -104,7 +104,7 @@ class RoundedGaussians(VectorNoise):
         _samplers.fill_rounded_gaussians(source, self.scales, out)
 
 
-class Runs(VectorNoise):
+class IndependentRuns(VectorNoise):
     """Independent noise of one law on each run of coordinates.
 
     Parameters

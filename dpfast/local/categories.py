@@ -16,7 +16,7 @@ from dpfast.core import checks, containers
 from dpfast.core.coin import Coin, coin
 from dpfast.core.grid import Grid
 from dpfast.local.randomizer import Aggregate, counted
-from dpfast.local.responses import LARGEST_LAW, METHODS, Method, least_variance, method_of
+from dpfast.local.responses import LARGEST_LAW, METHODS, ResponseMethod, least_variance, method_of
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
 from dpfast.local.simplex import likeliest, rule_of, shrunken, simplex
 
@@ -216,7 +216,7 @@ class Categorical(ScalarRandomizer):
             object.__setattr__(self, name, value)
 
     @property
-    def _method(self) -> Method:
+    def _method(self) -> ResponseMethod:
         return method_of(self.method, self.k, self.epsilon)
 
     @property

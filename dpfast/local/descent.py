@@ -21,7 +21,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator
 _STEPS = {"averaging": (1.0, 2 / 3), "minimax": (math.sqrt(0.5), 0.5)}
 
 
-class Descent(NamedTuple):
+class DescentState(NamedTuple):
     """The state of a `MedianDescent`; public, like everything the server holds.
 
     Parameters
@@ -161,21 +161,21 @@ class MedianDescent(ThresholdProtocol):
 
     # ---- the server ----
 
-    def begin(self) -> Descent:
+    def begin(self) -> DescentState:
         """Return the state before the first report."""
         assert self.start is not None
-        return Descent(self.start, 0, 0.0)
+        return DescentState(self.start, 0, 0.0)
 
-    def update(self, state: Descent, report: int) -> Descent:
+    def update(self, state: DescentState, report: int) -> DescentState:
         """Return the state after one more report, 0 or 1; any other report is refused and only counted."""
         if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
             return state._replace(refused=state.refused + 1)
         push = self.step(state.users + 1)
         moved = state.theta - push if report else state.theta + push
         counted = state.theta if state.users >= self.burn_in else 0.0
-        return Descent(clip(moved, *self.bounds), state.users + 1, state.total + counted, state.refused)
+        return DescentState(clip(moved, *self.bounds), state.users + 1, state.total + counted, state.refused)
 
-    def estimate(self, state: Descent) -> float:
+    def estimate(self, state: DescentState) -> float:
         """Return the mean of the thetas so far, without the burn-in."""
         return clip(state.total / self._counted(state.users), *self.bounds)
 

@@ -341,7 +341,7 @@ class _Method(ABC):
     def law(self, x: float) -> FiniteLaw: ...
 
 
-class _Symbols(_Method):
+class _Codebooks(_Method):
     """One codebook, or two concatenated; then the first is used with the public probability first / 2**64."""
 
     def __init__(self, books: Sequence[Codebook], first: int, bounds: tuple[float, float]) -> None:
@@ -413,7 +413,7 @@ class _Symbols(_Method):
         return FiniteLaw(np.arange(self.size, dtype=self.report), tuple(pmf))
 
 
-class _Laplace(_Method):
+class _LaplaceMethod(_Method):
     """Rounded Laplace noise on the grid points 0.._CELLS, scale _CELLS / epsilon."""
 
     def __init__(self, epsilon: float, bounds: tuple[float, float]) -> None:
@@ -466,8 +466,8 @@ class _Laplace(_Method):
 @lru_cache(maxsize=32)
 def _method(method: str, objective: str, epsilon: float, bounds: tuple[float, float]) -> _Method:
     if method == "laplace":
-        return _Laplace(epsilon, bounds)
+        return _LaplaceMethod(epsilon, bounds)
     if method == "hybrid" and epsilon > _HYBRID_FROM:
         first = min(int(-math.expm1(-epsilon / 2) * 2**64), 2**64 - 1)
-        return _Symbols([codebook("piecewise", epsilon), codebook("two-point", epsilon)], first, bounds)
-    return _Symbols([codebook("two-point" if method == "hybrid" else method, epsilon, objective)], 2**64, bounds)
+        return _Codebooks([codebook("piecewise", epsilon), codebook("two-point", epsilon)], first, bounds)
+    return _Codebooks([codebook("two-point" if method == "hybrid" else method, epsilon, objective)], 2**64, bounds)

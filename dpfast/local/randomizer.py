@@ -19,7 +19,7 @@ from dpfast._kernels._threads import each
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import Carrier, hook
-from dpfast.core.tabular import Described
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.core.types import Records
 from dpfast.random import RandomSource
@@ -166,7 +166,7 @@ def _digest(mechanism: LocalMechanism, part: int) -> str:
     return fingerprint((mechanism, part))
 
 
-class LocalMechanism(Described, Cautious, Carrier):
+class LocalMechanism(Declared, Cautious, Carrier):
     """Base class for mechanisms that randomise each record on its own: a frozen dataclass with a public `epsilon`."""
 
     epsilon: float

@@ -22,7 +22,7 @@ PRIME = 2**32 - 5
 LARGEST_LAW = 2**16
 
 
-class Method(ABC):
+class ResponseMethod(ABC):
     """Rule that turns a record into a report, and defines the categories that a report supports.
 
     A report supports the true category with probability p, and any other category with probability q < p.
@@ -89,7 +89,7 @@ def _total_variance(k: int, p: Fraction, q: Fraction) -> Fraction:
     return own + (k - 1) * other
 
 
-class _Symbols(Method):
+class _Symbols(ResponseMethod):
     """Reports that are symbols, each of which has a counter."""
 
     def counts(self, n: int) -> NDArray[Any]:
@@ -163,7 +163,7 @@ class _Hadamard(_Symbols):
         return FiniteLaw(outcomes, tuple((self.p if keep else 1 - self.p) / self.order for keep in kept))
 
 
-class _Packed(Method):
+class _Packed(ResponseMethod):
     """Reports of k bits."""
 
     packed = True
@@ -277,7 +277,7 @@ def _best_edge(k: int, ratio: Fraction) -> int:
     return max(1, (PRIME << 64) // ((1 << 64) + root))
 
 
-class _Lines(Method):
+class _Lines(ResponseMethod):
     """Lines (slope, offset) over the field of PRIME elements: z supports v if slope v + offset < edge."""
 
     def __init__(self, k: int, epsilon: float) -> None:
@@ -313,7 +313,7 @@ def _parity(words: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(words & words.dtype.type(1))
 
 
-METHODS: dict[str, Callable[[int, float], Method]] = {
+METHODS: dict[str, Callable[[int, float], ResponseMethod]] = {
     "k-rr": _Response,
     "subset": _Subset,
     "oue": _Unary,
@@ -323,7 +323,7 @@ METHODS: dict[str, Callable[[int, float], Method]] = {
 
 
 @lru_cache(maxsize=256)
-def method_of(name: str, k: int, epsilon: float) -> Method:
+def method_of(name: str, k: int, epsilon: float) -> ResponseMethod:
     """Return the method of this name for k categories."""
     return METHODS[name](k, epsilon)
 

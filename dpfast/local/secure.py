@@ -17,7 +17,7 @@ from dpfast.core.divergences import concentrated_delta_up
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.spending import refused
-from dpfast.core.tabular import Described
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.domains import Ball, Box
 from dpfast.laws.shares import GaussianShare, LaplaceShare
@@ -34,7 +34,7 @@ _USE = "one report is not private, only the sum is: report inside `with ledger.s
 
 
 @dataclass(frozen=True)
-class SecureSum(Described, Cautious):
+class SecureSum(Declared, Cautious):
     """A private sum of n vectors by secure aggregation: integer reports modulo 2**bits, the noise split among them.
 
     Each client codes its vector to integers, adds its share of the noise and reports the result modulo 2**bits. A

@@ -26,7 +26,7 @@ from dpfast.densities.basis import most_terms, width_of
 from dpfast.local.hypercube import HypercubeLaw
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
-from dpfast.local.waves import METHODS, Method, best_method, method_of, turns_of, waves_of
+from dpfast.local.waves import METHODS, WaveMethod, best_method, method_of, turns_of, waves_of
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.series import BASES
 
@@ -141,7 +141,7 @@ class SeriesReports(ScalarRandomizer):
         checks.density_range(width_of(self.grid))
 
     @property
-    def _method(self) -> Method:
+    def _method(self) -> WaveMethod:
         return method_of(self.method, self.terms, self.epsilon)
 
     @property

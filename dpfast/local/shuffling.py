@@ -15,7 +15,7 @@ from dpfast._kernels import _samplers
 from dpfast.core import checks, shuffling
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import double_up, down
-from dpfast.core.tabular import Described
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import LocalMechanism
@@ -23,7 +23,7 @@ from dpfast.random import RandomSource, bit_generator
 
 
 @dataclass(frozen=True)
-class Shuffled(Described, Cautious):
+class Shuffled(Declared, Cautious):
     """The guarantee of a batch of n local reports in random order: (epsilon, delta) for one replaced record.
 
     The epsilon is smaller than that of one report, by a factor that grows like sqrt(n) for large n, because the report

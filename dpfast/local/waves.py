@@ -31,7 +31,7 @@ _SQRT2 = math.sqrt(2)
 # ---- reports ----
 
 
-class Method(ABC):
+class WaveMethod(ABC):
     """A method and its constants."""
 
     report: np.dtype[Any]
@@ -152,7 +152,7 @@ def circle(epsilon: float) -> Circle:
     return Circle(epsilon)
 
 
-class _Frequency(Method):
+class _Frequency(WaveMethod):
     """One random frequency, and a random direction, likely near the record's angle at this frequency."""
 
     def __init__(self, terms: int, epsilon: float) -> None:
@@ -209,7 +209,7 @@ class _Frequency(Method):
         return FiniteLaw(np.arange(len(pmf), dtype=np.uint32), tuple(pmf))
 
 
-class _Vector(Method):
+class _Vector(WaveMethod):
     """All basis functions at once, as a vector for another randomiser; computed in blocks of people."""
 
     def __init__(self, vectors: Hypercube | L2Ball) -> None:
@@ -242,15 +242,15 @@ class _Vector(Method):
         return self._vectors.law(waves_of(turns, self._vectors.d, basis)[0])
 
 
-def _halfspace(terms: int, epsilon: float) -> Method:
+def _halfspace(terms: int, epsilon: float) -> WaveMethod:
     return _Vector(L2Ball(terms, epsilon, radius=math.sqrt(terms), report="sign"))
 
 
-def _cube(terms: int, epsilon: float, *, method: str) -> Method:
+def _cube(terms: int, epsilon: float, *, method: str) -> WaveMethod:
     return _Vector(Hypercube(terms, epsilon, radius=_SQRT2, method=method))
 
 
-METHODS: dict[str, Callable[[int, float], Method]] = {
+METHODS: dict[str, Callable[[int, float], WaveMethod]] = {
     "one-frequency": _Frequency,
     "halfspace": _halfspace,
     "majority": partial(_cube, method="majority"),
@@ -259,7 +259,7 @@ METHODS: dict[str, Callable[[int, float], Method]] = {
 
 
 @lru_cache(maxsize=256)
-def method_of(method: str, terms: int, epsilon: float) -> Method:
+def method_of(method: str, terms: int, epsilon: float) -> WaveMethod:
     """Return the method of this name for a number of terms."""
     return METHODS[method](terms, epsilon)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._kernels import _groups, _levels, _select
+from dpfast._kernels import _groups, _levels
 from dpfast._kernels._measures import Measure
 from dpfast.core import checks, measures
 from dpfast.core.grid import FloatGrid, Grid, Points, check_grid, check_points
@@ -538,29 +538,25 @@ class FromLevels(Leveled):
             corner=statistic.corner(n) if isinstance(statistic, TrimmedSum) else 0,
             flips=mechanism._flips,
             interpolates=mechanism.interpolate,
+            floats=mechanism.grid.floats if isinstance(mechanism.grid, FloatGrid) else None,
         )
-        floats = mechanism.grid if isinstance(mechanism.grid, FloatGrid) else None
         value = statistic.valued(mechanism.grid, n)
-        return _Direct(draw, ranks[0] - reach, ranks[-1] + reach, mechanism.grid.nan_value, floats, value)
+        return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, mechanism.grid.nan_value, value)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if (direct := self._direct) is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        kernel, first, last, missing, floats, value = direct
-        if floats is None:
-            return value(kernel.release(source, values, first, last, missing, threads))
-        _, window = floats.evenly(_select.window(values, first, last, workers=threads, **floats.kernel))
-        return value(kernel.draw(source, window))
+        release, first, last, missing, value = direct
+        return value(release(source, values, first, last, missing, threads))
 
 
 class _Direct(NamedTuple):
     """The kernel that draws from an array, the ranks of its window, and what NaN and a release code stand for."""
 
-    draw: _levels.RankDraw
+    release: Callable[..., int]
     first: int
     last: int
     missing: float
-    floats: FloatGrid | None
     value: Callable[[int], float]
 
 

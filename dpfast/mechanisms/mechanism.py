@@ -17,7 +17,7 @@ from dpfast.core.foreign import active, blocks
 from dpfast.core.grid import Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
-from dpfast.core.tabular import Described
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious, warn
 from dpfast.laws import Law
 from dpfast.mechanisms.plan import Plan, resolutions
@@ -26,7 +26,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Begun, Chunks, Counted, Labelled, Reading, State, known_records
 
 
-class Mechanism(Predicted, Described, Cautious, Carrier):
+class Mechanism(Predicted, Declared, Cautious, Carrier):
     """A private release, described by public parameters and a guarantee. It holds no data and has no state.
 
     Subclasses are frozen dataclasses: picklable, hashable, and equal if their parameters are equal.
@@ -209,12 +209,16 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
         """
         source, threads = bit_generator(rng), checks.threads(workers)
         if type(x) is np.ndarray and x.ndim:
-            plan: Plan | None = self.plan(x.shape[0])
+            plan = self._recent
+            if plan is None or plan.n != x.shape[0]:  # this call of `plan` is a twentieth of a short release
+                plan = self.plan(x.shape[0])
         else:
             plan, x = self._foresee(x, threads)
         if plan is not None and plan.traps:
             warn(plan.traps)
         if not blocks and active.get() is None and self._ticket is None:  # free, as `spending` finds in more steps
+            if type(x) is np.ndarray and plan is not None:  # `_drawn`, without a call
+                return plan.draw.__wrapped__(plan, self.values_of(x), source, threads)  # type: ignore[attr-defined]
             return self._drawn(x, None, source, threads, plan)
         with spending_together((self.cost,), of=(self,)):
             return self._drawn(x, None, source, threads, plan)

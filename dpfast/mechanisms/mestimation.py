@@ -28,7 +28,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.streaming import Batch, Chunks, Values
+from dpfast.streaming import Chunks, Gathered, Values
 
 if TYPE_CHECKING:
     from scipy import LowLevelCallable
@@ -221,7 +221,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         root = crossing(0.0)
         spread = math.sqrt(max(expected(root, 2) - expected(root) ** 2, 0.0) / n)
         shifts = np.rint(normal_points() * (crossing(spread) - crossing(-spread)) / 2).astype(np.int64)
-        cdf = law_for(self.law_of, Batch(even_records(assumed, n), 1)).cdf
+        cdf = law_for(self.law_of, Gathered(even_records(assumed, n), 1)).cdf
         ends = grid.value(0), grid.value(last)
         averaged: Cdf = lambda k: np.asarray(cdf(k[:, None] - shifts).mean(axis=1))  # noqa: E731
         return error(averaged, last, ends, grid.value(root), confidence)
@@ -229,7 +229,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     def reading(self) -> Values:
         return Values((self.grid,))
 
-    def law_of(self, batch: Batch) -> ScoreLaw:
+    def law_of(self, batch: Gathered) -> ScoreLaw:
         (values, threads), grid, table = batch, self.grid, self._table
         pieces = _scores.Pieces(
             values,

@@ -67,7 +67,7 @@ class Levels(ABC):
         return outside
 
 
-class Chosen(NamedTuple):
+class ChosenLevels(NamedTuple):
     """Which levels a draw reads, the common factor of their exponents, and the depth in units of it."""
 
     levels: list[int]
@@ -75,7 +75,7 @@ class Chosen(NamedTuple):
     depth: int
 
 
-def chosen_of(count: int, depth: int, epsilon: float) -> Chosen:
+def chosen_of(count: int, depth: int, epsilon: float) -> ChosenLevels:
     """Levels whose exponents are about 1 / epsilon apart.
 
     The exponent of a point of score s > 0 is s + depth. The chosen intervals are those of the points with (s +
@@ -86,7 +86,7 @@ def chosen_of(count: int, depth: int, epsilon: float) -> Chosen:
         stride *= 2
     first, final = (1 + depth) // stride, (count + depth) // stride
     levels = [(v + 1) * stride - depth - 1 for v in range(first, final)]
-    return Chosen([0, *levels] if first else levels, stride, max(first - 1, 0))
+    return ChosenLevels([0, *levels] if first else levels, stride, max(first - 1, 0))
 
 
 def draw(

@@ -20,7 +20,7 @@ from dpfast.mechanisms import Mechanism
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
-from dpfast.regression.matching import Matching, Released
+from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic, Model, Multinomial, OnePredictor, model_of
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import MOST_STEPS, Schedule, schedule
@@ -327,7 +327,7 @@ class Descent(Cautious):
     def _step(self, gradient: Values, deviation: float) -> None:
         """Take a gradient step, shortened where noise exceeds the clip; or match coefficients to the gradients."""
         if self._matching is not None:
-            theta, self._root = self._matching.estimate(Released(self._theta, gradient, deviation))
+            theta, self._root = self._matching.estimate(NoisyGradient(self._theta, gradient, deviation))
             self._theta = self._shortened(theta)
             return
         noise = deviation * math.sqrt(self._size) / self._clip

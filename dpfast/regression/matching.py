@@ -27,7 +27,7 @@ _LEAST_KEPT = 0.4  # of a coefficient, for the estimate of how much the prior re
 _JITTER = 1e-12  # relative to the trace: more than the rounding of a factor of up to 4000 numbers
 
 
-class Released(NamedTuple):
+class NoisyGradient(NamedTuple):
     """A released mean gradient at theta, with noise of this deviation on each number."""
 
     theta: Values
@@ -58,9 +58,9 @@ class Matching:
     def __init__(self, *, mean: Values, clip: float, moment_noise: Values, n: int, start: Values) -> None:
         self._rows = NormalRows(Logistic(), np.eye(len(mean)), mean, clip)
         self._squares, self._n, self._start = moment_noise**2, n, start
-        self._released: list[Released] = []
+        self._released: list[NoisyGradient] = []
 
-    def estimate(self, released: Released) -> tuple[Values, Values]:
+    def estimate(self, released: NoisyGradient) -> tuple[Values, Values]:
         """Return the estimate with one more gradient, and a root of the covariance of its error: R for R R'."""
         self._released.append(released)
         estimate, before = released.theta, math.inf

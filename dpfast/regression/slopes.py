@@ -242,7 +242,7 @@ class TheilSen(Mechanism):
         scale = _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
         return Steps(self, n, for_slope, for_intercept, for_spread, scale)
 
-    def law_of(self, lines: _Lines) -> TheilSenLaw:
+    def law_of(self, lines: _PairSlopes) -> TheilSenLaw:
         """Return the exact law of the release, given the slopes of the pairs. PRIVATE."""
         plan = self.plan(len(lines.y))
         law = plan.slope.law(lines.slopes, workers=lines.threads)
@@ -253,7 +253,7 @@ class TheilSen(Mechanism):
         return TheilSenLaw(law, given, plan.decodes)
 
 
-class _Lines(NamedTuple):
+class _PairSlopes(NamedTuple):
     """The records, and the slopes of their pairs."""
 
     x: Values
@@ -311,14 +311,14 @@ class Steps(Plan):
             for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), self.n or 0, share)
         )[:1]
 
-    def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _Lines]:
+    def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _PairSlopes]:
         """Return the plan and the slopes of the pairs. PRIVATE."""
         missing, rows, labels = self.mechanism.missing, values.rows[:, 0], values.labels
         ends = (missing, missing) if isinstance(missing, float) else (-math.inf, math.inf)
         slopes = slopes_of_pairs(rows, labels, self.mechanism.matching_count(len(labels)), ends, threads)
-        return self.mechanism.plan(len(labels)), _Lines(rows, labels, slopes, threads)
+        return self.mechanism.plan(len(labels)), _PairSlopes(rows, labels, slopes, threads)
 
-    def draw_from(self, summary: _Lines, source: np.random.BitGenerator) -> Values:
+    def draw_from(self, summary: _PairSlopes, source: np.random.BitGenerator) -> Values:
         def drawn(step: InverseSensitivity, records: Values) -> float:
             return float(step.plan(len(records)).draw(records, source, summary.threads))
 
@@ -326,7 +326,7 @@ class Steps(Plan):
         rest = [scale * drawn(step, records) for step, records, scale in self.given(summary, slope)]
         return np.array([slope, *rest])
 
-    def given(self, lines: _Lines, slope: float) -> list[tuple[InverseSensitivity, Values, float]]:
+    def given(self, lines: _PairSlopes, slope: float) -> list[tuple[InverseSensitivity, Values, float]]:
         """Return the steps after the slope: a mechanism, the values for it, and the factor of its release."""
         steps = [(self.intercept, lines.residuals(slope), 1.0)]
         return steps if self.spread is None else [*steps, (self.spread, lines.distances(slope), self.scale)]

@@ -23,7 +23,7 @@ from dpfast.theory.robust import gaussian_mean_error
 
 if TYPE_CHECKING:
     pass
-from dpfast.robust.grids import Column, OnGrids
+from dpfast.robust.grids import Coordinate, OnGrids
 
 _KEPT = 2**20  # boxes times columns that are always kept
 
@@ -232,7 +232,9 @@ class _Kept:
         return cls(range(start, start + count), np.empty((d, count), np.int64), np.empty((d, count), np.int64))
 
 
-def _multiply(column: Column, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int) -> None:
+def _multiply(
+    column: Coordinate, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int
+) -> None:
     """Multiply the volumes by the widths of all levels of a column; store the ends of the kept levels in row j."""
     grid, statistic = column.grid, column.statistic
     if isinstance(statistic, OrderStatistic):

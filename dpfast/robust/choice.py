@@ -18,7 +18,7 @@ _GAIN = 0.95
 _MOST_RECORDS = {2: 2**20, 3: 3000}  # for depths, which take long for more
 
 
-def compared(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> Comparison:
+def compared(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> MethodErrors:
     """Return the comparison of the methods that serve, for records on these grids."""
     d, methods = len(grids), ["boxes"]
     if delta:
@@ -29,11 +29,11 @@ def compared(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> Com
     # In three dimensions the grid of depths may be too coarse for the records.
     if n <= _MOST_RECORDS.get(d, 0) and (d < 3 or max(grid.size for grid in grids) <= SIZES[d]):
         methods.append("depth")
-    return Comparison(n, d, epsilon, delta, tuple(methods))
+    return MethodErrors(n, d, epsilon, delta, tuple(methods))
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MethodErrors:
     """Expected errors of the methods, for normal records whose covariance is not known, and the method with the least.
 
     Parameters

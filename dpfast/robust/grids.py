@@ -65,7 +65,7 @@ class OnGrids(CoordinateWise):
         if not isinstance(self.grid, Grid):
             yield "grid", len(self.grid)
 
-    def _column(self, j: int, n: int) -> Column:
+    def _column(self, j: int, n: int) -> Coordinate:
         grid, statistic, scale = (
             self.grid if isinstance(self.grid, Grid) else self.grid[j],
             self.statistic,
@@ -75,7 +75,7 @@ class OnGrids(CoordinateWise):
             statistic = replace(statistic, k=statistic.k * scale)
         last = statistic.last(grid, n)
         radius = round(min(self.radius * scale / grid.step * statistic.codes_per_step(n), last))
-        return Column(statistic, grid, n, last, radius)
+        return Coordinate(statistic, grid, n, last, radius)
 
     def _check_known_error(self) -> None:
         """Raise a TypeError unless theory gives the error."""
@@ -89,7 +89,7 @@ class OnGrids(CoordinateWise):
 
 
 @dataclass(frozen=True)
-class Column:
+class Coordinate:
     """The statistic and the public numbers of one coordinate."""
 
     statistic: RankStatistic

@@ -15,7 +15,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_number
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import spending
-from dpfast.core.tabular import Described
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.core.types import Records
 from dpfast.domains import Ball
@@ -41,7 +41,7 @@ _LEAST_VARIANCE = 2.0**-20  # of a direction, relative to the columns
 
 
 @dataclass(frozen=True)
-class Whitened(Described, Cautious):
+class Whitened(Declared, Cautious):
     """The steps of a robust location in whitened coordinates, by public numbers; a call makes them, with one charge.
 
     A location and a scale of each column, with an eighth of epsilon each, standardise the columns; a quarter is for the

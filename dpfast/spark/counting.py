@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast.core.grid import Grid
 from dpfast.mechanisms import Mechanism
-from dpfast.spark.frames import Chosen, code, present
+from dpfast.spark.frames import ChosenColumns, code, present
 from dpfast.streaming import CodeSums, Counted, Integers, Ranks, Sums
 from dpfast.streaming.state import Planned
 
@@ -33,7 +33,7 @@ Interval = tuple[int, int]
 Read = tuple[Planned, Any]  # a plan and a summary
 
 
-def counted(mechanism: Mechanism, chosen: Chosen) -> bool:
+def counted(mechanism: Mechanism, chosen: ChosenColumns) -> bool:
     """Whether Spark can compute the mechanism's summary by exact counts or sums of codes."""
     if mechanism.dimensions != 1 or chosen.several or len(mechanism.points) != 1:
         return False
@@ -51,7 +51,7 @@ def _by_histogram(mechanism: Mechanism, groups: int = 1) -> bool:
     return groups * grid.size <= _SMALL
 
 
-def summary(mechanism: Mechanism, chosen: Chosen) -> Read:
+def summary(mechanism: Mechanism, chosen: ChosenColumns) -> Read:
     """Return the plan for the records, and their summary, of a mechanism that is `counted`. PRIVATE."""
     [grid] = mechanism.points
     assert isinstance(grid, Grid)
@@ -62,12 +62,12 @@ def summary(mechanism: Mechanism, chosen: Chosen) -> Read:
     if isinstance(reading, Ranks):
         records = ordered(counting, mechanism, reading)
     else:
-        records = Counted.of_codes(grid, *Cells.of(counting.histogram()))
+        records = Counted.of_codes(grid, *CountedCells.of(counting.histogram()))
     state = mechanism.start().read(records)
     return state.plan(), state.summary()
 
 
-def summaries(mechanism: Mechanism, chosen: Chosen, by: str, groups: int) -> dict[int, Read] | None:
+def summaries(mechanism: Mechanism, chosen: ChosenColumns, by: str, groups: int) -> dict[int, Read] | None:
     """Return the plan for each group with records, and its summary, by its number in the column `by`.
 
     None if Spark does not count. PRIVATE.
@@ -98,14 +98,14 @@ class Counting:
 
     Parameters
     ----------
-    chosen : Chosen
+    chosen : ChosenColumns
         One column.
     grid : Grid
     by : sequence of str
         Further columns to keep, by which to group.
     """
 
-    def __init__(self, chosen: Chosen, grid: Grid, by: Sequence[str] = ()) -> None:
+    def __init__(self, chosen: ChosenColumns, grid: Grid, by: Sequence[str] = ()) -> None:
         [column] = chosen.columns
         frame = chosen.frame if grid.missing != "drop" else chosen.frame.where(present(column))
         self.by, self.grid = tuple(by), grid
@@ -133,9 +133,9 @@ class Counting:
         """Codes of some records, of all if there are fewer than `rows`; in increasing order."""
         return np.array(sorted(row.code for row in self._codes.limit(rows).collect()), np.int64)
 
-    def cells(self) -> Cells:
+    def cells(self) -> CountedCells:
         """All codes and their counts; the codes come to the driver one by one."""
-        return Cells(*np.unique(_integers(self._codes.toArrow(), "code"), return_counts=True))
+        return CountedCells(*np.unique(_integers(self._codes.toArrow(), "code"), return_counts=True))
 
     def counts(self, intervals: Sequence[Interval]) -> list[int]:
         """Return the number of records with codes in each interval."""
@@ -149,14 +149,14 @@ class Counting:
         return self._codes.selectExpr(*self.by, f"{key} AS code").groupBy(*self.by, "code").count().toArrow()
 
 
-class Cells(NamedTuple):
+class CountedCells(NamedTuple):
     """Cells of codes in order: the first code of each and the number of its records."""
 
     starts: Integers
     counts: Integers
 
     @classmethod
-    def of(cls, table: Any, shift: int = 0) -> Cells:
+    def of(cls, table: Any, shift: int = 0) -> CountedCells:
         """Return the cells of 2**shift codes, from a table of a histogram by ``code >> shift``."""
         starts, counts = _integers(table, "code") << shift, _integers(table, "count")
         order = np.argsort(starts)
@@ -186,11 +186,11 @@ class Cells(NamedTuple):
                 held.append((first, last))
         return held
 
-    def replaced(self, inside: NDArray[np.bool_], by: Cells) -> Cells:
+    def replaced(self, inside: NDArray[np.bool_], by: CountedCells) -> CountedCells:
         """Return the cells with others in place of some."""
         starts = np.concatenate([self.starts[~inside], by.starts])
         order = np.argsort(starts, kind="stable")
-        return Cells(starts[order], np.concatenate([self.counts[~inside], by.counts])[order])
+        return CountedCells(starts[order], np.concatenate([self.counts[~inside], by.counts])[order])
 
 
 def ordered(counting: Counting, mechanism: Mechanism, reading: Ranks) -> Counted:
@@ -210,7 +210,9 @@ def ordered(counting: Counting, mechanism: Mechanism, reading: Ranks) -> Counted
     return Counted.of_codes(counting.grid, cells.starts, cells.counts)
 
 
-def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]] | None:
+def _near_sample(
+    counting: Counting, mechanism: Mechanism, reading: Ranks
+) -> tuple[CountedCells, list[Interval]] | None:
     """Return the cells, and the intervals of codes that hold the wanted ranks, by two queries: each is a scan without
     groups.
 
@@ -219,12 +221,12 @@ def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tu
     sample = counting.head(_SAMPLE)
     if len(sample) < _SAMPLE:
         mechanism.plan(len(sample))  # reject an n that is not supported
-        return Cells(*np.unique(sample, return_counts=True)), []
+        return CountedCells(*np.unique(sample, return_counts=True)), []
     intervals = _around(sample, reading.wanted(len(sample)), counting.grid.size)
     parts = _and_between(intervals, counting.grid.size)
     counts = counting.counts(parts)
     mechanism.plan(n := sum(counts))
-    coarse = Cells(np.array([first for first, _ in parts]), np.array(counts))
+    coarse = CountedCells(np.array([first for first, _ in parts]), np.array(counts))
     inside = coarse.within(intervals)
     ends = np.cumsum(counts)
     known = [(end - count + 1, end) for end, count in zip(ends[inside], coarse.counts[inside], strict=True)]
@@ -235,7 +237,7 @@ def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tu
     if coarse.counts[inside].sum() > _MORE and not few_codes:
         return None
     within = counting.within(intervals)
-    finer = Cells.of(within.histogram()) if few_codes else within.cells()
+    finer = CountedCells.of(within.histogram()) if few_codes else within.cells()
     if [int(finer.counts[finer.within([interval])].sum()) for interval in intervals] != list(coarse.counts[inside]):
         raise ValueError(_CHANGED)
     return coarse.replaced(inside, finer), intervals
@@ -267,12 +269,12 @@ def _and_between(intervals: list[Interval], size: int) -> list[Interval]:
     return made
 
 
-def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]]:
+def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[CountedCells, list[Interval]]:
     """Return the same for any frame: the first query counts cells of codes; each further one refines those of wanted
     ranks.
     """
     shift = max((counting.grid.size - 1).bit_length() - _DIGIT, 0)
-    cells = Cells.of(counting.histogram(f"shiftright(code, {shift})"), shift)
+    cells = CountedCells.of(counting.histogram(f"shiftright(code, {shift})"), shift)
     mechanism.plan(n := cells.n)
     intervals: list[Interval] = []
     while shift and n:
@@ -280,19 +282,19 @@ def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[
         inside = cells.within(intervals)
         expected = int(cells.counts[inside].sum())
         shift = 0 if expected <= _FEW else max(shift - _DIGIT, 0)
-        finer = Cells.of(counting.within(intervals).histogram(f"shiftright(code, {shift})"), shift)
+        finer = CountedCells.of(counting.within(intervals).histogram(f"shiftright(code, {shift})"), shift)
         if finer.n != expected:
             raise ValueError(_CHANGED)
         cells = cells.replaced(inside, finer)
     return cells, intervals
 
 
-def _with_sum(sums: CodeSums) -> Cells:
+def _with_sum(sums: CodeSums) -> CountedCells:
     """As many codes with the same sum, each the mean of the codes rounded down or up."""
     if not sums.n:
-        return Cells(np.empty(0, np.int64), np.empty(0, np.int64))
+        return CountedCells(np.empty(0, np.int64), np.empty(0, np.int64))
     mean, rest = divmod(sums.total, sums.n)
-    return Cells(np.array([mean, mean + 1]), np.array([sums.n - rest, rest]))
+    return CountedCells(np.array([mean, mean + 1]), np.array([sums.n - rest, rest]))
 
 
 def code_sums(table: Any, row: int = 0) -> CodeSums:

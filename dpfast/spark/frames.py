@@ -12,7 +12,7 @@ _NUMBERS = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenColumns:
     """The columns of a frame that have the records.
 
     Parameters
@@ -33,7 +33,7 @@ class Chosen:
     several: bool
 
     @classmethod
-    def of(cls, frame: Any, columns: str | Sequence[str], y: str | None = None) -> Chosen:
+    def of(cls, frame: Any, columns: str | Sequence[str], y: str | None = None) -> ChosenColumns:
         """Check names and types against the schema, which is public."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         if not names:
@@ -61,9 +61,9 @@ class Chosen:
             return batch.select(list(range(len(self.columns)))), batch.column(len(self.columns))
         return batch if self.several else batch.column(0)
 
-    def without_frame(self) -> Chosen:
+    def without_frame(self) -> ChosenColumns:
         """Return the names alone, for workers."""
-        return Chosen(None, self.columns, self.y, self.several)
+        return ChosenColumns(None, self.columns, self.y, self.several)
 
 
 def types_of(frame: Any) -> dict[str, str]:

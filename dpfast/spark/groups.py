@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core.spending import Cost, spending_together
-from dpfast.groups.keyed import Column, result
+from dpfast.groups.keyed import ReleasedColumn, result
 from dpfast.groups.labels import GroupKeys
 from dpfast.groups.releases import selects
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
-from dpfast.spark.frames import Chosen, quoted
+from dpfast.spark.frames import ChosenColumns, quoted
 from dpfast.spark.keys import check_width, key_types, names_of, select
 from dpfast.spark.releases import check
 from dpfast.streaming.state import Planned
@@ -94,7 +94,7 @@ def by_group(
     import pandas
 
     bit_generator(rng)
-    chosen = Chosen.of(frame, columns, y)
+    chosen = ChosenColumns.of(frame, columns, y)
     check(mechanism, chosen)
     if not mechanism.releases_numbers:
         raise TypeError(f"a {type(mechanism).__name__} does not release numbers, which by_group puts into one table")
@@ -116,17 +116,17 @@ def by_group(
         array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
     parts = list(mechanism.parts) or _parts(chosen, array)
     records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)
-    return result(named, [Column(None, array, parts)], records)
+    return result(named, [ReleasedColumn(None, array, parts)], records)
 
 
-def _parts(chosen: Chosen, array: NDArray[np.float64]) -> list[str]:
+def _parts(chosen: ChosenColumns, array: NDArray[np.float64]) -> list[str]:
     """Return the names of the numbers of one release."""
     if array.shape[1:] == (len(chosen.columns),):
         return list(chosen.columns)
     return [", ".join(map(str, place)) for place in np.ndindex(array.shape[1:])]
 
 
-def _located(chosen: Chosen, names: list[str], kinds: list[type], keys: list[Any]) -> Chosen:
+def _located(chosen: ChosenColumns, names: list[str], kinds: list[type], keys: list[Any]) -> ChosenColumns:
     """Return the records of the groups, with the number of the group of each in the column `_GROUP`."""
     import pyarrow
 
@@ -148,7 +148,7 @@ def _located(chosen: Chosen, names: list[str], kinds: list[type], keys: list[Any
     read += [f"{name} AS {column}" for name, column in zip(chosen.selected, columns, strict=True)]
     joined = chosen.frame.selectExpr(*read).join(table.hint("broadcast"), on=labels, how="inner")
     records, y = (columns, None) if chosen.y is None else (columns[:-1], columns[-1])
-    return Chosen(joined.selectExpr(_GROUP, *columns), tuple(records), y, chosen.several)
+    return ChosenColumns(joined.selectExpr(_GROUP, *columns), tuple(records), y, chosen.several)
 
 
 def _fits(part: Any, kind: type) -> bool:
@@ -156,7 +156,7 @@ def _fits(part: Any, kind: type) -> bool:
     return _LEAST <= part <= _MOST if isinstance(part, int) and kind is int else isinstance(part, kind)
 
 
-def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -> NDArray[np.float64]:
+def _draw(mechanism: Mechanism, chosen: ChosenColumns, count: int, rng: RandomSource) -> NDArray[np.float64]:
     """Return a release for each group, in float64."""
     summaries = counting.summaries(mechanism, chosen, _GROUP, count)
     if summaries is None:
@@ -178,12 +178,12 @@ def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -
     return out
 
 
-def _of_none(mechanism: Mechanism, chosen: Chosen) -> tuple[Planned, Any]:
+def _of_none(mechanism: Mechanism, chosen: ChosenColumns) -> tuple[Planned, Any]:
     state = states.blank(mechanism, chosen).read([])
     return state.plan(), state.summary()
 
 
-def _shape(mechanism: Mechanism, chosen: Chosen, released: dict[int, Any]) -> tuple[int, ...]:
+def _shape(mechanism: Mechanism, chosen: ChosenColumns, released: dict[int, Any]) -> tuple[int, ...]:
     """Return the shape of one release; of one without data, of which only the shape is used, if no group has any."""
     if mechanism.parts:
         return (len(mechanism.parts),)

@@ -12,7 +12,7 @@ from dpfast.core.spending import spending_together
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spark import counting, states
-from dpfast.spark.frames import Chosen
+from dpfast.spark.frames import ChosenColumns
 from dpfast.streaming.state import Planned
 
 
@@ -81,14 +81,14 @@ def release(
     times = math.prod(shape or ())
     source = bit_generator(rng)
     tasks = checks.whole("mergers", mergers, least=1)
-    chosen = Chosen.of(frame, columns, y)
+    chosen = ChosenColumns.of(frame, columns, y)
     check(mechanism, chosen)
     with spending_together((mechanism.cost._replace(times=times),), of=(mechanism,)):
         plan, summary = _read(mechanism, chosen, tasks)
         return plan.draw_from(summary, source) if shape is None else plan.draws(summary, shape, source)
 
 
-def check(mechanism: Mechanism, chosen: Chosen) -> None:
+def check(mechanism: Mechanism, chosen: ChosenColumns) -> None:
     """Raise the errors of a mechanism for records of these columns."""
     if isinstance(mechanism, SampleAndAggregate):
         raise TypeError(
@@ -105,7 +105,7 @@ def check(mechanism: Mechanism, chosen: Chosen) -> None:
     states.blank(mechanism, chosen)
 
 
-def _read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> tuple[Planned, Any]:
+def _read(mechanism: Mechanism, chosen: ChosenColumns, mergers: int) -> tuple[Planned, Any]:
     """Return the plan for the records of a frame, and their summary. PRIVATE."""
     if counting.counted(mechanism, chosen):
         return counting.summary(mechanism, chosen)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from dpfast.mechanisms import Mechanism
-from dpfast.spark.frames import Chosen
+from dpfast.spark.frames import ChosenColumns
 from dpfast.streaming import State
 
 _SCHEMA = "state binary"
 
 
-def blank(mechanism: Mechanism, chosen: Chosen) -> State:
+def blank(mechanism: Mechanism, chosen: ChosenColumns) -> State:
     """Return the empty state for records of these columns; raises what the mechanism raises for such records."""
     state = mechanism.start()
     rows = np.empty((0, len(chosen.columns)))
@@ -25,7 +25,7 @@ def blank(mechanism: Mechanism, chosen: Chosen) -> State:
     return state
 
 
-def read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> State:
+def read(mechanism: Mechanism, chosen: ChosenColumns, mergers: int) -> State:
     """Return the state of a mechanism after reading a frame in all passes. PRIVATE."""
     state = blank(mechanism, chosen)
     while True:
@@ -36,7 +36,7 @@ def read(mechanism: Mechanism, chosen: Chosen, mergers: int) -> State:
         state.next_pass()
 
 
-def _parts(mechanism: Mechanism, chosen: Chosen, start: bytes, mergers: int) -> list[bytes]:
+def _parts(mechanism: Mechanism, chosen: ChosenColumns, start: bytes, mergers: int) -> list[bytes]:
     """Yield the states of `mergers` tasks, which together have read all records in one pass."""
     names = chosen.without_frame()
 
@@ -58,7 +58,7 @@ def _parts(mechanism: Mechanism, chosen: Chosen, start: bytes, mergers: int) -> 
     return [bytes(row.state) for row in states.collect()]
 
 
-def groups(mechanism: Mechanism, chosen: Chosen, by: str) -> dict[int, State]:
+def groups(mechanism: Mechanism, chosen: ChosenColumns, by: str) -> dict[int, State]:
     """Return the state of each group with records after all passes, by its number in the column `by`. PRIVATE.
 
     A worker holds the records of one group at a time.

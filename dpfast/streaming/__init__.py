@@ -32,10 +32,10 @@ from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import (
     Array,
-    Batch,
     Codes,
     CodeSums,
     Counts,
+    Gathered,
     Reading,
     RecordCount,
     Sums,
@@ -49,7 +49,6 @@ from dpfast.streaming.wire import Integers
 
 __all__ = [
     "Array",
-    "Batch",
     "Begun",
     "Chunks",
     "CodeSums",
@@ -58,6 +57,7 @@ __all__ = [
     "Columns",
     "Counted",
     "Counts",
+    "Gathered",
     "Integers",
     "KeyReading",
     "Labelled",

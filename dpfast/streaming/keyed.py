@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfast.keys import Column, KeyCounts, Several, Sorted, column_of
+from dpfast.keys import KeyColumn, KeyCounts, Several, Sorted, column_of
 from dpfast.keys.columns import Coded, Numbers, Offsets
 from dpfast.keys.table import DTYPES, KINDS, NUMBERS
 from dpfast.streaming.reading import Reading
@@ -25,16 +25,16 @@ class KeyReading(Reading):
     def __init__(self) -> None:
         self._counts = KeyCounts()
 
-    def records(self, x: Any) -> Column | Several:
+    def records(self, x: Any) -> KeyColumn | Several:
         return column_of(x)
 
-    def add(self, values: Column | Several, threads: int) -> None:
+    def add(self, values: KeyColumn | Several, threads: int) -> None:
         self._counts.add_column(values)
 
     def merge(self, other: KeyReading) -> None:
         self._counts.merge(other._counts)
 
-    def of(self, values: Column | Several, threads: int = 1) -> Sorted:
+    def of(self, values: KeyColumn | Several, threads: int = 1) -> Sorted:
         self.add(values, threads)
         return self.summary(len(values))
 
@@ -56,7 +56,7 @@ class KeyReading(Reading):
         self._counts.add_counted(column, numbers)
 
 
-def _columns(node: Any) -> Column | Several:
+def _columns(node: Any) -> KeyColumn | Several:
     """Return the keys of `dpfast.keys.table.pack_columns`."""
     items = read_items(node)
     if not items or len(items) > _MOST_COLUMNS:
@@ -69,23 +69,23 @@ def _columns(node: Any) -> Column | Several:
     return Several(columns)
 
 
-def _column(items: list[Any]) -> Column:
+def _column(items: list[Any]) -> KeyColumn:
     if len(items) not in (3, 4):
         raise ValueError(DAMAGED)
     kind, dtype = KINDS[read_whole(items[0], len(KINDS) - 1)], DTYPES[read_whole(items[1], len(DTYPES) - 1)]
     if len(items) == 4 and isinstance(items[3], list):
         values = _column(items[3])
-        return Column(kind, dtype, (Coded(_within(items[2], len(values)), values),))
+        return KeyColumn(kind, dtype, (Coded(_within(items[2], len(values)), values),))
     if kind in NUMBERS:
         if len(items) != 3 or dtype.kind == "O" or (kind == "floats") != (dtype.kind == "f"):
             raise ValueError(DAMAGED)
-        return Column(kind, dtype, (Numbers(read_array(items[2], _MOST), None),))
+        return KeyColumn(kind, dtype, (Numbers(read_array(items[2], _MOST), None),))
     if len(items) != 4 or dtype.kind != "O":
         raise ValueError(DAMAGED)
     ends, data = read_array(items[2], _MOST), read_array(items[3], _MOST).astype("<i8").view(np.uint8)
     if not ends.size or ends[0] != 0 or np.any(np.diff(ends) < 0) or ends[-1] > data.size:
         raise ValueError(DAMAGED)
-    return Column(kind, dtype, (Offsets(ends, data, None),))
+    return KeyColumn(kind, dtype, (Offsets(ends, data, None),))
 
 
 def _within(node: Any, size: int) -> Integers:

@@ -93,7 +93,7 @@ class _Level(NamedTuple):
         return counts
 
 
-class _Cells(NamedTuple):
+class _WantedCells(NamedTuple):
     """The cells of a level that hold a wanted rank, in ascending order; after a pass only these are kept."""
 
     places: Integers  # flat indices into the tables of the level
@@ -101,7 +101,7 @@ class _Cells(NamedTuple):
     expected: Integers  # the number of records in the cell
 
     @classmethod
-    def of(cls, level: _Level, stretches: _Stretches) -> _Cells:
+    def of(cls, level: _Level, stretches: _Stretches) -> _WantedCells:
         counts = level.settled()
         befores = (level.befores[:, None] + np.cumsum(counts, axis=1) - counts).reshape(-1)
         counts = counts.reshape(-1)
@@ -216,7 +216,7 @@ class Ranks(Reading):
         self._grid, self.wanted, self._finish, self.sums = grid, wanted, finish, sums
         self._bits = (grid.size - 1).bit_length()
         self.passes = -(-self._bits // _DIGIT)
-        self._looked: list[_Cells] = []
+        self._looked: list[_WantedCells] = []
         self._copied: list[_Copied] = []
         self._marks: list[tuple[NDArray[np.int32], int]] = []
         self._any = _NO_MARKS
@@ -313,13 +313,13 @@ class Ranks(Reading):
 
     def advance(self, n: int) -> None:
         self._expect(n)
-        self._look_into(_Cells.of(self._level, _Stretches.of(self.wanted(n), n)), n)
+        self._look_into(_WantedCells.of(self._level, _Stretches.of(self.wanted(n), n)), n)
 
     def _expect(self, n: int) -> None:
         if not self._looked:
             self._level = self._level._replace(expected=np.array([n]))
 
-    def _look_into(self, cells: _Cells, n: int) -> None:
+    def _look_into(self, cells: _WantedCells, n: int) -> None:
         """Prepare the next pass, which copies the codes of small cells and counts large cells by their next digit."""
         level, width = self._level, self._width()
         rows, digits = level.tally.shape
@@ -379,7 +379,7 @@ class Ranks(Reading):
         for cells in read_items(looked, earlier):
             self._expect(n)
             most = self._level.tally.size
-            held = _Cells(*(read_array(part, most) for part in read_items(cells, 3)))
+            held = _WantedCells(*(read_array(part, most) for part in read_items(cells, 3)))
             held.check(self._level, _Stretches.of(self.wanted(n), n))
             digits = 1 << self._width()
             tables = np.count_nonzero(held.expected > digits)

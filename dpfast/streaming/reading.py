@@ -315,7 +315,7 @@ class Codes(Reading):
         self._parts = [np.stack(columns, axis=1)]
 
 
-class Batch(NamedTuple):
+class Gathered(NamedTuple):
     """The summary of `Values`: the records in one array and the number of threads to read them."""
 
     values: Array
@@ -334,11 +334,11 @@ class Values(Codes):
     """
 
     def __init__(self, grids: tuple[Grid, ...], records: Callable[[Any], Array] | None = None) -> None:
-        def decoded(codes: Integers) -> Batch:
+        def decoded(codes: Integers) -> Gathered:
             columns = [grid.decode(column) for grid, column in zip(grids, codes.T, strict=True)]
-            return Batch(columns[0] if records is None else np.stack(columns, axis=1), 1)
+            return Gathered(columns[0] if records is None else np.stack(columns, axis=1), 1)
 
         super().__init__(grids, decoded, records)
 
-    def of(self, values: Array, threads: int = 1) -> Batch:
-        return Batch(values, threads)
+    def of(self, values: Array, threads: int = 1) -> Gathered:
+        return Gathered(values, threads)

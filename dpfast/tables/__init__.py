@@ -6,7 +6,7 @@ Messages never contain data.
 from dpfast.tables.errors import TableError
 from dpfast.tables.files import (
     IN_MEMORY,
-    Column,
+    WantedColumn,
     blocks,
     is_long,
     open_column,
@@ -17,8 +17,8 @@ from dpfast.tables.text import check_encoding
 
 __all__ = [
     "IN_MEMORY",
-    "Column",
     "TableError",
+    "WantedColumn",
     "blocks",
     "check_encoding",
     "is_long",

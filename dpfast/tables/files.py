@@ -25,7 +25,7 @@ IN_MEMORY = 2**28  # bytes; a longer file is read in chunks, once for each pass
 _PARQUET = (".parquet", ".pq")
 
 
-class Column(NamedTuple):
+class WantedColumn(NamedTuple):
     """A column that is wanted: its name in the header, or its number from 1; None is the only column.
 
     Its cells are read as numbers or, with `text`, as objects: texts, or integers if a Parquet file says so, and None
@@ -77,7 +77,9 @@ def read_column(
     in a short row, or is not a number, is NaN, whatever its length. Beyond the result, memory is a few MB, or
     a few times the longest row.
     """
-    return _joined([values for (values,) in blocks(path, [Column(column)], header, delimiter, progress, encoding)])
+    return _joined(
+        [values for (values,) in blocks(path, [WantedColumn(column)], header, delimiter, progress, encoding)]
+    )
 
 
 def open_column(path: str, column: str | None, **options: Any) -> NDArray[np.float64] | Chunks:
@@ -87,7 +89,7 @@ def open_column(path: str, column: str | None, **options: Any) -> NDArray[np.flo
     """
     if not is_long(path):
         return read_column(path, column, **options)
-    chunks = Chunks(lambda: (values for (values,) in blocks(path, [Column(column)], **options)))
+    chunks = Chunks(lambda: (values for (values,) in blocks(path, [WantedColumn(column)], **options)))
     next(iter(chunks), None)
     return chunks
 
@@ -109,7 +111,7 @@ def schema_type(path: str, column: str | None, *, text: bool = False) -> str | N
 
 def blocks(
     path: str,
-    columns: Sequence[Column],
+    columns: Sequence[WantedColumn],
     header: bool = True,
     delimiter: str = ",",
     progress: bool = False,

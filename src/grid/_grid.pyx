@@ -2,24 +2,13 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from grid cimport dpfast_encode_array, dpfast_grid
+from grid cimport dpfast_encode_array, dpfast_encode_floats, dpfast_floats, dpfast_grid
 
 cdef extern from *:
     ctypedef int wide "__int128"
 
 cdef extern from "grid.h":
-    ctypedef struct dpfast_floats:
-        double lower
-        double upper
-        double missing
-        double resolution
-        double unit
-        int64_t origin
-        int64_t first
-        int shift
-
     double dpfast_from_integer(const dpfast_grid *grid, wide v) noexcept nogil
-    void dpfast_encode_floats(const dpfast_floats *grid, const double *x, double *out, Py_ssize_t n) noexcept nogil
 
 cdef extern from "odd.h":
     uint64_t dpfast_odd(uint64_t magnitude) noexcept nogil

@@ -18,7 +18,7 @@ from numpy.random cimport bitgen_t
 from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
 from dpfast._kernels._select cimport select_records
-from grid cimport dpfast_encode_array, dpfast_grid
+from grid cimport dpfast_encode_array, dpfast_encode_floats, dpfast_floats, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure, dpfast_set_uniform
 
 import numpy as np
@@ -161,6 +161,8 @@ cdef class RankDraw:
     `interpolates`, which takes one record, without radius, corner or measure; with lower[t] and upper[t] the same sum t
     ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
     upper[t] before the radius.
+    The grid is that of the codes: of the records themselves, or of their codes on floats, which `release` finds if
+    `floats` has the arguments of `_grid.encode_floats`.
     **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last.
     **Cost** O(n) times the parts of the measure, less if n is at most `levels`, for which it keeps 16 bytes each; one
     word for the level and one for the point, further ones with small probability; ball arithmetic with probability
@@ -169,6 +171,7 @@ cdef class RankDraw:
     """
 
     cdef dpfast_grid _grid
+    cdef dpfast_floats _floats
     cdef dpfast_measure _uniform
     cdef const dpfast_measure *_base
     cdef Measure _measure
@@ -177,12 +180,18 @@ cdef class RankDraw:
     cdef double _epsilon
     cdef int64_t _radius, _last, _corner
     cdef Py_ssize_t _records
-    cdef bint _flips, _interpolates
+    cdef bint _flips, _interpolates, _of_floats
 
     def __init__(self, double epsilon, int64_t radius, double lower, double upper, double step, double first,
                  int64_t last, Measure measure=None, *, Py_ssize_t levels=0, Py_ssize_t records=1, int64_t corner=0,
-                 bint flips=False, bint interpolates=False):
+                 bint flips=False, bint interpolates=False, dict floats=None):
         self._grid = dpfast_grid(lower, upper, step, lower, first, 0)
+        self._of_floats = floats is not None
+        if floats is not None:
+            self._floats = dpfast_floats(
+                floats["lower"], floats["upper"], floats["missing"], floats["resolution"], floats["unit"],
+                floats["origin"], floats["first"], floats["shift"],
+            )
         self._measure = measure  # kept alive: `_base` points into it
         self._base = of_measure(measure, &self._uniform, last)
         self._epsilon, self._radius, self._last = epsilon, radius, last
@@ -216,7 +225,12 @@ cdef class RankDraw:
         if window == NULL:
             raise MemoryError
         try:
-            select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
+            if self._of_floats:
+                select_records(values, first, last, self._floats.lower, self._floats.upper, 0.0, missing, window,
+                               workers)
+                dpfast_encode_floats(&self._floats, window, window, size)
+            else:
+                select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
             return self._draw(bit_generator, window, size, False)
         finally:
             free(window)

@@ -72,7 +72,7 @@ cdef object ranks_between(firsts, lasts):
     return np.arange(np.sum(lengths)) + np.repeat(lasts - ends + 1, lengths)
 
 
-cdef class _Records:
+cdef class _WindowRecords:
     """The records and the requested ranks."""
 
     cdef cnp.ndarray values
@@ -219,7 +219,7 @@ cdef class _Records:
         if np.any(new_firsts <= np.append(0, inside)[which]) or np.any(new_lasts > inside[which]):
             return None
         keys = np.concatenate([part[1] for part in parts]) if self.workers > 1 else parts[0][1]
-        copied = _Records(keys, self.lower, self.upper, self.step, self.missing, self.workers)
+        copied = _WindowRecords(keys, self.lower, self.upper, self.step, self.missing, self.workers)
         return copied.selected(new_firsts, new_lasts)
 
     cdef object selected(self, firsts, lasts):
@@ -266,7 +266,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     ndarray of float64
         The windows, one after the other.
     """
-    cdef _Records records = _Records(values, lower, upper, step, missing, workers)
+    cdef _WindowRecords records = _WindowRecords(values, lower, upper, step, missing, workers)
     if records.keys.n > SORTED and (upper - lower) / step <= WINDOWS_POINTS - 2:
         return records.on_few_points(ranks_between(firsts, lasts))
     return records.selected(firsts, lasts)

@@ -19,7 +19,7 @@ import dpfast.spark
 from dpfast.densities import PerturbedHistogram
 from dpfast.regression import Descent
 from dpfast.spark import counting
-from dpfast.spark.frames import Chosen
+from dpfast.spark.frames import ChosenColumns
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, TrimmedMean, Variance
 
 pa = pytest.importorskip("pyarrow")
@@ -105,7 +105,7 @@ MECHANISMS = [
 
 @pytest.mark.parametrize(("mechanism", "counted"), MECHANISMS, ids=lambda m: type(m).__name__)
 def test_a_release_is_that_of_one_array(frame, mechanism, counted):
-    assert counting.counted(mechanism, Chosen.of(frame, "a")) == counted
+    assert counting.counted(mechanism, ChosenColumns.of(frame, "a")) == counted
     released, expected = dpfast.spark.release(mechanism, frame, "a", rng=PCG(1)), mechanism(RECORDS, rng=PCG(1))
     assert np.array_equal(getattr(released, "counts", released), getattr(expected, "counts", expected))
 
@@ -178,7 +178,7 @@ def test_sums_of_large_codes_are_exact(classic):
     values = np.array([2.0**52 - 1] * 300 + [2.0**51 + 12345.0] * 7)
     mechanism = dpf.GlobalSensitivity(Variance(), grid=grid, epsilon=1.0)
     total, squares = sum(map(int, values)), sum(int(value) ** 2 for value in values)
-    assert counting.summary(mechanism, Chosen.of(framed(classic, a=values), "a")) == (307, total, squares)
+    assert counting.summary(mechanism, ChosenColumns.of(framed(classic, a=values), "a")) == (307, total, squares)
 
 
 def test_releases_of_spark_connect(remote):

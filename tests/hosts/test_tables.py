@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.tables import Column, TableError, blocks, open_column, read_column, schema_type
+from dpfast.tables import TableError, WantedColumn, blocks, open_column, read_column, schema_type
 from tests.reference import csv_columns as reference
 
 
@@ -90,7 +90,7 @@ def test_columns_match_the_standard_library(tmp_path, monkeypatch, seed):
         path.write_bytes(data)
         rows = reference.rows(data)
         columns = len(rows[0]) or 1
-        wanted = [Column(str(rng.randint(1, columns)), text) for text in (True, False, True)]
+        wanted = [WantedColumn(str(rng.randint(1, columns)), text) for text in (True, False, True)]
         found = list(blocks(str(path), wanted, False, ",", False))
         for j, column in enumerate(wanted):
             cells = reference.cells(rows, int(column.name) - 1)
@@ -128,7 +128,7 @@ def test_readers_share_no_state_of_the_process(tmp_path):
     """`csv.field_size_limit` is one for all threads: a reader that is done may not stop another at a long cell."""
     path = write(tmp_path, "a,pay\n" + "x,1\n" * 70_000 + f"{'x' * 200_000},2\n")
     limit = csv.field_size_limit()
-    first, second = (blocks(path, [Column("pay")], True, ",", False) for _ in range(2))
+    first, second = (blocks(path, [WantedColumn("pay")], True, ",", False) for _ in range(2))
     assert next(first)[0].sum() + next(second)[0].sum() == 2 * 2**16
     assert csv.field_size_limit() == limit
     assert sum(len(x) for (x,) in first) == sum(len(x) for (x,) in second) == 70_001 - 2**16
@@ -212,7 +212,7 @@ def test_texts_of_parquet_that_are_not_utf8(tmp_path, encode):
     ends = arrow.py_buffer(np.array([0, 1, 2, 3, 3], np.int32).tobytes())
     cells = arrow.Array.from_buffers(arrow.string(), 4, [None, ends, arrow.py_buffer(b"a\xffb")])
     parquet.write_table(arrow.table({"name": encode(cells)}), tmp_path / "x.parquet")
-    [(found,)] = blocks(str(tmp_path / "x.parquet"), [Column("name", text=True)], True, ",", False)
+    [(found,)] = blocks(str(tmp_path / "x.parquet"), [WantedColumn("name", text=True)], True, ",", False)
     assert found.tolist() == ["a", "\udcff", "b", ""]
 
 
@@ -251,11 +251,11 @@ class TestParquet:
         arrow = pytest.importorskip("pyarrow")
         words = arrow.array(["x", None, "x"])
         path = self.write(tmp_path, {"a": [1, None, 3], "b": words, "c": words.dictionary_encode(), "d": [0.5] * 3})
-        [found] = blocks(path, [Column(name, text=True) for name in "abc"], True, ",", False)
+        [found] = blocks(path, [WantedColumn(name, text=True) for name in "abc"], True, ",", False)
         assert [column.tolist() for column in found] == [[1, None, 3], ["x", None, "x"], ["x", None, "x"]]
         assert [schema_type(path, name, text=True) for name in "abc"] == ["integer", "text", "text"]
         with pytest.raises(TableError, match="column 'd' does not hold texts or integers"):
-            next(blocks(path, [Column("d", text=True)], True, ",", False))
+            next(blocks(path, [WantedColumn("d", text=True)], True, ",", False))
 
     def test_only_column_and_no_rows(self, tmp_path):
         arrow = pytest.importorskip("pyarrow")

@@ -10,7 +10,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from bench.pages import coverage
 from dpfast import families
-from dpfast.families import Box
+from dpfast.families import Ranges
 from tests.statistical import ALPHA
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def bias(family, theta, name, b, blocks, rng):
     """
     draw, scores = DRAWS[type(family)]
     x = draw(rng, b * blocks, **theta)
-    box = Box((name,), (theta[name] / 1e3,), (theta[name] * 1e3,))
+    box = Ranges((name,), (theta[name] / 1e3,), (theta[name] * 1e3,))
     t = family.estimates((x,), blocks, box, corrected=True, workers=1)[:, 0]
     columns, information = scores(x, **theta)
     one, two = (column.reshape(blocks, b).mean(axis=1) for column in columns)
@@ -71,7 +71,7 @@ BIASES = [
 @pytest.mark.parametrize(("family", "theta", "name"), BIASES, ids=lambda value: str(value))
 def test_the_remaining_bias_is_stated(family, theta, name):
     """In blocks of 20 and of 40: at most b2 / b**2, up to a fifth of a deviation / b**2."""
-    known = family.reference(Box((name,), (theta[name] / 2,), (theta[name] * 2,)), theta)
+    known = family.reference(Ranges((name,), (theta[name] / 2,), (theta[name] * 2,)), theta)
     told, deviation = abs(family.second_order(name, known)[1]), family.information(name, known) ** -0.5
     for b in (20, 40):
         found, error = bias(family, theta, name, b, 60_000, np.random.default_rng(5))
@@ -85,7 +85,7 @@ def test_the_skewness_of_blocks(case):
     theta = {**case.theta(rng), **({"p": 0.3, "r": 2.0, "mean": 14 / 3} if "r" in case.released else {})}
     for name in case.released:
         low, high = case.family.space(name)
-        box = Box((name,), (max(low, theta[name] - 1e6),), (min(high, theta[name] + 1e6),))
+        box = Ranges((name,), (max(low, theta[name] - 1e6),), (min(high, theta[name] + 1e6),))
         data = case.family.records(case.draw(rng, b * blocks, theta))
         t = case.family.estimates(data, blocks, box, corrected=True, workers=1)[:, 0]
         assert np.isfinite(t).all()

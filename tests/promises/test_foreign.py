@@ -194,7 +194,7 @@ class Averaged(dpf.families.AdditiveFamily):
     names = ("location",)
 
     def columns(self, box):
-        return (dpf.families.Column("value", 0.0, 2.0**-20),)
+        return (dpf.families.RecordSum("value", 0.0, 2.0**-20),)
 
     def estimate(self, count, sums, box, *, corrected):
         for mean in sums[0] / count:

@@ -3,6 +3,7 @@
 import ast
 import re
 import rlcompleter
+from collections import Counter
 from pathlib import Path
 
 import dpfast
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "dpfast").rglob("*.py"))
 FOLDERS = ("assurance", "bench", "dpfast", "examples", "tests")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-PRIVATE_MODULES = {path.stem for path in MODULES if path.stem.startswith("_")} | {
+PRIVATE_MODULES = {path.stem for path in MODULES if path.stem.startswith("_")} | {"_kernels"} | {
     path.stem for path in (ROOT / "src").glob("*/*.pyx")
 }
 # Names of NumPy, and of `typing.NamedTuple`.
@@ -87,6 +88,29 @@ def test_completion_shows_public_names_only():
     completer = rlcompleter.Completer({"dpf": dpfast})
     completed = {match.removeprefix("dpf.").rstrip("()") for match in completer.attr_matches("dpf.")}
     assert completed == set(dpfast.__all__)
+
+
+# Names of what a user chooses in its own module: the loss of `psi`, the statistic and the model of one name.
+OF_ONE_NAME = {"Huber", "Logistic", "Poisson"}
+
+
+def classes(path):
+    """Names of the classes that a module of Python or Cython defines."""
+    return re.findall(r"^(?:cdef )?class (\w+)", path.read_text(), re.MULTILINE)
+
+
+def test_class_names_are_unique():
+    paths = [*MODULES, *(ROOT / "src").glob("*/*.pyx")]
+    count = Counter(name for path in paths for name in classes(path))
+    assert {name for name, times in count.items() if times > 1} == OF_ONE_NAME
+    assert len(count) > 400
+
+
+def test_flat_files_are_few():
+    """What has no package is a public module, or that of the command line."""
+    flat = {path.stem for path in (ROOT / "dpfast").glob("*.py")}
+    assert len(flat) <= 12
+    assert flat <= {*dpfast.__all__, "__init__", "__main__", "errors", "polars", "pipeline_dp"}
 
 
 def too_long(text, longest=LONGEST):

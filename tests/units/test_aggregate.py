@@ -16,7 +16,7 @@ from dpfast import Grid, SampleAndAggregate, audit, families
 from dpfast._kernels import _blocks
 from dpfast.aggregate.laws import Windowed, WinsorizedMeanLaw
 from dpfast.aggregate.noise import SumsNoise
-from dpfast.families import AdditiveFamily, BlockFamily, Box, fitted
+from dpfast.families import AdditiveFamily, BlockFamily, Ranges, fitted
 from dpfast.families.regression import Regression
 from dpfast.families.user import family_of
 from dpfast.laws import ClampedNoise
@@ -185,7 +185,7 @@ class TestT22:
         """The same of families fitted record by record, whose corrections depend on how many records a block has."""
         rng, family = np.random.default_rng(2), family_of(family)
         logs = tuple(name for name in names if name in family.logarithmic)
-        box = Box(names, (0.01,) * len(names), (100.0,) * len(names), logs)
+        box = Ranges(names, (0.01,) * len(names), (100.0,) * len(names), logs)
         data = np.floor(rng.gamma(2.0, 3.0, (n, 3 if isinstance(family, Regression) else 1)))
         data += rng.random(data.shape) / 8
         data[rng.random(n) < 0.1, 0] = np.nan  # blocks of many sizes
@@ -216,7 +216,7 @@ class TestT22:
         x = np.random.default_rng(0).normal(size=400)
         family, box = (
             family_of(lambda block: 1 / block.std() if block.max() < 4 else None),
-            Box(("parameter",), (0,), (9,)),
+            Ranges(("parameter",), (0,), (9,)),
         )
         before = family.estimates((x,), 20, box, corrected=True, workers=1)
         x[37] = 5
@@ -229,7 +229,7 @@ class TestT22:
         x = np.random.default_rng(0).normal(size=400)
         y = x.copy()
         y[0] = 100
-        box = Box(("mean",), (-9,), (9,))
+        box = Ranges(("mean",), (-9,), (9,))
         before, after = (
             families.Normal().estimates((np.sort(values),), 20, box, corrected=True, workers=1) for values in (x, y)
         )
@@ -526,7 +526,7 @@ class TestInput:
             support = (0.0, 1e300)
 
             def columns(self, box):
-                return (families.Column("square", step=2.0**-20),)
+                return (families.RecordSum("square", step=2.0**-20),)
 
             def estimate(self, count, sums, box, *, corrected):
                 [total, deviations] = sums

@@ -10,7 +10,7 @@ import scipy.stats
 from numpy.random import PCG64
 
 from dpfast import SampleAndAggregate, theory
-from dpfast.families import Box
+from dpfast.families import Ranges
 from dpfast.laws import ClampedNoise
 from tests.families import draws
 
@@ -91,7 +91,7 @@ class TestEfficiency:
             family = mechanism.family
             information = family.information(parameter, family.reference(mechanism.box, {parameter: truth}))
             assert np.mean(np.square(release)) * n * information < 8
-            plain = family.estimates((x,), 4 * k, Box((parameter,), *zip(clamped[1])), corrected=True, workers=1)
+            plain = family.estimates((x,), 4 * k, Ranges((parameter,), *zip(clamped[1])), corrected=True, workers=1)
             biases.append(abs(np.clip(plain, *clamped[1]).mean() - truth) * math.sqrt(n * information))
         assert max(biases[0], biases[3]) > 6  # of the control, in standard errors of the MLE
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast import families
 from dpfast._kernels import _blocks
-from dpfast.families import BlockFamily, Box, Custom, Scipy
+from dpfast.families import BlockFamily, Custom, Ranges, Scipy
 from dpfast.families.family import logarithms
 from dpfast.families.user import family_of, named
 from tests.families import THETAS, box_of, draws
@@ -249,7 +249,7 @@ class TestEstimates:
         family, b, k = family_of(family), 24, 80_000
         data = draw(np.random.default_rng(9), k * b)
         data = data if isinstance(data, tuple) else (data,)
-        box = Box((name,), (value / 50,), (value * 50,), (name,))
+        box = Ranges((name,), (value / 50,), (value * 50,), (name,))
         raw, logs = (
             family.estimates(data, k, box, corrected=c, workers=1)[:, 0] - np.log(value) for c in (False, True)
         )
@@ -272,7 +272,7 @@ class TestEstimates:
         assert logs[6] == np.inf
         assert np.isnan(logs[7])
         gamma = families.Gamma()
-        box = Box(("shape",), (0.1,), (10.0,), ("shape",))
+        box = Ranges(("shape",), (0.1,), (10.0,), ("shape",))
         assert gamma.averaged("shape", np.array([0.0, np.inf]), np.array([9.0, 9.0]), box, corrected=True).tolist() == [
             -np.inf,
             np.inf,
@@ -304,7 +304,7 @@ class TestEstimates:
     def test_normal_far_away(self):
         """Timestamps: the deviation of records at 1.7e9 is right, and with a given center also at 1e15."""
         noise = np.random.default_rng(0).normal(size=1000)
-        box = Box(("sd",), (0.1,), (5.0,))
+        box = Ranges(("sd",), (0.1,), (5.0,))
         for center, family in ((1.7e9, families.Normal()), (2.0**50, families.Normal(center=2.0**50))):
             x = center + noise
             [[sd]] = family.estimates((x,), 1, box, corrected=False, workers=1)
@@ -313,7 +313,7 @@ class TestEstimates:
     @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
     def test_gamma_of_any_scale(self, scale):
         x = np.random.default_rng(0).gamma(2.0, scale, 1000)
-        box = Box(("shape",), (0.1,), (10.0,))
+        box = Ranges(("shape",), (0.1,), (10.0,))
         [[shape]] = families.Gamma().estimates((x,), 1, box, corrected=False, workers=1)
         assert shape == pytest.approx(scipy.stats.gamma.fit(x / scale, floc=0)[0], rel=1e-5)
 
@@ -341,7 +341,7 @@ class TestEstimates:
                 np.testing.assert_array_equal(estimates[0], estimates[2])
 
     def test_huge_counts(self):
-        box = Box(("mean",), (0.0,), (1e12,))
+        box = Ranges(("mean",), (0.0,), (1e12,))
         x = np.array([2**40] * 10 + [2**62] * 10)
         [[low], [high]] = families.Poisson().estimates((x,), 2, box, corrected=True, workers=1)
         assert low == 2**40
@@ -360,7 +360,7 @@ class TestBlockFamily:
                 raise ZeroDivisionError
             return np.array([[x[a:b].mean()] for a, b in itertools.pairwise(offsets)])
 
-    BOX = Box(("location",), (0.0,), (10.0,))
+    BOX = Ranges(("location",), (0.0,), (10.0,))
 
     class BrokenTogether(Broken):
         many = True
@@ -432,7 +432,7 @@ class TestBlockFamily:
 
 
 class TestCustom:
-    BOX = Box(("parameter",), (0.0,), (10.0,))
+    BOX = Ranges(("parameter",), (0.0,), (10.0,))
 
     def estimates(self, function, x, k, **options):
         corrected = options.pop("corrected", False)
@@ -500,7 +500,7 @@ class TestCustom:
         x = scipy.stats.weibull_min.rvs(2.0, scale=3.0, size=200, random_state=1)
         family = Scipy(scipy.stats.weibull_min)
         assert family.names == ("c", "loc", "scale")
-        box = Box(("scale", "c"), (0.0, 0.0), (10.0, 10.0))
+        box = Ranges(("scale", "c"), (0.0, 0.0), (10.0, 10.0))
         got = family.estimates((x,), 2, box, corrected=True, workers=1)
         c, _, scale = scipy.stats.weibull_min.fit(x[:100])
         assert got[0].tolist() == [scale, c]
@@ -541,7 +541,7 @@ def test_an_estimate_is_one_number_for_each_block(estimate):
         names = ("location",)
 
         def columns(self, box):
-            return (families.Column("value", step=2.0**-20),)
+            return (families.RecordSum("value", step=2.0**-20),)
 
         def estimate(self, count, sums, box, *, corrected):
             return [estimate(sums[0])]
@@ -560,13 +560,13 @@ def test_estimates_are_copied():
         names = ("location",)
 
         def columns(self, box):
-            return (families.Column("value"),)
+            return (families.RecordSum("value"),)
 
         def estimate(self, count, sums, box, *, corrected):
             return [kept]
 
     x = np.zeros(1000)
     x[:200] = math.nan
-    box = families.Box(("location",), (0.0,), (9.0,))
+    box = families.Ranges(("location",), (0.0,), (9.0,))
     got = Constant().estimates((x,), 10, box, corrected=True, workers=1)[:, 0]
     np.testing.assert_array_equal(got, [math.nan, math.nan, *range(2, 10)])

@@ -15,12 +15,12 @@ from scipy import stats
 import dpfast as dpf
 from dpfast._kernels import _fits
 from dpfast.families import (
-    Box,
     Laplace,
     LinearRegression,
     LogisticRegression,
     NegativeBinomial,
     PoissonRegression,
+    Ranges,
     Weibull,
     fitted,
 )
@@ -291,7 +291,7 @@ def test_the_bias_after_correction_is_of_second_order_and_before_it_is_not(name)
     family, theta, draw, b, biased = SIMULATIONS[name]
     k = 12_000
     data = draw(np.random.default_rng(7), k * b)
-    box = Box(family.names, (-1e3,) * len(family.names), (1e3,) * len(family.names))
+    box = Ranges(family.names, (-1e3,) * len(family.names), (1e3,) * len(family.names))
     corrected, raw = (
         np.clip(family.estimates(data, k, box, corrected=correct, workers=1), -1e3, 1e3) for correct in (True, False)
     )
@@ -312,7 +312,7 @@ def test_the_variance_is_that_of_the_information_and_the_second_order(name):
     family, theta, draw, _, _ = SIMULATIONS[name]
     b, k = 400, 2500
     data = draw(np.random.default_rng(8), k * b)
-    box = Box(family.names, (-1e3,) * len(family.names), (1e3,) * len(family.names))
+    box = Ranges(family.names, (-1e3,) * len(family.names), (1e3,) * len(family.names))
     estimates = family.estimates(data, k, box, corrected=True, workers=1)
     for parameter, column in zip(family.names, estimates.T, strict=True):
         efficiency = column.var() * b * family.information(parameter, theta)
@@ -326,7 +326,7 @@ def test_the_second_order_of_a_poisson_regression():
     family, slopes = PoissonRegression(2, spread=0.5), np.array([1.0, -1.0])
     X = rng.normal(size=(k * b, 2)) * 0.5
     data = X, rng.poisson(np.exp(0.5 + X @ slopes)).astype(float)
-    box = Box(("x0", "x1"), (-9.0,) * 2, (9.0,) * 2)
+    box = Ranges(("x0", "x1"), (-9.0,) * 2, (9.0,) * 2)
     estimates = family.estimates(data, k, box, corrected=True, workers=1)
     theta = {"intercept": 0.5, "x0": 1.0, "x1": -1.0}
     information, chance = family.information("x0", theta), Z * math.sqrt(1 / k) * b  # of the mean of two
@@ -527,12 +527,12 @@ def test_reference_values_hold_all_that_the_theory_needs():
     for family, theta, *_ in SIMULATIONS.values():
         for name in family.names:
             low, high = theta[name] - 0.1, theta[name] + 0.1
-            middle = family.reference(Box((name,), (low,), (high,)))
+            middle = family.reference(Ranges((name,), (low,), (high,)))
             assert family.information(name, middle) > 0
             assert all(map(math.isfinite, (family.bias(name, middle), *family.second_order(name, middle))))
             lower, upper = family.space(name)
             assert lower < low < high < upper
-    both = NegativeBinomial().reference(Box(("p", "mean"), (0.1, 7.0), (0.4, 9.0)))
+    both = NegativeBinomial().reference(Ranges(("p", "mean"), (0.1, 7.0), (0.4, 9.0)))
     assert_allclose(both["mean"], both["r"] * (1 - both["p"]) / both["p"])
 
 
@@ -575,7 +575,7 @@ def test_the_least_blocks_of_a_regression_grow_with_its_coefficients():
 def test_one_record_changes_one_block(family):
     rng = np.random.default_rng(15)
     data = (rng.gamma(2.0, size=600),) if isinstance(family, Weibull) else (rng.random((600, 1)), rng.random(600) < 0.5)
-    box = Box(family.names[:1], (-5.0,), (5.0,))
+    box = Ranges(family.names[:1], (-5.0,), (5.0,))
     before = family.estimates(data, 20, box, corrected=True, workers=1)
     for junk in (math.nan, math.inf, 1e308, -1.0):
         changed = tuple(part.astype(float) for part in data)

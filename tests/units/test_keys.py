@@ -187,7 +187,7 @@ def test_floats():
 
 
 def test_floats_and_integers_together():
-    table = keys.Table()
+    table = keys.KeyTable()
     assert table.add(np.array([5, 3])).tolist() == [0, 1]
     assert table.add(np.array([0.5, 3.0, np.nan])).tolist() == [2, 1, -1]
     assert table.add([Decimal("0.5"), Fraction(10, 2)]).tolist() == [2, 0]
@@ -439,7 +439,7 @@ def test_empty_bytes_without_a_buffer():
 
 
 def test_columns_of_several_kinds():
-    table = keys.Table()
+    table = keys.KeyTable()
     assert table.add(np.array([1, 2])).tolist() == [0, 1]
     assert table.add(["a", 2, None]).tolist() == [2, 1, -1]
     assert table.add(np.array([2**63, 1], np.uint64)).tolist() == [3, 0]
@@ -454,7 +454,7 @@ def test_merged_tables():
     one, other = keys.read(["a", "b"])[1], keys.read(["c", "a"])[1]
     assert one.merge(other).tolist() == [2, 0]
     assert one.keys.tolist() == ["a", "b", "c"]
-    assert one.merge(keys.Table()).tolist() == []
+    assert one.merge(keys.KeyTable()).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_more_objects_than_are_remembered():
 
 def test_addresses_that_are_used_again():
     """Cells of one call are freed before the next, whose cells may have their addresses."""
-    table = keys.Table()
+    table = keys.KeyTable()
     for _ in range(3):
         np.testing.assert_array_equal(table.add([f"{i}" for i in range(1000)]), np.arange(1000))
         np.testing.assert_array_equal(table.add([f"{i + 500}" for i in range(1000)]), np.arange(500, 1500))

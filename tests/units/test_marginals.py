@@ -12,10 +12,10 @@ from scipy import stats
 import dpfast as dpf
 from dpfast import Bins, Categories, NoisyMarginals
 from dpfast._kernels import _marginals
-from dpfast.densities.columns import Table, column_of, columns_of
+from dpfast.densities.columns import DataColumns, column_of, columns_of
 from dpfast.densities.consistency import nearest_consistent, with_equal_margins
 from dpfast.densities.marginals import counted, encoded
-from dpfast.densities.selected import Budget, _levels
+from dpfast.densities.selected import BudgetShare, _levels
 from dpfast.densities.trees import forest
 from tests.reference import marginals as slow
 from tests.statistical import ALPHA, chi_square_rejects
@@ -124,12 +124,12 @@ class TestColumns:
         named["v"] = [1, 3, 5]
         for x, name in ((rows, 1), (rows.tolist(), 1), (named, "v"), ({"v": [1, 3, 5]}, "v")):
             names = [0, 1] if name == 1 else [name]
-            assert list(Table(x, names)[name]) == [1, 3, 5]
+            assert list(DataColumns(x, names)[name]) == [1, 3, 5]
         for x in ({"u": [1]}, named, rows, [1, 2]):
             with pytest.raises((TypeError, ValueError)):
-                Table(x, ["w"])
+                DataColumns(x, ["w"])
         with pytest.raises(ValueError, match="equally long"):
-            Table({"u": [1], "v": [1, 2]}, ["u", "v"])
+            DataColumns({"u": [1], "v": [1, 2]}, ["u", "v"])
 
     @pytest.mark.parametrize("given", [[0, 100], np.array([0, 100]), [0.0, 1.0], [np.int64(1), 2]])
     def test_two_numbers_in_a_list_are_refused(self, given):
@@ -175,7 +175,7 @@ class TestColumns:
             frame = module.table(columns, names=list("aabcde"))
         message = "several columns of x are named 'a': rename all but one"
         for call in (
-            lambda: Table(frame, ["b", "a"]),
+            lambda: DataColumns(frame, ["b", "a"]),
             lambda: dpf.marginals(frame, {"a": (0, 50), "b": (0, 50)}, epsilon=1.0),
             lambda: dpf.synthesize(frame, 3, columns={"a": (0, 50)}, epsilon=1.0),
             lambda: dpf.synthesize(frame, 3, bounds=(0, 50), epsilon=1.0),
@@ -190,7 +190,7 @@ class TestColumns:
         frame = pandas.DataFrame({1: [1.0] * 9, "1": [2.0] * 9})
         for name in (1, "1"):
             with pytest.raises(ValueError, match="several columns of x are named '1'"):
-                Table(frame, [name])
+                DataColumns(frame, [name])
 
 
 def near(a, b, neighbors):
@@ -293,8 +293,8 @@ class TestPrivacy:
 
     def test_shares_of_a_budget_compose_to_it(self):
         for budget in (
-            Budget("replace-one", epsilon=Fraction(0.7)),
-            Budget("replace-one", mu_squared=Fraction(0.3) ** 2),
+            BudgetShare("replace-one", epsilon=Fraction(0.7)),
+            BudgetShare("replace-one", mu_squared=Fraction(0.3) ** 2),
         ):
             shares = [budget.share(part).options for part in (Fraction(3, 20), Fraction(1, 10), Fraction(3, 4))]
             if "mu" in shares[0]:

@@ -7,7 +7,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.regression import descent, matching, schedule
-from dpfast.regression.matching import Matching, Released
+from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic
 from dpfast.regression.populations import NormalRows
 from dpfast.regression.shrinkage import shrunk_moments
@@ -89,7 +89,7 @@ def matched(truth, deviation, rng, *, n=10**9, steps=3, clip=1.5):
     population, theta = NormalRows(Logistic(), np.eye(4), MEAN, clip), np.zeros(4)
     for _ in range(steps):
         gradient = population.gradient(theta, truth).mean + deviation * rng.normal(size=4)
-        theta, root = made.estimate(Released(theta, gradient, deviation))
+        theta, root = made.estimate(NoisyGradient(theta, gradient, deviation))
     return theta, root
 
 
@@ -120,7 +120,7 @@ class TestMatching:
             noise = np.array([1.0, 1e-3, 1e3, 0.1])
             made = Matching(mean=MEAN, clip=1.5, moment_noise=noise, n=10, start=size * np.ones(4))
             for sign in (1.0, -1.0, 1.0):
-                theta, root = made.estimate(Released(size * np.ones(4), sign * np.ones(4), deviation))
+                theta, root = made.estimate(NoisyGradient(size * np.ones(4), sign * np.ones(4), deviation))
                 assert np.isfinite(theta).all()
                 assert np.isfinite(root).all()
 

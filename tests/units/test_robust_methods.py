@@ -9,7 +9,7 @@ from numpy.random import PCG64, default_rng
 
 import dpfast as dpf
 from dpfast import Chunks, Grid, Ledger, Privacy
-from dpfast.robust.choice import Comparison, compared
+from dpfast.robust.choice import MethodErrors, compared
 from dpfast.robust.depth import TukeyDepth
 from dpfast.robust.whitened import Whitened
 from dpfast.statistics import TrimmedMean
@@ -114,7 +114,7 @@ class TestChoice:
         assert "depth" not in compared(3001, (Grid(0, 200, step=1),) * 3, 1.0, 0.0).methods
 
     def test_the_default_stays_unless_five_percent_are_gained(self):
-        comparison = Comparison(1000, 2, 1.0, 0.0, ("boxes", "depth"))
+        comparison = MethodErrors(1000, 2, 1.0, 0.0, ("boxes", "depth"))
         for gain, method in ((0.96, "boxes"), (0.94, "depth")):
             comparison.__dict__["errors"] = {"boxes": 1.0, "depth": gain}
             assert comparison.method == method
