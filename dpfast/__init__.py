@@ -33,11 +33,12 @@ _NAMES = {
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
     "dpfast.robust": "NestedBoxes robust_mean",
+    "dpfast.running": "Running",
     "dpfast.streaming": "Chunks Counted",
 }
 _MODULES = (
-    "audit densities domains families laws local noise prior psi random regression robust smooth statistics streaming "
-    "theory timing"
+    "audit densities domains families laws local noise prior psi random regression robust running smooth statistics "
+    "streaming theory timing"
 )
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -13,6 +13,7 @@ from dpfast import (
     random,
     regression,
     robust,
+    running,
     smooth,
     statistics,
     streaming,
@@ -79,6 +80,7 @@ from dpfast.mechanisms import (
 )
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
+from dpfast.running import Running
 from dpfast.streaming import Chunks, Counted
 
 __all__ = [
@@ -112,6 +114,7 @@ __all__ = [
     "PrivacyWarning",
     "Quantiles",
     "RegressionMoments",
+    "Running",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -155,6 +158,7 @@ __all__ = [
     "regression",
     "robust",
     "robust_mean",
+    "running",
     "select",
     "smooth",
     "statistics",
