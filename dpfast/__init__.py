@@ -33,7 +33,7 @@ _NAMES = {
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
     "dpfast.robust": "NestedBoxes robust_mean",
-    "dpfast.running": "Running",
+    "dpfast.running": "AboveThreshold Running",
     "dpfast.streaming": "Chunks Counted",
 }
 _MODULES = (

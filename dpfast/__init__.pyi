@@ -80,10 +80,11 @@ from dpfast.mechanisms import (
 )
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.running import Running
+from dpfast.running import AboveThreshold, Running
 from dpfast.streaming import Chunks, Counted
 
 __all__ = [
+    "AboveThreshold",
     "Bins",
     "BoundedContributions",
     "BudgetError",

@@ -6,6 +6,7 @@ cannot be copied, because a copy would answer again with other noise.
 """
 
 from dpfast.running.state import PeriodRecords, RunningState
+from dpfast.running.threshold import AboveThreshold, ThresholdState
 from dpfast.running.totals import Running
 
-__all__ = ["PeriodRecords", "Running", "RunningState"]
+__all__ = ["AboveThreshold", "PeriodRecords", "Running", "RunningState", "ThresholdState"]
