@@ -71,12 +71,14 @@ from dpfast.mechanisms import (
     SecondMoments,
     Selection,
     SmoothSensitivity,
+    TopK,
     bounds,
     covariance,
     interval,
     m_estimate,
     partitions,
     select,
+    top_k,
 )
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
@@ -125,6 +127,7 @@ __all__ = [
     "SmoothedHistogram",
     "SufficientStatistics",
     "TheilSen",
+    "TopK",
     "UtilityWarning",
     "audit",
     "bound_contributions",
@@ -170,6 +173,7 @@ __all__ = [
     "theil_sen",
     "theory",
     "timing",
+    "top_k",
     "trimmed_mean",
     "variance",
     "winsorized_mean",

@@ -16,6 +16,7 @@ from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.sums import NoisySums
+from dpfast.mechanisms.top import TopK, top_k
 
 __all__ = [
     "Covariance",
@@ -34,10 +35,12 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "TopK",
     "bounds",
     "covariance",
     "interval",
     "m_estimate",
     "partitions",
     "select",
+    "top_k",
 ]
