@@ -15,6 +15,7 @@ from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.subsampled import Subsampled
 from dpfast.mechanisms.sums import NoisySums
 from dpfast.mechanisms.top import TopK, top_k
 
@@ -35,6 +36,7 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "Subsampled",
     "TopK",
     "bounds",
     "covariance",
