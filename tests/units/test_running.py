@@ -1,4 +1,4 @@
-"""Running totals: exact sensitivities of all small streams, laws by enumeration, errors, states that are not copied."""
+"""T45: Running totals: exact sensitivities of all small streams, laws by enumeration, errors, states that are not copied."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Answers above a threshold: the law of all answers for all neighbours, against slightly wrong ones; states."""
+"""T45: Answers above a threshold: the law of all answers for all neighbours, against slightly wrong ones; states."""
 
 import copy
 import itertools
