@@ -35,7 +35,7 @@ from dpfast.theory.densities import perturbed_mise, smoothed_mise
 
 
 @dataclass(frozen=True, repr=False)
-class _OnCells(Mechanism):
+class OnCells(Mechanism):
     """Base class of mechanisms on the cells of a box."""
 
     bins: int | Sequence[int]
@@ -94,7 +94,7 @@ def _several(one_or_more: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class PerturbedHistogram(_OnCells):
+class PerturbedHistogram(OnCells):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon, given that its sum is 0.
 
     Pure epsilon-differential privacy under one replaced record, with n public; or with independent noise of scale 1 /
@@ -314,7 +314,7 @@ class SmoothedSample(Law):
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothedHistogram(_OnCells):
+class SmoothedHistogram(OnCells):
     """Release k synthetic records from a mixture of the histogram and the uniform distribution.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.

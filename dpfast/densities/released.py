@@ -15,9 +15,9 @@ from dpfast.core import checks, plotting
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular
 from dpfast.densities.cells import Cells, frozen_array, is_whole, plain
-from dpfast.laws import Independent
+from dpfast.laws import Independent, ZeroSumLaplace
 from dpfast.random import RandomSource
-from dpfast.theory.counts import count_noise
+from dpfast.theory.counts import CountNoise, count_noise
 from dpfast.theory.densities import mise_with_noise
 
 
@@ -165,6 +165,47 @@ class Histogram(Tabular):
             found = np.where(self.cdf(found - 1) >= levels, np.maximum(found - 1, edges[first] + 0.5), found)
             found = np.where(self.cdf(found) < levels, found + 1, found)
         return plain(found)
+
+    def range(self, low: float, high: float) -> float:
+        """Return the number of records from `low` to `high`, both included, by `weights`; for one column.
+
+        A bin that lies partly within has its share of the records. Infinite ends are allowed.
+        """
+        checks.interval("low and high", (low, high))
+        whole = is_whole(self.cells.grids[0])
+        below = self.cdf(math.ceil(low) - 1 if whole and math.isfinite(low) else low)
+        return float((self.cdf(high) - below) * self.weights.sum())
+
+    def standard_error(self, low: float = -math.inf, high: float = math.inf) -> float:
+        """Return the standard deviation of the noise in the number of records from `low` to `high`, for one column.
+
+        It is public, and that of the unbiased `counts`; weights, which are not negative, have less error.
+        """
+        checks.interval("low and high", (low, high))
+        edges, _ = self._one_column()
+        if is_whole(self.cells.grids[0]):
+            low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
+        within = np.clip(edges, low, max(low, high))
+        return math.sqrt(max(self._variance(np.diff(within) / np.diff(edges)), 0.0))
+
+    def _variance(self, shares: NDArray[np.float64]) -> float:
+        """Return the variance of the noise of a sum of shares of the counts: equal ones, whose sum may be known."""
+        noise, size = self._noise, shares.size
+        square = float(shares @ shares)
+        if isinstance(noise.law, ZeroSumLaplace) and size > 1:
+            square = (square - float(shares.sum()) ** 2 / size) * size / (size - 1)
+        return noise.variance * square
+
+    @property
+    def _noise(self) -> CountNoise:
+        privacy = self.privacy
+        if privacy.unit != "epsilon":
+            raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")
+        noise = "gaussian" if privacy.delta else "discrete-laplace"
+        cells = len(self.cells)
+        return count_noise(
+            cells, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise
+        )
 
     def _one_column(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the edges, and the share of the total up to each edge."""

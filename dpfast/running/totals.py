@@ -18,10 +18,11 @@ from dpfast.core.rounding import root_down, up
 from dpfast.core.spending import Carrier, Cost, spending
 from dpfast.core.traps import Cautious
 from dpfast.densities import Bins, Categories
+from dpfast.mechanisms.factors import square_root
 from dpfast.mechanisms.plan import resolutions
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.contents import Contents, contents_of
-from dpfast.running.schemes import MOST_PERIODS, Factored, Scheme, Tree, best_tree, square_root
+from dpfast.running.schemes import MOST_PERIODS, Factored, Scheme, Tree, best_tree
 from dpfast.running.state import PeriodRecords, RunningState
 from dpfast.statistics import Statistic
 from dpfast.streaming import Reading

@@ -17,7 +17,8 @@ import dpfast as dpf
 from dpfast import Bins, Categories, Running
 from dpfast.core.divergences import gaussian_delta_up
 from dpfast.laws import RoundedGaussian
-from dpfast.running.schemes import Factored, SquareRoot, Tree, square_root
+from dpfast.mechanisms.factors import SquareRoot, square_root
+from dpfast.running.schemes import Factored, Tree
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
 from tests.reference import running as slow
