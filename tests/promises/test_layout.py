@@ -12,9 +12,11 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "dpfast").rglob("*.py"))
 FOLDERS = ("assurance", "bench", "dpfast", "examples", "tests")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-PRIVATE_MODULES = {path.stem for path in MODULES if path.stem.startswith("_")} | {"_kernels"} | {
-    path.stem for path in (ROOT / "src").glob("*/*.pyx")
-}
+PRIVATE_MODULES = (
+    {path.stem for path in MODULES if path.stem.startswith("_")}
+    | {"_kernels"}
+    | {path.stem for path in (ROOT / "src").glob("*/*.pyx")}
+)
 # Names of NumPy, and of `typing.NamedTuple`.
 FOREIGN = {"_bit_generator", "_replace"}
 LONGEST = {ast.FunctionDef: 75, ast.AsyncFunctionDef: 75, ast.ClassDef: 350}  # lines of code
