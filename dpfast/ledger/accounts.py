@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpfast.core import shuffling
-from dpfast.core.divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
+from dpfast.core.composition import counted, delta_of_losses_up, exact_delta_up
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, root_down, root_up, up
 from dpfast.errors import BudgetError
@@ -19,10 +14,6 @@ from dpfast.ledger.journal import number_to_json
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
-_SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
-_MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
-_NEGLIGIBLE = -60.0  # logarithm of a delta of shuffled reports beyond which no loss is distinguished in a plan
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
@@ -242,7 +233,7 @@ class PlannedAccount(Account):
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
         if not _within_sums(plan, budget):
-            delta = _planned_delta(plan, Fraction(budget.epsilon))
+            delta = planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
         self._next = 0
@@ -277,141 +268,17 @@ def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
     return epsilon <= Fraction(budget.epsilon) and delta <= Fraction(budget.delta)
 
 
-def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
+def planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
     """Return the delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
 
     1 where a loss may exceed 2**20, which would take buckets wider than 1.
     """
-    counts: dict[Part, int] = {}
-    delta = Fraction()
     for profile in plan:
-        delta += Fraction(profile.failure)
-        for part, times in profile.each_part():
-            if part.family == "concentrated":
-                raise ValueError(
-                    f"a plan needs distributions of losses, which parts stated in rho do not have: {profile}"
-                )
-            if part.parameter and times:
-                counts[part] = counts.get(part, 0) + times
-    sums = sum((times * Fraction(part.parameter) for part, times in counts.items()), Fraction())
-    if sums <= Fraction(epsilon) and all(has_epsilon(part.family) for part in counts):
-        return up(delta)
-    if all(part.family == "gaussian" for part in counts):
-        squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
-        return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = list(map(_typical, counts))
-    bucket = max(min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5)), max(map(_reach, counts)) / _MOST_BUCKETS)
-    if bucket > 1:
-        return 1.0
-    losses = None
-    for part, times in counts.items():
-        more = part._replace(parameter=max(up(Fraction(part.parameter)), bucket * 2.0**-40))  # invertible in doubles
-        composed = _loss_distribution(more, bucket).self_compose(times)
-        losses = composed if losses is None else losses.compose(composed)
-    assert losses is not None
-    return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
-
-
-def _typical(part: Part) -> float:
-    """Return a privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled
-    reports.
-    """
-    return shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
-
-
-def _reach(part: Part) -> float:
-    """Return the largest privacy loss of a part; of a Gaussian or shuffled reports, one that is
-    hardly ever exceeded.
-    """
-    if part.family == "shuffled":
-        return _far(part)
-    cost = up(Fraction(part.parameter))
-    return cost * (cost / 2 + 10) if part.family == "gaussian" else cost
-
-
-def _loss_distribution(part: Part, bucket: float) -> Any:
-    """Return the distribution of the privacy losses, rounded up to multiples of `bucket`."""
-    try:
-        from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
-    except ImportError:
-        raise ImportError("a plan needs dp-accounting: pip install dp-accounting") from None
-    family, epsilon = part.family, part.parameter
-    if family == "laplace":
-        return privacy_loss_distribution.from_laplace_mechanism(
-            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
-        )
-    if family == "gaussian":
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
-        )
-    if family == "pure":
-        pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
-        return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    reach = math.ceil((_far(part) if family == "shuffled" else epsilon) / bucket)
-    places = list(range(-reach, reach + 1))
-    divergences = [_CURVES[family](max(-epsilon, min(i * bucket, epsilon)), part) for i in places]
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)
-    )
-
-
-def _bounded_range_curve(t: float, part: Part) -> float:
-    """Return the largest hockey-stick divergence at t of laws whose loss has a range of epsilon (Dong, Durfee and
-    Rogers).
-    """
-    epsilon = part.parameter
-    return math.expm1((t - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
-
-
-def _discrete_laplace_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of discrete Laplace noise, ``P(Z < j) - exp(t) P(Z < j - s)``."""
-    epsilon, s = part.parameter, part.steps
-    j = math.ceil((epsilon - t) / (2 * epsilon) * s)  # the loss of z is above t if z < j
-    rate = epsilon / s
-    q = math.exp(-rate)
-    return -(math.expm1(-rate * j) + q * math.expm1(t - rate * (s - j))) / (1 + q)
-
-
-def _staircase_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of staircase noise."""
-    s, top, q, rest = part.steps, 2 * part.r - 1, math.exp(-part.parameter), -math.expm1(-part.parameter)
-    crossed, total = min(top, s), top + (2 * s - top) * q
-    most = (crossed + (s - crossed) * q) / total
-    none = rest * (max(top - s, 0) + q * max(s - top, 0)) / total
-    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
-
-
-def _zero_sum_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
-    most, x = zero_sum_share_up(part), math.exp(-part.parameter)
-    none = 1 - most * (1 + x)
-    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
-
-
-def _far(part: Part) -> float:
-    """Return the privacy loss from which the delta of shuffled reports is negligible, in a plan."""
-    curve = shuffling.curve(part.batch)
-    return next(e for e, logarithm in zip(curve.epsilons, curve.logarithms, strict=True) if logarithm <= _NEGLIGIBLE)
-
-
-def _shuffled_curve(t: float, part: Part) -> float:
-    """Return a bound of the hockey-stick divergence at t of shuffled reports, at t < 0 ``1 - e^t (1 - delta(-t))``."""
-    epsilons, deltas = _shuffled_points(part)
-    delta = float(np.interp(math.exp(abs(t)), epsilons, deltas))
-    return delta if t >= 0 else -math.expm1(t) + math.exp(t) * delta
-
-
-@lru_cache(maxsize=64)
-def _shuffled_points(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the points (exp(epsilon), delta) between which the curve of delta is a straight line."""
-    curve = shuffling.curve(part.batch)
-    return np.exp(curve.epsilons), np.exp(curve.logarithms)
-
-
-_CURVES = {
-    "bounded-range": _bounded_range_curve,
-    "discrete-laplace": _discrete_laplace_curve,
-    "shuffled": _shuffled_curve,
-    "staircase": _staircase_curve,
-    "zero-sum-laplace": _zero_sum_curve,
-}
+        if any(part.family == "concentrated" for part, _ in profile.each_part()):
+            raise ValueError(f"a plan needs distributions of losses, which parts stated in rho do not have: {profile}")
+    delta = sum((Fraction(profile.failure) for profile in plan), Fraction())
+    parts = counted(part for profile in plan for part in profile.each_part())
+    exact = exact_delta_up(parts, Fraction(epsilon))
+    if exact is not None:
+        return min(1.0, up(delta + Fraction(exact)))
+    return min(1.0, up(delta) + delta_of_losses_up(parts, Fraction(epsilon)))

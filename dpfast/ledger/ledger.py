@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from fractions import Fraction
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
 from dpfast.core import checks
+from dpfast.core.composition import counted, delta_up, event
+from dpfast.core.divergences import Part
 from dpfast.core.foreign import active, blocks
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import up
 from dpfast.core.spending import Cost, Ticket, check_heard, known, spending
 from dpfast.core.tabular import Tabular
 from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
@@ -228,6 +232,27 @@ class Ledger(Tabular, Cautious):
         """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down."""
         with self._current():
             return self._account.remaining()
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta with which all releases so far are (epsilon, delta) differentially private, rounded up.
+
+        It is the curve of `PrivacyProfile.delta` for all charges together, if their costs were not chosen after seeing
+        answers; the budget holds in any case.
+        """
+        target = checks.rational("epsilon", epsilon)
+        if target < 0:
+            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        charges = self.charges
+        failure = sum((charge.times * Fraction(charge.profile.failure) for charge in charges), Fraction())
+        return min(self.spent.delta_up(epsilon), up(failure + Fraction(delta_up(_parts(charges), target))))
+
+    def dp_event(self) -> Any:
+        """Return all charges as one ``dp_accounting.DpEvent``; errors are those of `PrivacyProfile.dp_event`."""
+        charges = self.charges
+        for charge in charges:
+            if charge.profile.failure:
+                charge.profile.dp_event()  # raises
+        return event(_parts(charges))
 
     def affords(self, release: Release | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
@@ -486,6 +511,10 @@ class Ledger(Tabular, Cautious):
         if self._journal is None:
             raise TypeError("a ledger without path cannot be pickled or copied: two copies would spend twice")
         return _reopened, (self._journal.path, self._header())
+
+
+def _parts(charges: Sequence[Charge]) -> dict[Part, int]:
+    return counted((part, charge.times * times) for charge in charges for part, times in charge.profile.each_part())
 
 
 def _reopened(path: str, header: dict[str, Any]) -> Ledger:
