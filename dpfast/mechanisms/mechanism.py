@@ -95,7 +95,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     @property
     def points(self) -> tuple[Points, ...]:
-        """The public grids of the records, ``grids`` or `grid`: one for each column, a single one for all, or none."""
+        """The public grids of the records, ``grids`` or ``grid``: one for each column, one for all, or none."""
         for given in (getattr(self, "grids", None), getattr(self, "grid", None)):
             grids = (given,) if isinstance(given, Points) else given
             if isinstance(grids, (tuple, list)) and grids and all(isinstance(grid, Points) for grid in grids):
