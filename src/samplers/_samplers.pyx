@@ -259,8 +259,9 @@ cdef int64_t _completed_student3(object bit_generator, uint64_t word, object sca
 
 
 cdef object _coarse(object scale, int halvings):
-    """An exact scale, halved."""
-    return scale / 2**halvings if halvings else scale
+    """An exact scale, halved: by an object, as a power of C integers would be a double, and so would the result."""
+    cdef object one = 1
+    return scale / (one << halvings) if halvings else scale
 
 
 cdef int64_t _settled(object bit_generator, Law law, uint64_t word, int64_t draw, object coarse,
