@@ -129,8 +129,9 @@ def by_group(
     them or none; a warning of too few records in the smallest group, of public size, comes before. Each group's
     release has the law of the mechanism on its records, and groups are independent. Guide:
     https://dpfast.readthedocs.io/en/latest/guides/groups.html.
-    Cost: grouping by a hash table; for one quantile by `InverseSensitivity` a counting sort and one kernel call per
-    1024 groups, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
+    Cost: grouping by a hash table; for `GlobalSensitivity` one pass over the records and one over the groups, less than
+    the same groupby of pandas; for one quantile by `InverseSensitivity` a counting sort and one kernel call per 1024
+    groups or more, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
     outside the guarantee.
 
     Examples

@@ -39,6 +39,14 @@ class Grouping(Protocol):
         NaN may become `missing`, and records that are `dropped` are left out.
         """
 
+    def sums(self, codes: NDArray[np.int64], last: int, *, half: bool, squares: bool) -> NDArray[np.int64]:
+        """Return the number of records of each group, the sum of their codes and, if wanted, the two words of that of
+        the squares, in columns.
+
+        Codes are 0..last, or below 0 for missing records: these become 0 and `last` by their place in the group, or are
+        left out. `last` times the number of all records is below 2**62.
+        """
+
 
 class Plan:
     """What is public for a release from n records, and the release itself. Made by `Mechanism.plan`.

@@ -171,10 +171,30 @@ def groups(size) -> Iterator[Job]:
             floors = tuple(Floor(name, run, 0.17) for name, run in pandas.items())
             yield Job(f"{name}, workers=2", partial(run, workers=2), (*floors, Floor("workers=1", run)))
             yield from _sorts(labels, y, count)
+    yield from _sums_of_groups(size)
     private = data.median_mechanism(neighbors="add-remove")
     run = partial(dpf.by_group, private, y, labels=labels, num_groups=count)
     name = f"medians, {power(count)} groups of 10, random labels"
     yield Job(f"{name}, n private", run, tuple(Floor(name, run, 0.5) for name, run in pandas.items()))
+
+
+def _sums_of_groups(size) -> Iterator[Job]:
+    """Means, sums, variances and counts of groups, against pandas if installed."""
+    count, grid = size(10**5), dpf.Grid(*data.BOUNDS)
+    x, labels = data.pay(10 * count), data.labels(count, 10)
+    private = {"neighbors": "add-remove"}
+    cases = {
+        "means": (dpf.statistics.Mean(), {}, "mean"),
+        "sums": (dpf.statistics.Sum(), {}, "sum"),
+        "variances": (dpf.statistics.Variance(), {}, "var"),
+        "counts": (dpf.statistics.Count(), private, "count"),
+        "means, n private": (dpf.statistics.Mean(), private, "mean"),
+    }
+    for name, (statistic, options, method) in cases.items():
+        mechanism = dpf.GlobalSensitivity(statistic, grid=grid, epsilon=data.EPSILON, **options)
+        run = partial(dpf.by_group, mechanism, x, labels=labels, num_groups=count)
+        floors = tuple(Floor(name, run, 1.0) for name, run in installed.grouped(x, labels, method).items())
+        yield Job(f"{name}, {power(count)} groups of 10, random labels", run, floors)
 
 
 def _sorts(labels, x, groups) -> Iterator[Job]:
