@@ -34,22 +34,24 @@ class GroupMedians:
         self.run()
 
 
+SUMS = {
+    "mean": (dpf.statistics.Mean(), {}),
+    "sum": (dpf.statistics.Sum(), {}),
+    "var": (dpf.statistics.Variance(), {}),
+    "count": (dpf.statistics.Count(), {"neighbors": "add-remove"}),
+}
+
+
 class GroupSums:
     """Means, sums, variances and counts of 100,000 groups of ten records with random labels, and those of pandas."""
 
-    METHODS = {
-        "mean": (dpf.statistics.Mean(), {}),
-        "sum": (dpf.statistics.Sum(), {}),
-        "var": (dpf.statistics.Variance(), {}),
-        "count": (dpf.statistics.Count(), {"neighbors": "add-remove"}),
-    }
-    params = (list(METHODS), ["by_group", "pandas"])
+    params = (list(SUMS), ["by_group", "pandas"])
     param_names = ("statistic", "line")
 
     def setup(self, method, line):
         groups = 100_000
         x, labels = data.pay(10 * groups), data.labels(groups, 10)
-        statistic, options = self.METHODS[method]
+        statistic, options = SUMS[method]
         mechanism = dpf.GlobalSensitivity(statistic, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON, **options)
         self.run = {
             "by_group": lambda: dpf.by_group(mechanism, x, labels=labels, num_groups=groups),
