@@ -1,39 +1,31 @@
-"""Releases of quantiles for many groups of records, by one kernel."""
+"""Releases of statistics of ranks for many groups of records, by one kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast._kernels import _groups
+from dpfast._kernels import _groups, _levels, _segments
 from dpfast.core import containers
 from dpfast.core.grid import Grid, Points
 from dpfast.core.spending import STEP, refuse
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
 from dpfast.streaming import Counted
 
+_COLUMNS = 6  # of what the kernel reads of a number of records
 
-class QuantilesOfGroups(Plan):
-    """The draws of one quantile of each of many groups by one kernel.
 
-    Parameters
-    ----------
-    mechanism : InverseSensitivity
-    options : dict
-        The public keyword arguments of `_groups.draw_quantiles` that all groups share.
-    """
+class SortedGroups(Plan):
+    """A plan that draws from records in the order of their groups, with missing ones resolved."""
 
     mechanism: Any
 
-    def __init__(self, mechanism: Any, options: dict[str, Any]) -> None:
-        super().__init__(mechanism, None)
-        self.options = options
-
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
         grid: Points = self.mechanism.grid
-        if isinstance(values, Counted):
+        if isinstance(values, Counted) or not self._fits(len(values)):
             return super().groups(values, groups, threads)
         if values.ndim != 1:
             raise ValueError(f"x must be one-dimensional, not of shape {containers.shape_of(values)}")
@@ -53,6 +45,35 @@ class QuantilesOfGroups(Plan):
             _fill_halves(records, ends, on.lower, on.upper)
         return self._draws(records, ends, on)
 
+    def _fits(self, n: int) -> bool:
+        """Whether the kernel can draw for groups of n records altogether."""
+        return True
+
+    def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
+        """Return the draws from sorted records, whose codes are those on a grid."""
+        raise NotImplementedError
+
+    def alone(self, group: NDArray[np.float64], on: Grid, source: np.random.BitGenerator) -> float:
+        """Draw for one group that is too large for the kernel."""
+        grid: Points = self.mechanism.grid
+        values = group if on == grid else grid.decode(on.encode(group))
+        return float(self.mechanism.plan(len(group)).draw(values, source))
+
+
+class QuantilesOfGroups(SortedGroups):
+    """The draws of one quantile of each of many groups by one kernel.
+
+    Parameters
+    ----------
+    mechanism : InverseSensitivity
+    options : dict
+        The public keyword arguments of `_groups.draw_quantiles` that all groups share.
+    """
+
+    def __init__(self, mechanism: Any, options: dict[str, Any]) -> None:
+        super().__init__(mechanism, None)
+        self.options = options
+
     def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
         """Return the draws from sorted records, whose codes are those on a grid; large groups are drawn one by one."""
         mechanism, options = self.mechanism, self.kernel(ends)
@@ -66,9 +87,7 @@ class QuantilesOfGroups(Plan):
                 reached = _groups.draw_quantiles(source, records, parts, reached, codes, **options, **where)
                 if reached == len(codes):
                     return grid.decode(codes)
-                group = records[parts[reached] : parts[reached + 1]]
-                values = group if on == grid else grid.decode(on.encode(group))
-                release = mechanism.plan(len(group)).draw(values, source)
+                release = self.alone(records[parts[reached] : parts[reached + 1]], on, source)
                 codes[reached] = int(grid.encode([release])[0])
                 reached += 1
 
@@ -79,11 +98,77 @@ class QuantilesOfGroups(Plan):
         powers, ranks = np.empty(2 * largest), None
         _groups.powers(self.options["epsilon"], powers)
         if not self.mechanism.hides_n:
-            ranks, sizes = np.zeros(largest + 1, np.int64), np.zeros(largest + 1, np.uint8)
-            _groups.sizes(ends, sizes)
-            for n in np.flatnonzero(sizes[1:]).tolist():
-                ranks[n + 1] = self.mechanism.statistic.rank(n + 1)
+            ranks = np.zeros(largest + 1, np.int64)
+            for n in _sizes(ends, largest):
+                ranks[n] = self.mechanism.statistic.rank(n)
         return {**self.options, "powers": powers, "ranks": ranks}
+
+
+class RanksOfGroups(SortedGroups):
+    """The draws of a trimmed mean, an interquartile range or Huber's estimate of each of many groups by one kernel.
+
+    Parameters
+    ----------
+    mechanism : InverseSensitivity
+    options : dict
+        The public keyword arguments of `_levels.draw_groups` that all groups share.
+    row : callable
+        ``row(n)`` returns the row of its `sizes` for a group of n records.
+    """
+
+    def __init__(self, mechanism: Any, options: dict[str, Any], row: Callable[[int], tuple[int, ...]]) -> None:
+        super().__init__(mechanism, None)
+        self.options, self.row = options, row
+
+    def _fits(self, n: int) -> bool:
+        """Whether sums of codes and of steps fit 64 bits, and values are far from the ends of the doubles."""
+        grid: Grid = self.mechanism.grid
+        reach = max(abs(grid.first), abs(grid.first + grid.size - 1), grid.size)
+        return min(n, _groups.LARGEST_GROUP) * reach < 2**61 and 2.0**-300 < grid.step < 2.0**300
+
+    def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
+        mechanism, largest = self.mechanism, _groups.LARGEST_GROUP
+        rows = np.zeros((largest + 1, _COLUMNS), np.int64)
+        per_step = np.ones(largest + 1, np.int64)
+        for n in _sizes(ends, largest):
+            rows[n], per_step[n] = self.row(n), mechanism.statistic.codes_per_step(n)
+        options = {**self.options, "sizes": rows, "whole": mechanism.grid.size - 1}
+        where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
+
+        def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
+            refuse(STEP, mechanism)  # it may have been made outside of a ledger
+            codes, reached, parts = np.zeros(stop - start, np.int64), 0, ends[start : stop + 1]
+            large: list[tuple[int, float]] = []
+            while True:
+                reached = _levels.draw_groups(source, records, parts, reached, codes, **options, **where)
+                if reached == len(codes):
+                    break
+                large.append((reached, self.alone(records[parts[reached] : parts[reached + 1]], on, source)))
+                reached += 1
+            sizes = np.diff(parts)
+            values = self._values(codes, per_step[np.minimum(sizes, largest)])
+            empty = np.flatnonzero(sizes == 0)
+            values[empty] = mechanism.grid.decode(codes[empty])
+            for place, value in large:
+                values[place] = value
+            return values
+
+        return draw
+
+    def _values(self, codes: NDArray[np.int64], per_step: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what release codes mean, so many of them to a step of the grid."""
+        grid, kind, out = self.mechanism.grid, self.options["kind"], np.empty(len(codes))
+        if kind == _levels.SUM:
+            _segments.quotients(grid.first * per_step + codes, per_step, grid.step, out)
+            return out
+        return np.asarray(codes * grid.step if kind == _levels.DIFFERENCE else grid.decode(codes))
+
+
+def _sizes(ends: NDArray[np.int64], largest: int) -> list[int]:
+    """Return the numbers of records, from 1 to `largest`, that groups have."""
+    found = np.zeros(largest + 1, np.uint8)
+    _groups.sizes(ends, found)
+    return [n for n in np.flatnonzero(found).tolist() if n]
 
 
 def _fill_halves(records: NDArray[np.float64], offsets: NDArray[np.int64], lower: float, upper: float) -> None:
