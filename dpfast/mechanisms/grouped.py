@@ -53,11 +53,11 @@ class SortedGroups(Plan):
         """Return the draws from sorted records, whose codes are those on a grid."""
         raise NotImplementedError
 
-    def alone(self, group: NDArray[np.float64], on: Grid, source: np.random.BitGenerator) -> float:
+    def alone(self, group: NDArray[np.float64], on: Grid, source: np.random.BitGenerator) -> Any:
         """Draw for one group that is too large for the kernel."""
         grid: Points = self.mechanism.grid
         values = group if on == grid else grid.decode(on.encode(group))
-        return float(self.mechanism.plan(len(group)).draw(values, source))
+        return self.mechanism.plan(len(group)).draw(values, source)
 
 
 class QuantilesOfGroups(SortedGroups):
@@ -99,7 +99,7 @@ class QuantilesOfGroups(SortedGroups):
         _groups.powers(self.options["epsilon"], powers)
         if not self.mechanism.hides_n:
             ranks = np.zeros(largest + 1, np.int64)
-            for n in _sizes(ends, largest):
+            for n in sizes_of(ends, largest):
                 ranks[n] = self.mechanism.statistic.rank(n)
         return {**self.options, "powers": powers, "ranks": ranks}
 
@@ -130,7 +130,7 @@ class RanksOfGroups(SortedGroups):
         mechanism, largest = self.mechanism, _groups.LARGEST_GROUP
         rows = np.zeros((largest + 1, _COLUMNS), np.int64)
         per_step = np.ones(largest + 1, np.int64)
-        for n in _sizes(ends, largest):
+        for n in sizes_of(ends, largest):
             rows[n], per_step[n] = self.row(n), mechanism.statistic.codes_per_step(n)
         options = {**self.options, "sizes": rows, "whole": mechanism.grid.size - 1}
         where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
@@ -164,7 +164,7 @@ class RanksOfGroups(SortedGroups):
         return np.asarray(codes * grid.step if kind == _levels.DIFFERENCE else grid.decode(codes))
 
 
-def _sizes(ends: NDArray[np.int64], largest: int) -> list[int]:
+def sizes_of(ends: NDArray[np.int64], largest: int) -> list[int]:
     """Return the numbers of records, from 1 to `largest`, that groups have."""
     found = np.zeros(largest + 1, np.uint8)
     _groups.sizes(ends, found)

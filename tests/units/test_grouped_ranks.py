@@ -1,6 +1,7 @@
-"""Trimmed means, interquartile ranges and Huber's estimates of many groups: each is the single release, bit for bit."""
+"""Means, interquartile ranges, Huber's estimates and joint quantiles of many groups: each is the single release."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 from numpy.random import PCG64
 
 import dpfast as dpf
-from dpfast import Grid, InverseSensitivity, by_group
+from dpfast import FloatGrid, Grid, InverseSensitivity, Quantiles, by_group
 from dpfast._kernels import _groups, _levels
+from dpfast._kernels._chain import draw_groups
 from dpfast.laws import anywhere
+from dpfast.mechanisms.quantiles import StageOfGroups
 from dpfast.random import streams
 from dpfast.statistics import Huber, InterquartileRange, Mean, TrimmedMean, WinsorizedMean
 from tests.scripted import ScriptedBits
@@ -156,7 +159,80 @@ def test_the_exact_path_takes_the_same_words():
 
 
 def test_one_charge_for_all_groups():
-    mechanism = InverseSensitivity(InterquartileRange(), grid=Grid(0, 9, step=1), epsilon=0.5)
+    grid, x = Grid(0, 9, step=1), np.arange(10.0)
     with dpf.Ledger(1.0) as ledger:
-        by_group(mechanism, np.arange(10.0), labels=np.arange(10) % 3)
-    assert ledger.spent.epsilon == 0.5
+        by_group(InverseSensitivity(InterquartileRange(), grid=grid, epsilon=0.5), x, labels=np.arange(10) % 3)
+        by_group(Quantiles((0.3, 0.7), grid=grid, epsilon=0.25), x, labels=np.arange(10) % 3)
+    assert ledger.spent.epsilon == 0.75
+
+
+class TestJointQuantiles:
+    """The chain of all groups of one size, whose codes change, draws as the chain of each."""
+
+    @pytest.mark.parametrize("grid", [*GRIDS.values(), FloatGrid()], ids=[*GRIDS, "of floats"])
+    @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+    def test_bit_for_bit_the_calls_one_by_one(self, grid, epsilon):
+        within = Grid(-50, 100) if isinstance(grid, FloatGrid) else grid
+        x, labels = records(within, np.float64)
+        places, sizes = np.unique(labels[labels >= 0]), np.bincount(labels[labels >= 0])
+        labels = np.searchsorted(places, labels) - (labels < 0) * 10**6  # groups without records are an error
+        for qs, missing in itertools.product([(0.5,), (0.25, 0.5, 0.75), (0.9, 0.1, 0.9, 0.5)], (None, "half")):
+            mechanism = Quantiles(qs, grid=grid.with_missing(missing), epsilon=epsilon)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dpf.UtilityWarning)
+                found = by_group(mechanism, x, labels=labels, num_groups=len(places), rng=PCG64(5))
+                wanted = one_by_one(mechanism, x, labels, len(places), PCG64(5))
+            np.testing.assert_array_equal(found, wanted, repr(mechanism))
+        assert len(set(sizes.tolist())) < len(places)  # some groups have equal sizes
+
+    @pytest.mark.parametrize(
+        "options", [{"measure": "uniform"}, {"measure": tuple(range(1, 9))}, {"stages": 2}], ids=str
+    )
+    def test_measures_and_stages(self, options):
+        grid = Grid(-2, 5, step=1)
+        mechanism = Quantiles((0.1, 0.4, 0.5, 0.8), grid=grid, epsilon=0.7, **options)
+        x, labels = np.random.default_rng(1).uniform(-2, 5, 300), np.random.default_rng(2).integers(0, 20, 300)
+        found = by_group(mechanism, x, labels=labels, num_groups=20, rng=PCG64(5))
+        np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, 20, PCG64(5)))
+
+    def test_large_groups_and_dtypes(self):
+        labels = np.repeat([0, 1, 2], [5, _groups.LARGEST_GROUP + 1, 40])
+        x = np.random.default_rng(2).integers(0, 200, len(labels))
+        mechanism = Quantiles((0.2, 0.8), grid=Grid(0, 100, step=0.5), epsilon=1.0)
+        for data in (x, x.astype(np.float32), x.astype(np.uint8)):
+            found = by_group(mechanism, data, labels=labels, rng=PCG64(3))
+            np.testing.assert_array_equal(found, one_by_one(mechanism, data, labels, 3, PCG64(3)))
+
+    def test_threads_and_public_empty_groups(self):
+        x, labels = np.random.default_rng(1).normal(1, 2, 9000), np.random.default_rng(2).integers(0, 3000, 9000)
+        mechanism = Quantiles((0.2, 0.8), grid=Grid(-2, 5), epsilon=0.7)
+        keys = list(range(3000))
+        found = [by_group(mechanism, x, labels=labels, keys=keys, rng=PCG64(1), workers=w) for w in (1, 3)]
+        first, second = (np.array([table[key] for key in keys]) for table in found)
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_array_equal(np.isnan(first).any(axis=1), np.bincount(labels, minlength=3000) == 0)
+
+    def test_the_exact_path_and_the_wide_chain_draw_by_the_same_law(self):
+        """Exact decisions take the same words; the wide chain, for rounds in vain, has the same law."""
+        grid, repeats = Grid(0, 4, step=1), 3000
+        mechanism = Quantiles((0.3, 0.7), grid=grid, epsilon=1.5)
+        x = np.array([0.0, 1.0, 1.0, 2.0, 4.0, 3.0])
+        stages = [None] * 7
+        stages[6] = StageOfGroups(mechanism.plan(6)).draws
+        where = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "first": grid.first}
+        law = mechanism.law(x)
+        outcomes = law.outcomes()
+        wanted = np.exp(law.logpmf(outcomes))
+        outs, used = [], []
+        for rounds, exact in ((8, False), (8, True), (0, False)):
+            source, out = ScriptedBits(rest=PCG64(8)), np.empty((repeats, 2), np.int64)
+            offsets = 6 * np.arange(repeats + 1)
+            values = np.tile(x, repeats)
+            assert draw_groups(source, values, offsets, 0, out, stages, rounds=rounds, exact=exact, **where) == repeats
+            counts = np.array([np.count_nonzero((out == outcome).all(axis=1)) for outcome in outcomes])
+            assert not chi_square_rejects(counts, wanted)
+            outs.append(out)
+            used.append(source.used)
+        np.testing.assert_array_equal(outs[0], outs[1])
+        assert used[0] == used[1]
+        assert chi_square_rejects(counts, np.full(len(outcomes), 1 / len(outcomes)))
