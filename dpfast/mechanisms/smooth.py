@@ -374,7 +374,7 @@ class SmoothNoise(Plan):
         codes = self._grid.encode(_select.window(values, first, last, workers=threads, **self._kernel))
         inside = codes[reach : len(codes) - reach]
         center = int(inside[0])
-        if len(inside) > 1:
+        if len(inside) > 1 or self.bound.corner:
             center = int(inside.sum()) + self.bound.corner * int(inside[0] + inside[-1])
         size = 2 * reach + 1  # of the part around one rank
         law = self._law_around(center, self.bound.bound_up((codes[:size], codes[-size:])))
