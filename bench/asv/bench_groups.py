@@ -64,6 +64,39 @@ class GroupSums:
         self.run()
 
 
+RANKS = {
+    "interquartile range": (dpf.InverseSensitivity, dpf.statistics.InterquartileRange()),
+    "trimmed mean": (dpf.InverseSensitivity, dpf.statistics.TrimmedMean(0.1)),
+    "Huber": (dpf.InverseSensitivity, dpf.statistics.Huber(2e4)),
+    "smooth noise": (dpf.SmoothSensitivity, dpf.statistics.Median()),
+    "three quantiles": (dpf.Quantiles, (0.25, 0.5, 0.75)),
+}
+
+
+class GroupRanks:
+    """Statistics of ranks of 10,000 groups of a hundred records with random labels, against quantiles of pandas."""
+
+    params = ([*RANKS, "pandas, medians", "pandas, three quantiles"],)
+    param_names = ("line",)
+
+    def setup(self, line):
+        groups = 10_000
+        x, labels = data.pay(100 * groups), data.labels(groups, 100)
+        if line in RANKS:
+            made, statistic = RANKS[line]
+            mechanism = made(statistic, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
+            self.run = lambda: dpf.by_group(mechanism, x, labels=labels, num_groups=groups)
+            return
+        method, options = ("median", ()) if "medians" in line else ("quantile", ([0.25, 0.5, 0.75],))
+        found = installed.grouped(x, labels, method, *options)
+        if not found:
+            raise NotImplementedError  # not installed
+        [self.run] = found.values()
+
+    def time_ranks(self, line):
+        self.run()
+
+
 class ManyGroups:
     """A million groups of ten records with random labels, in one thread and in two; the sort alone; pandas."""
 

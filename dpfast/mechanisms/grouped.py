@@ -13,6 +13,8 @@ from dpfast.core import containers
 from dpfast.core.grid import Grid, Points
 from dpfast.core.spending import STEP, refuse
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
+from dpfast.statistics import InterquartileRange
+from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Counted
 
 _COLUMNS = 6  # of what the kernel reads of a number of records
@@ -53,11 +55,27 @@ class SortedGroups(Plan):
         """Return the draws from sorted records, whose codes are those on a grid."""
         raise NotImplementedError
 
-    def alone(self, group: NDArray[np.float64], on: Grid, source: np.random.BitGenerator) -> Any:
-        """Draw for one group that is too large for the kernel."""
+    def stepwise(
+        self,
+        kernel: Callable[[int], int],
+        records: NDArray[np.float64],
+        parts: NDArray[np.int64],
+        on: Grid,
+        source: np.random.BitGenerator,
+    ) -> dict[int, Any]:
+        """Call ``kernel(start)`` until it has drawn for all groups; return the releases of those at which it stops.
+
+        These are too large for it, and drawn one by one.
+        """
         grid: Points = self.mechanism.grid
-        values = group if on == grid else grid.decode(on.encode(group))
-        return self.mechanism.plan(len(group)).draw(values, source)
+        large: dict[int, Any] = {}
+        reached = kernel(0)
+        while reached < len(parts) - 1:
+            group = records[parts[reached] : parts[reached + 1]]
+            values = group if on == grid else grid.decode(on.encode(group))
+            large[reached] = self.mechanism.plan(len(group)).draw(values, source)
+            reached = kernel(reached + 1)
+        return large
 
 
 class QuantilesOfGroups(SortedGroups):
@@ -82,14 +100,16 @@ class QuantilesOfGroups(SortedGroups):
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
             refuse(STEP, mechanism)  # it may have been made outside of a ledger
-            codes, reached, parts = np.empty(stop - start, np.int64), 0, ends[start : stop + 1]
-            while True:
-                reached = _groups.draw_quantiles(source, records, parts, reached, codes, **options, **where)
-                if reached == len(codes):
-                    return grid.decode(codes)
-                release = self.alone(records[parts[reached] : parts[reached + 1]], on, source)
-                codes[reached] = int(grid.encode([release])[0])
-                reached += 1
+            codes, parts = np.zeros(stop - start, np.int64), ends[start : stop + 1]
+
+            def kernel(first: int) -> int:
+                return _groups.draw_quantiles(source, records, parts, first, codes, **options, **where)
+
+            large = self.stepwise(kernel, records, parts, on, source)
+            values = grid.decode(codes)
+            for place, release in large.items():
+                values[place] = release
+            return values
 
         return draw
 
@@ -121,47 +141,56 @@ class RanksOfGroups(SortedGroups):
         self.options, self.row = options, row
 
     def _fits(self, n: int) -> bool:
-        """Whether sums of codes and of steps fit 64 bits, and values are far from the ends of the doubles."""
-        grid: Grid = self.mechanism.grid
-        reach = max(abs(grid.first), abs(grid.first + grid.size - 1), grid.size)
-        return min(n, _groups.LARGEST_GROUP) * reach < 2**61 and 2.0**-300 < grid.step < 2.0**300
+        return fits(self.mechanism, n)
 
     def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
         mechanism, largest = self.mechanism, _groups.LARGEST_GROUP
         rows = np.zeros((largest + 1, _COLUMNS), np.int64)
-        per_step = np.ones(largest + 1, np.int64)
         for n in sizes_of(ends, largest):
-            rows[n], per_step[n] = self.row(n), mechanism.statistic.codes_per_step(n)
+            rows[n] = self.row(n)
         options = {**self.options, "sizes": rows, "whole": mechanism.grid.size - 1}
         where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
             refuse(STEP, mechanism)  # it may have been made outside of a ledger
-            codes, reached, parts = np.zeros(stop - start, np.int64), 0, ends[start : stop + 1]
-            large: list[tuple[int, float]] = []
-            while True:
-                reached = _levels.draw_groups(source, records, parts, reached, codes, **options, **where)
-                if reached == len(codes):
-                    break
-                large.append((reached, self.alone(records[parts[reached] : parts[reached + 1]], on, source)))
-                reached += 1
-            sizes = np.diff(parts)
-            values = self._values(codes, per_step[np.minimum(sizes, largest)])
-            empty = np.flatnonzero(sizes == 0)
-            values[empty] = mechanism.grid.decode(codes[empty])
-            for place, value in large:
-                values[place] = value
-            return values
+            codes, parts = np.zeros(stop - start, np.int64), ends[start : stop + 1]
+
+            def kernel(first: int) -> int:
+                return _levels.draw_groups(source, records, parts, first, codes, **options, **where)
+
+            large = self.stepwise(kernel, records, parts, on, source)
+            return released(mechanism, codes, parts, large)
 
         return draw
 
-    def _values(self, codes: NDArray[np.int64], per_step: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what release codes mean, so many of them to a step of the grid."""
-        grid, kind, out = self.mechanism.grid, self.options["kind"], np.empty(len(codes))
-        if kind == _levels.SUM:
-            _segments.quotients(grid.first * per_step + codes, per_step, grid.step, out)
-            return out
-        return np.asarray(codes * grid.step if kind == _levels.DIFFERENCE else grid.decode(codes))
+
+def fits(mechanism: Any, n: int) -> bool:
+    """Whether sums of codes and of steps of n records of a group fit 64 bits, and values are far from the ends of the
+    doubles.
+    """
+    grid: Grid = mechanism.grid
+    reach = max(abs(grid.first), abs(grid.first + grid.size - 1), grid.size)
+    return min(n, _groups.LARGEST_GROUP) * reach < 2**61 and 2.0**-300 < grid.step < 2.0**300
+
+
+def released(
+    mechanism: Any, codes: NDArray[np.int64], parts: NDArray[np.int64], large: dict[int, Any]
+) -> NDArray[np.float64]:
+    """Return the releases of groups: what their codes mean, those of large groups, and points for empty groups."""
+    grid, statistic, sizes = mechanism.grid, mechanism.statistic, np.diff(parts)
+    values = grid.decode(codes)
+    if isinstance(statistic, TrimmedSum):
+        per_step = np.ones(int(sizes.max(initial=0)) + 1, np.int64)
+        for n in sizes_of(parts, len(per_step) - 1):
+            per_step[n] = statistic.codes_per_step(n)
+        _segments.quotients(grid.first * per_step[sizes] + codes, per_step[sizes], grid.step, values)
+    elif isinstance(statistic, InterquartileRange):
+        values = codes * grid.step
+    empty = np.flatnonzero(sizes == 0)
+    values[empty] = grid.decode(codes[empty])
+    for place, release in large.items():
+        values[place] = release
+    return np.asarray(values)
 
 
 def sizes_of(ends: NDArray[np.int64], largest: int) -> list[int]:

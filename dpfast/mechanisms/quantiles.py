@@ -593,16 +593,14 @@ class JointOfGroups(SortedGroups):
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64] | None:
             refuse(STEP, mechanism)  # it may have been made outside of a ledger
-            parts, reached = ends[start : stop + 1], 0
+            parts = ends[start : stop + 1]
             codes = np.zeros((stop - start, len(mechanism.qs)), np.int64)
-            large: dict[int, Any] = {}
+
+            def kernel(first: int) -> int:
+                return draw_groups(source, records, parts, first, codes, stages, rounds=_FAST_ROUNDS, **where)
+
             with drawing:
-                while True:
-                    reached = draw_groups(source, records, parts, reached, codes, stages, rounds=_FAST_ROUNDS, **where)
-                    if reached == len(codes):
-                        break
-                    large[reached] = self.alone(records[parts[reached] : parts[reached + 1]], on, source)
-                    reached += 1
+                large = self.stepwise(kernel, records, parts, on, source)
             empty = np.diff(parts) == 0
             if empty.all():
                 return None

@@ -16,7 +16,7 @@ from dpfast._kernels._chain import draw_groups
 from dpfast.laws import anywhere
 from dpfast.mechanisms.quantiles import StageOfGroups
 from dpfast.random import streams
-from dpfast.statistics import Huber, InterquartileRange, Mean, TrimmedMean, WinsorizedMean
+from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, TrimmedMean, WinsorizedMean
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -47,7 +47,11 @@ def one_by_one(mechanism, x, labels, count, rng):
     [source], out = streams(rng, 1), []
     for g in range(count):
         group = x[labels == g]
-        made = mechanism(group, rng=source) if len(group) else anywhere(mechanism.grid, source, mechanism.base_measure)
+        made = (
+            mechanism(group, rng=source)
+            if len(group)
+            else anywhere(mechanism.grid, source, getattr(mechanism, "base_measure", None))
+        )
         out.append(made)
     return np.array(out)
 
@@ -164,6 +168,33 @@ def test_one_charge_for_all_groups():
         by_group(InverseSensitivity(InterquartileRange(), grid=grid, epsilon=0.5), x, labels=np.arange(10) % 3)
         by_group(Quantiles((0.3, 0.7), grid=grid, epsilon=0.25), x, labels=np.arange(10) % 3)
     assert ledger.spent.epsilon == 0.75
+
+
+class TestSmoothNoise:
+    STATISTICS = (Median(), Quantile(0.9), Mean(), TrimmedMean(0.1), WinsorizedMean(0.4), InterquartileRange())
+
+    @pytest.mark.parametrize("grid", GRIDS)
+    @pytest.mark.parametrize("options", [{"epsilon": 4.0}, {"epsilon": 1.0, "delta": 1e-6}], ids=["student", "laplace"])
+    def test_bit_for_bit_the_calls_one_by_one(self, grid, options):
+        x, labels = records(GRIDS[grid], np.float64)
+        for statistic, missing in itertools.product(self.STATISTICS, (None, "half")):
+            if grid == "of 2**50 points" and options["epsilon"] < 4:
+                continue  # noise of more than 2**56 steps
+            mechanism = dpf.SmoothSensitivity(statistic, grid=GRIDS[grid].with_missing(missing), **options)
+            found = by_group(mechanism, x, labels=labels, num_groups=20, rng=PCG64(5))
+            np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, 20, PCG64(5)), repr(mechanism))
+
+    def test_dtypes_large_groups_and_threads(self):
+        labels = np.repeat([0, 1, 3, 4], [3, _groups.LARGEST_GROUP + 1, 40, 5])
+        x = np.random.default_rng(2).integers(0, 200, len(labels))
+        for statistic in self.STATISTICS:
+            mechanism = dpf.SmoothSensitivity(statistic, grid=Grid(0, 100, step=0.5), epsilon=1.0, delta=1e-6)
+            for data in (x, x.astype(np.float32), x.astype(np.uint8)):
+                found = by_group(mechanism, data, labels=labels, num_groups=5, rng=PCG64(3))
+                np.testing.assert_array_equal(found, one_by_one(mechanism, data, labels, 5, PCG64(3)))
+            many = np.arange(len(x)) % 3000
+            found = [by_group(mechanism, x, labels=many, rng=PCG64(1), workers=w) for w in (1, 3)]
+            np.testing.assert_array_equal(*found)
 
 
 class TestJointQuantiles:
