@@ -144,9 +144,10 @@ class Plan:
         Returns
         -------
         callable
-            ``draw(start, stop, source)`` returns the releases of the groups start..stop - 1 in one array, each as
-            `draw` makes it; of an empty group of public size that of `Mechanism.of_no_records`, NaN for None. It
-            returns None if all are None. Threads may call it at the same time.
+            ``draw(start, stop, source)`` returns the releases of the groups start..stop - 1 in one array, each with the
+            law of `draw`, and from its words in this order, unless noise is drawn for all at once; of an empty group of
+            public size that of `Mechanism.of_no_records`, NaN for None. It returns None if all are None. Threads may
+            call it at the same time.
         """
         mechanism, private = self.mechanism, self.mechanism.hides_n
         values, ends = groups.sorted(values, threads)
