@@ -36,10 +36,12 @@ class Chain:
     def odds(self) -> tuple[list[tuple[float, NDArray[float64]]], list[tuple[int, int, int]]]: ...
     def refresh(self) -> None: ...
 
+class GroupChain(Chain): ...
+
 class GroupStage:
     def __init__(
         self,
-        chain: Chain,
+        chain: GroupChain,
         codes: NDArray[int64],
         ranks: NDArray[int64],
         places: NDArray[int64],

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _groups
-from dpfast._kernels._chain import MOST_FREE, Chain, GroupStage, WideChain, draw_groups, fill_multiset
+from dpfast._kernels._chain import MOST_FREE, Chain, GroupChain, GroupStage, WideChain, draw_groups, fill_multiset
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._multisets import draw as draw_multiset
 from dpfast._kernels._multisets import weight_of_all, weights_of_all
@@ -551,7 +551,7 @@ class StageOfGroups(_Stage):
         blank = [np.zeros(last - first + 1, np.int64) for first, last in layout.stretches]
         windows, targets = _Windows.of(layout, blank), range(len(layout.ranks))
         super().__init__(windows, targets, stages.epsilon, stages.reach, {}, mechanism.base_measure)
-        self._chain = Chain(*self._arguments)
+        self._chain = GroupChain(*self._arguments)
         read = [np.arange(first, last + 1) for first, last in layout.stretches]
         ranks = np.concatenate([np.zeros(len(layout.before), np.int64), *read, np.zeros(len(layout.after), np.int64)])
         self.draws = GroupStage(

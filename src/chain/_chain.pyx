@@ -282,10 +282,7 @@ cdef class Chain:
         cdef Py_ssize_t chosen
         self._draw_word()
         chosen = dpfast_choose_weight(self._word, &self._weights[0], n, &self._cumulative[0])
-        if self._exact or chosen < 0:
-            from dpfast._kernels._balls import choose_weight
-            chosen = choose_weight(self._word, lambda: next_word(self._bits), np.asarray(self._weights[:n]))
-        return chosen
+        return _chosen_exactly(self, n) if self._exact or chosen < 0 else chosen
 
     cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
         """Fill with a sorted vector of entries in start..start + width - 1, by the product of their weights."""
@@ -296,9 +293,7 @@ cdef class Chain:
             with self._bits.lock, nogil:
                 out[0] = dpfast_draw_point(&self._measure.measure, source, start, start + width - 1)
         else:
-            from dpfast._kernels._multisets import draw
-            run = draw(self._measure, start, start + width - 1, out.shape[0], lambda: next_word(self._bits))
-            np.asarray(out)[:] = run
+            _fill_longer_run(self, start, width, out)
 
     cdef bint _walk(self, int64_t[::1] out) except -1:
         """Walk back from the last target to the start, one choice at a time; False where no choice is made."""
@@ -388,12 +383,43 @@ cdef class Chain:
         return odds, self._places
 
 
+cdef Py_ssize_t _chosen_exactly(Chain chain, Py_ssize_t n) except -2:
+    """The choice of the last word among the n weights, in exact arithmetic. A function of its own: it has a closure."""
+    from dpfast._kernels._balls import choose_weight
+    return choose_weight(chain._word, lambda: next_word(chain._bits), np.asarray(chain._weights[:n]))
+
+
+cdef int _fill_longer_run(Chain chain, int64_t start, int64_t width, int64_t[::1] out) except -1:
+    """Fill with a sorted vector of several entries by the measure."""
+    from dpfast._kernels._multisets import draw
+    np.asarray(out)[:] = draw(chain._measure, start, start + width - 1, out.shape[0], lambda: next_word(chain._bits))
+    return 0
+
+
+cdef class GroupChain(Chain):
+    """A chain without pins that draws for many groups, while the lock of the generator is held."""
+
+    cdef bitgen_t *_source
+
+    cdef int _draw_word(self) except -1:
+        if not self._waits:
+            self._word = self._source.next_uint64(self._source.state)
+        self._waits = False
+        return 0
+
+    cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
+        if self._measure is not None and out.shape[0] == 1:
+            out[0] = dpfast_draw_point(&self._measure.measure, self._source, start, start + width - 1)
+        else:
+            Chain._fill_run(self, start, width, out)
+
+
 cdef class GroupStage:
     """The draws of groups of one size by one chain, whose codes change from group to group.
 
     Parameters
     ----------
-    chain : Chain
+    chain : GroupChain
     codes : ndarray of int64
         Those that the chain reads.
     ranks : ndarray of int64
@@ -411,7 +437,7 @@ cdef class GroupStage:
         ``keeps(word, source, score)`` and, after `rounds` in vain, ``rest(source)``.
     """
 
-    cdef Chain _chain
+    cdef GroupChain _chain
     cdef int64_t[::1] _codes, _drawn
     cdef const int64_t[::1] _ranks, _places
     cdef double _epsilon, _log_anywhere, _log_vectors
@@ -419,7 +445,7 @@ cdef class GroupStage:
     cdef int64_t _last
     cdef object _decisions
 
-    def __init__(self, Chain chain not None, int64_t[::1] codes not None, const int64_t[::1] ranks not None,
+    def __init__(self, GroupChain chain not None, int64_t[::1] codes not None, const int64_t[::1] ranks not None,
                  const int64_t[::1] places not None, double epsilon, Py_ssize_t reach, int64_t last, logs, decisions):
         self._chain, self._codes, self._ranks, self._places = chain, codes, ranks, places
         self._epsilon, self._reach, self._last, self._decisions = epsilon, reach, last, decisions
@@ -437,7 +463,7 @@ cdef class GroupStage:
 
     cdef int _draw(self, object bit_generator, Py_ssize_t rounds, bint exact, int64_t[::1] out) except -1:
         """Draw the numbers of a release: proposals of the chain until one is kept, as `JointQuantiles` does."""
-        cdef Chain chain = self._chain
+        cdef GroupChain chain = self._chain
         cdef int64_t[::1] drawn = self._drawn
         cdef Py_ssize_t i, void = 0
         cdef int64_t score
@@ -463,8 +489,8 @@ cdef class GroupStage:
         return 0
 
     cdef bint _goes_anywhere(self, object bit_generator, bint exact) except -1:
-        cdef Chain chain = self._chain
-        cdef uint64_t word = _word_of(bit_generator)
+        cdef GroupChain chain = self._chain
+        cdef uint64_t word = chain._source.next_uint64(chain._source.state)
         cdef double at = <double> word * 2.0 ** -64, share, doubt
         cdef double log_total = log(chain.total) + <double> chain.exponent * log(2.0) if chain.total else -INFINITY
         share = 1.0 / (1.0 + exp(fmin(log_total - self._log_anywhere, 700.0)))
@@ -475,20 +501,12 @@ cdef class GroupStage:
         return self._decisions.goes_anywhere(word, bit_generator)
 
     cdef bint _keeps(self, object bit_generator, int64_t score, bint exact) except -1:
-        cdef Chain chain = self._chain
-        cdef uint64_t word = _word_of(bit_generator)
+        cdef GroupChain chain = self._chain
+        cdef uint64_t word = chain._source.next_uint64(chain._source.state)
         cdef double doubt = 4.0 * chain.margin + exp(-self._epsilon / 2.0 * <double> (self._reach + 1 - score)) + 2.0 ** -40
         if chain.certain and not exact and <double> (word >> 11) * 2.0 ** -53 < 1.0 - doubt - 2.0 ** -50:
             return True
         return self._decisions.keeps(word, bit_generator, score)
-
-
-cdef uint64_t _word_of(object bit_generator) except? 0:
-    cdef bitgen_t *source = unwrap(bit_generator)
-    cdef uint64_t word
-    with bit_generator.lock:
-        word = source.next_uint64(source.state)
-    return word
 
 
 def draw_groups(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None, Py_ssize_t start,
@@ -507,22 +525,25 @@ def draw_groups(bit_generator, const double[::1] values not None, const int64_t[
     cdef const double *records = &values[0] if values.shape[0] else NULL
     cdef double *sorting = <double *> malloc(2 * (room + 1) * sizeof(double))
     cdef int64_t *codes = <int64_t *> malloc((largest + 1) * sizeof(int64_t))
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef GroupStage stage
     try:
         if sorting == NULL or codes == NULL:
             raise MemoryError
-        for g in range(start, groups):
-            n = offsets[g + 1] - offsets[g]
-            if n == 0:
-                continue
-            stage = stages[n] if n <= largest else None
-            if stage is None:
-                return g
-            memcpy(sorting, records + offsets[g], n * sizeof(double))
-            dpfast_encode_array(&grid, select_sort(sorting, n, sorting + room), codes, n)
-            stage._read(codes)
-            stage._draw(bit_generator, rounds, exact, out[g])
-        return groups
+        with bit_generator.lock:
+            for g in range(start, groups):
+                n = offsets[g + 1] - offsets[g]
+                if n == 0:
+                    continue
+                stage = stages[n] if n <= largest else None
+                if stage is None:
+                    return g
+                memcpy(sorting, records + offsets[g], n * sizeof(double))
+                dpfast_encode_array(&grid, select_sort(sorting, n, sorting + room), codes, n)
+                stage._chain._source = source
+                stage._read(codes)
+                stage._draw(bit_generator, rounds, exact, out[g])
+            return groups
     finally:
         free(sorting)
         free(codes)
