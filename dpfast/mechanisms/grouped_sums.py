@@ -119,7 +119,9 @@ class GroupsOfSums(Plan):
         """Return a function that adds the noise of a range of groups to their codes."""
         mechanism, whole = self.mechanism, self.mechanism.grid.size - 1
         epsilon, lasts, sensitivities = mechanism.epsilon, centers.lasts, centers.sensitivities
-        checks.noise_scale(int(np.maximum.reduce(sensitivities, initial=0)), epsilon)
+        most = int(np.maximum.reduce(sensitivities, initial=0))
+        if most > epsilon * 2.0**55:
+            checks.noise_scale(most, epsilon)
         if kind_of_noise(mechanism.noise, mechanism.steps, epsilon) != "staircase":
             return lambda source, part, codes: _samplers.add_discrete_laplace(
                 source, sensitivities[part], epsilon, lasts[part], whole, codes
