@@ -129,9 +129,11 @@ def by_group(
     them or none; a warning of too few records in the smallest group, of public size, comes before. Each group's
     release has the law of the mechanism on its records, and groups are independent. Guide:
     https://dpfast.readthedocs.io/en/latest/guides/groups.html.
-    Cost: grouping by a hash table; for one quantile by `InverseSensitivity` a counting sort and one kernel call per
-    1024 groups, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
-    outside the guarantee.
+    Cost: grouping by a hash table; for `GlobalSensitivity` one pass over the records and one over the groups, less than
+    the same groupby of pandas; for `InverseSensitivity`, `Quantiles` and `SmoothSensitivity` a counting sort
+    and one kernel call per 1024 groups or more, for medians about a tenth of a loop over ``np.median`` for groups of
+    100; for other mechanisms, `Counted` records and groups of more than 4096 records a loop. Timing is outside the
+    guarantee.
 
     Examples
     --------

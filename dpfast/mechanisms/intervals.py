@@ -20,7 +20,8 @@ from dpfast.core.rounding import down, up
 from dpfast.core.traps import Trap
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
-from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
+from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
