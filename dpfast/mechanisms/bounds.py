@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
 from dpfast.core.privacy import Privacy
@@ -19,7 +20,6 @@ from dpfast.core.rounding import down
 from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
