@@ -13,17 +13,19 @@ be released, the guarantee, the parts of the budget, what missing records become
 """
 
 from dpfast.choosing.choice import Choice, Known, built, gainful, near_least, rounded_down
-from dpfast.choosing.explaining import Explain, explain_bounds, explained, tell
+from dpfast.choosing.explaining import Explain, describe, explain_bounds, explained, split, tell
 
 __all__ = [
     "Choice",
     "Explain",
     "Known",
     "built",
+    "describe",
     "explain_bounds",
     "explained",
     "gainful",
     "near_least",
     "rounded_down",
+    "split",
     "tell",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Protocol, SupportsIndex, TypeVar
 
 import numpy as np
@@ -34,9 +35,23 @@ def explained(made: _Made, explain: Explain, x: Any, choice: Choice | None = Non
     warn_of(made)
     if explain is not False:
         n = None if getattr(made, "hides_n", False) else x.known if isinstance(x, Chunks) else records_of(x)
+        describe(made, explain, n, choice)
+    return made
+
+
+def describe(made: Explained, explain: Explain, n: int | None, choice: Choice | None = None) -> None:
+    """Print the explanation of a release from n records after its choice, or pass it to a function."""
+    if explain is not False:
         text = made.explanation(n)
         tell(text if choice is None else f"{choice.comparison}\n{text}", explain)
-    return made
+
+
+def split(parts: Mapping[str, float | Fraction], whole: str = "epsilon") -> str:
+    """Return how a budget is split: its parts by what they are for, relative to their sum; "" for a single one."""
+    total = sum(parts.values())
+    first, *others = (f"{float(100 * part / total):.3g} % {{}}for {what}" for what, part in parts.items() if part)
+    shown = [first.format("is "), *(other.format("") for other in others)]
+    return f"Of {whole}, {', '.join(shown[:-1])} and {shown[-1]}" if others else ""
 
 
 def explain_bounds(points: Points, release: Any, explain: Explain) -> None:

@@ -191,6 +191,12 @@ class PerturbedHistogram(_OnCells):
         # A replaced record changes two counts by 1; their noises are independent.
         return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon / changed, changed),))
 
+    def _explained_error(self, n: int | None) -> str:
+        kind = "discrete Laplace" if self._chosen.sigma is None else "Gaussian"
+        return (
+            f"Expected error: {kind} noise of standard deviation {math.sqrt(self._chosen.variance):.3g} on each count"
+        )
+
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 

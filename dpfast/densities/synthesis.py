@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dpfast.choosing import Explain, explained, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
-from dpfast.core.privacy import Privacy
 from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -302,11 +301,8 @@ def synthesize(
         columns = dict(domains := columns_of(columns))
         names = [name for name, _ in domains]
         forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
-        tell(
-            f"Synthetic records from marginals of {len(names)} columns and of pairs: {Privacy(epsilon, delta)}.",
-            explain,
-        )
-        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=threads)
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        released = marginals(X, columns, pairs, **budget, rng=rng, workers=threads, explain=explain)
         given = DataColumns(X, names)
         whole = whole_columns(domains, given)
         drawn = released.sample(given.n if k is None else k, rng)

@@ -353,7 +353,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         return np.asarray(law.value(law.sample(shape, rng=source)), dtype=np.float64)
 
     def explanation(self, n: SupportsIndex | None = None) -> str:
-        """Return a short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
+        """Return a short text about the release: mechanism, guarantee, grid, budgets of its steps, missing records,
+        expected error. Public.
 
         Parameters
         ----------
@@ -371,8 +372,13 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
         """
         count = None if n is None else checks.whole("n", n)
-        parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(count))
+        what = repr(self).strip("<>")
+        parts = what, self._explained_split(count), self._explained_missing(), self._explained_error(count)
         return "\n".join(f"{part}." for part in parts if part)
+
+    def _explained_split(self, n: int | None) -> str:
+        """Return how the steps of a release split its budget; "" if it has a single one."""
+        return ""
 
     def _explained_missing(self) -> str:
         """Return what missing records become."""

@@ -162,6 +162,10 @@ class NoisyProducts(GaussianOrPure):
         """
         return self.noise_deviation(n, dimension=dimension)
 
+    def _explained_error(self, n: int | None) -> str:
+        kind = "Gaussian" if self.gaussian_mu else "pure"
+        return f"The noise is {kind}; the mechanism's noise_deviation(n, ...) is its size"
+
     def _by_norm(self, d: int) -> bool:
         """Whether pure noise is that of the Frobenius norm, which has less variance below four rows of the matrix."""
         return False

@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.choosing import Choice, Explain, Known, describe
 from dpfast.core import checks, containers
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Bounds, Exact, Records
@@ -110,6 +111,9 @@ class RegressionMoments(NoisyProducts):
     @property
     def _balls(self) -> tuple[Ball, ...]:
         return self.domain, self.labels
+
+    def _explained_missing(self) -> str:
+        return "A record with NaN or an infinity counts as one at both centers"
 
     def weights(self, d: SupportsIndex) -> tuple[Fraction, Fraction]:
         """Return the public weights s of the label and c of the 1, in codes
@@ -251,6 +255,16 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     return estimates, covariance
 
 
+def _choice(gaussian: RegressionMoments, pure: RegressionMoments, n: int | None, d: int) -> Choice:
+    """Return the choice of the noise for d columns."""
+    candidates = {"gaussian": gaussian, "pure": pure}
+    taken, known = "pure" if gaussian.pure_is_quieter(d) else "gaussian", Known()
+    if n:
+        rows = {name: (float(made.noise_deviation(n, dimension=d)[0, d]),) for name, made in candidates.items()}
+        known = Known(("noise",), rows, "Noise: standard deviation on the mean product of a column and the label.")
+    return Choice(candidates, taken, f"its noise has less deviation for {d} columns", known=lambda: known)
+
+
 def linear_regression(
     X: Any,
     y: Records | None = None,
@@ -265,6 +279,7 @@ def linear_regression(
     label_center: float = 0.0,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Fit:
     """Release a linear regression, (epsilon, delta)-differentially private for one replaced record (row and label).
 
@@ -303,6 +318,8 @@ def linear_regression(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -366,10 +383,13 @@ def linear_regression(
     first = next(iter(records), None) if isinstance(records, Chunks) else records
     names = names_of_columns(first, labelled=True) if isinstance(X, Chunks) else names_of_columns(X)
     if first is not None:
-        d = Labelled.of(first).columns
+        d, n = Labelled.of(first).columns, records.known if isinstance(records, Chunks) else len(records)
         if columns is not None:
             domain, records = columns.domain(d), columns.scaled(records)
         mechanism = made(domain=domain, delta=0.0 if mechanism.pure_is_quieter(d) else delta)
+        if explain is not False:
+            gaussian, pure = made(domain=domain, delta=delta), made(domain=domain)
+            describe(mechanism, explain, n, _choice(gaussian, pure, n, d) if gaussian.gaussian_mu else None)
     if isinstance(records, Chunks):
         state = mechanism.start().read(records, workers=workers)
         fit = mechanism.fit(state.release(rng=rng), state.n)

@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.choosing import split
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_number
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -109,11 +110,12 @@ class Whitened(Declared, Cautious):
     def explanation(self, n: SupportsIndex | None = None) -> str:
         """Return a short text about the release, from public numbers; see `Mechanism.explanation`."""
         *_, release = self.steps
+        parts = {"locations": _LOCATION, "scales": _SCALE, "the covariance": _COVARIANCE}
         rest = 1 - _LOCATION - _SCALE - _COVARIANCE
+        parts[f"a {type(release).__name__} release in whitened coordinates"] = rest
         return (
             f"Release of the coordinate-wise {self.statistic} of {len(self.grids)} whitened columns: {self.privacy}.\n"
-            f"Of epsilon, {_LOCATION} is for locations, {_SCALE} for scales, {_COVARIANCE} for the covariance and "
-            f"{rest} for a {type(release).__name__} release in whitened coordinates.\n"
+            f"{split(parts)}.\n"
             "A row with NaN counts as one at the lower bounds, and for the covariance as the center."
         )
 

@@ -72,7 +72,7 @@ class TestWhitened:
         dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=texts.append)
         [text] = texts
         assert text.startswith("Release of the coordinate-wise median of 4 whitened columns: epsilon = 1 (pure")
-        assert "1/8 is for locations, 1/8 for scales, 1/4 for the covariance and 1/2 for a NestedBoxes" in text
+        assert "12.5 % is for locations, 12.5 % for scales, 25 % for the covariance and 50 % for a NestedBoxes" in text
         with pytest.raises(TypeError, match="explain must be True, False or a function"):
             dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=3)
 
