@@ -16,6 +16,7 @@ from dpfast.core import checks
 from dpfast.core.foreign import active, blocks
 from dpfast.core.grid import Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.recent import is_recent
 from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious, warn
@@ -433,14 +434,15 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
-_LEFT = {"_recent", "_cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
+# The attributes that calls leave, and copies do not have, besides those of `recent`.
+_LEFT = {"_cost", "hides_n", "resolves"}
 
 
 def _without_plan(state: Any) -> Any:
     """Return the state of a mechanism for copies, without what calls left; of a subclass with slots it is a pair."""
     if isinstance(state, tuple):
         return _without_plan(state[0]), *state[1:]
-    return state and {name: value for name, value in state.items() if name not in _LEFT}
+    return state and {name: value for name, value in state.items() if not (name in _LEFT or is_recent(name))}
 
 
 def _missing_in(grid: Points) -> str:

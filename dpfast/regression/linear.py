@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -255,6 +255,12 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     return estimates, covariance
 
 
+@lru_cache(maxsize=256)
+def _moments(labels: Ball, epsilon: float, intercept: bool, domain: Ball, delta: float) -> RegressionMoments:
+    """Return the mechanism for checked parameters, which calls with these share."""
+    return RegressionMoments(domain=domain, labels=labels, epsilon=epsilon, delta=delta, intercept=intercept)
+
+
 def _choice(gaussian: RegressionMoments, pure: RegressionMoments, n: int | None, d: int) -> Choice:
     """Return the choice of the noise for d columns."""
     candidates = {"gaussian": gaussian, "pure": pure}
@@ -370,10 +376,8 @@ def linear_regression(
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
-    made = partial(
-        RegressionMoments, labels=Ball(label_bound, center=label_center), epsilon=epsilon, intercept=intercept
-    )
-    mechanism = made(domain=domain, delta=delta)
+    made = partial(_moments, Ball(label_bound, center=label_center), epsilon, checks.flag("intercept", intercept))
+    mechanism = made(domain, delta)
     if columns is not None:
         largest = _GREATEST * mechanism.labels.radius * columns.size
         checks.finite_scale(largest * largest)
@@ -386,9 +390,9 @@ def linear_regression(
         d, n = Labelled.of(first).columns, records.known if isinstance(records, Chunks) else len(records)
         if columns is not None:
             domain, records = columns.domain(d), columns.scaled(records)
-        mechanism = made(domain=domain, delta=0.0 if mechanism.pure_is_quieter(d) else delta)
+        mechanism = made(domain, 0.0 if mechanism.pure_is_quieter(d) else delta)
         if explain is not False:
-            gaussian, pure = made(domain=domain, delta=delta), made(domain=domain)
+            gaussian, pure = made(domain, delta), made(domain, 0.0)
             describe(mechanism, explain, n, _choice(gaussian, pure, n, d) if gaussian.gaussian_mu else None)
     if isinstance(records, Chunks):
         state = mechanism.start().read(records, workers=workers)
