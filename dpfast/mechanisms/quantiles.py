@@ -370,7 +370,8 @@ class _Stage:
         self._drawing = threading.Lock()  # the chain stores its last walk
         index = np.asarray(targets, dtype=np.int64)
         ranks = layout.ranks[index]
-        lowers, uppers = np.zeros_like(index), np.full_like(index, layout.last)
+        lowers = np.zeros(index.size, np.int64)
+        uppers = lowers + layout.last
         for j, code in sorted(pins.items()):
             lowers[j:] = code
         for j, code in sorted(pins.items(), reverse=True):
