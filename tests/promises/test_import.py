@@ -125,5 +125,14 @@ def test_explain_knows_all_choices():
     text = "\n".join(path.read_text() for path in paths)
     found = re.findall(r"^def (\w+)\([^)]*\) -> Choice:", text, re.MULTILINE)
     source = Path(explaining.__file__).read_text()
-    unknown = {"by_errors", "by_noise", "choice_among", "choice_between", "choice_for", "_choice", "_chosen"}
+    unknown = {
+        "by_errors",
+        "by_noise",
+        "choice_among",
+        "choice_between",
+        "choice_for",
+        "_choice",
+        "_chosen",
+        "_median_choice",
+    }
     assert {name for name in found if f'"{name}"' not in source} == unknown

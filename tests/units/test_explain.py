@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast import local
 from tests.untouchable import Untouchable
 
 MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
@@ -182,3 +183,32 @@ def test_an_explanation_of_tables_costs_nothing_and_changes_no_release(function)
     made = [release(rng=np.random.default_rng(3), explain=told) for told in (False, texts.append)]
     assert texts[1:] == [text]
     assert repr(made[0]) == repr(made[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({}, ["Taken: descent, because there are at most 7,", "MedianDescent", "against everyone but its owner"]),
+        ({"density": 1.0}, ["expected error", "with confidence 0.95", "because its expected error is less"]),
+        ({"method": "search"}, ["Local median by QuantileSearch"]),
+        ({"steps": (1.0, 0.5)}, ["Local median by MedianDescent"]),
+    ],
+)
+def test_an_explanation_of_local_medians(options, parts):
+    texts = []
+
+    def stop(text):
+        texts.append(text)
+        raise Explained
+
+    with pytest.raises(Explained):
+        local.median(Sized(), bounds=(0, 1), epsilon=1.0, explain=stop, **options)
+    for part in parts:
+        assert part in texts[0], texts[0]
+    x = np.linspace(0, 1, 1000)
+    made = [
+        local.median(x, bounds=(0, 1), epsilon=1.0, rng=np.random.default_rng(1), explain=told, **options)
+        for told in (False, texts.append)
+    ]
+    assert made[0] == made[1]
+    assert texts[0] == texts[1]
