@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 from dpfast.core.composition import counted, delta_of_losses_up, exact_delta_up
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -20,6 +21,12 @@ _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of s
 # ---- composition of costs: docs/proofs/composition.md ----
 
 
+# An exact sum or cost as the integers of a fraction, whose arithmetic is a tenth of the time of `Fraction`; None if it
+# is infinite.
+Ratio = tuple[int, int] | None
+_ZERO: Ratio = (0, 1)
+
+
 class Account:
     """The sum of the costs so far, compared with a budget."""
 
@@ -27,24 +34,36 @@ class Account:
 
     def __init__(self, budget: Privacy) -> None:
         self._budget = budget
-        self._total: Fraction | float = Fraction()  # a float if it is infinite
-        self._delta = Fraction()
+        self._total = self._delta = _ZERO
+        self._last: tuple[PrivacyProfile | None, Ratio, Ratio] = None, _ZERO, _ZERO  # a profile, and its cost
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         if times:
-            cost, delta = self._cost(profile)
-            self._total = _plus(self._total, times, cost)
-            self._delta += times * delta
+            cost, delta = self._prepared(profile)
+            self._total, self._delta = _plus(self._total, times, cost), _plus(self._delta, times, delta)
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+    def copy(self) -> Self:
+        """Return an account with the same sums."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def _prepared(self, profile: PrivacyProfile) -> tuple[Ratio, Ratio]:
+        """Return what a release adds to the two sums, from the last call if that was for the same object."""
+        last, cost, delta = self._last
+        if last is not profile:
+            cost, delta = map(_ratio, self._cost(profile))
+            self._last = profile, cost, delta
+        return cost, delta
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
         """Return what a release adds to the two sums."""
-        epsilon = profile.privacy.epsilon
-        return Fraction(epsilon) if math.isfinite(epsilon) else epsilon, Fraction(profile.privacy.delta)
+        return profile.privacy.epsilon, profile.privacy.delta
 
     def spent(self) -> Privacy:
         """Return the sums, rounded up."""
-        total = up(self._total) if isinstance(self._total, Fraction) else self._total
-        return self._guarantee(epsilon=total, delta=min(1.0, up(self._delta)))
+        total = math.inf if self._total is None else up(_fraction(self._total))
+        return self._guarantee(epsilon=total, delta=min(1.0, up(_fraction(self._delta))))
 
     def _guarantee(self, **amounts: Any) -> Privacy:
         """Return a guarantee for the neighbours, or the units, of the budget."""
@@ -69,13 +88,31 @@ class Account:
         return profile.privacy
 
 
-def _plus(total: Fraction | float, times: int, cost: Fraction | float) -> Fraction | float:
-    """Return the total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite
-    float.
-    """
+def _ratio(amount: Fraction | float) -> Ratio:
+    return None if amount == math.inf else amount.as_integer_ratio()
+
+
+def _fraction(ratio: Ratio) -> Fraction:
+    assert ratio is not None  # a release of infinite cost never fits
+    return Fraction(*ratio)
+
+
+def _plus(total: Ratio, times: int, cost: Ratio) -> Ratio:
+    """Return the total and `times` costs, exactly; infinite if one of the two is."""
     if not times:
         return total
-    return Fraction(total) + times * Fraction(cost) if max(total, cost) < math.inf else math.inf
+    if total is None or cost is None:
+        return None
+    (n, d), (m, e) = total, cost
+    n, d = n * e + times * m * d, d * e
+    divisor = math.gcd(n, d)
+    return n // divisor, d // divisor
+
+
+def _at_most(total: Ratio, whole: Ratio) -> bool:
+    if total is None or whole is None:
+        return whole is None
+    return total[0] * whole[1] <= whole[0] * total[1]
 
 
 def _stated(privacy: Privacy) -> str:
@@ -89,12 +126,18 @@ class BasicAccount(Account):
     name = "basic"
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        return not times or self._within(*self._limits(), profile, times)
+        return not times or self._within(self._ratios, profile, times)
 
-    def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
+    def _within(self, limits: tuple[Ratio, Ratio], profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
-        cost, delta = self._cost(profile)
-        return _plus(self._total, times, cost) <= whole and self._delta + times * delta <= deltas
+        (whole, deltas), (cost, delta) = limits, self._prepared(profile)
+        return _at_most(_plus(self._total, times, cost), whole) and _at_most(_plus(self._delta, times, delta), deltas)
+
+    @cached_property
+    def _ratios(self) -> tuple[Ratio, Ratio]:
+        """What the two sums must not exceed."""
+        whole, deltas = self._limits()
+        return _ratio(whole), _ratio(deltas)
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         """Return what the two sums must not exceed."""
@@ -102,11 +145,13 @@ class BasicAccount(Account):
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         refusal = super().refusal(profile, times)
-        if self._cost(profile)[0] == math.inf:
+        if self._prepared(profile)[0] is None:
             return f"{refusal}. {self._advice()}"
         unit, (whole, deltas) = self._budget.unit, self._limits()
         more = 1 + _ROUNDING
-        if profile.privacy.unit != unit or not self._within(whole * more, deltas * more, profile, times):
+        if profile.privacy.unit != unit or not self._within(
+            (_ratio(whole * more), _ratio(deltas * more)), profile, times
+        ):
             return refusal
         return (
             f"{refusal}. Floats are not exactly the decimals that they print as; 0.1 is a little more than 1/10: give "
@@ -118,8 +163,7 @@ class BasicAccount(Account):
 
     def remaining(self) -> Privacy:
         whole, deltas = self._limits()
-        assert isinstance(self._total, Fraction)  # a release of infinite cost never fits
-        return self._privacy(whole - self._total, deltas - self._delta)
+        return self._privacy(whole - _fraction(self._total), deltas - _fraction(self._delta))
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         """Return the rest of the budget, rounded down."""
@@ -129,8 +173,8 @@ class BasicAccount(Account):
 class ConcentratedAccount(BasicAccount):
     """Sums of rhos, and of the probabilities of events that are set aside."""
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
-        return profile.exact_rho, Fraction(profile.failure)
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
+        return profile.exact_rho, profile.failure
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
         rho = profile.rho
@@ -140,16 +184,15 @@ class ConcentratedAccount(BasicAccount):
         return self._guarantee(rho=down(amount), delta=down(delta))
 
     def spent(self) -> Privacy:
-        assert isinstance(self._total, Fraction)
-        return self._guarantee(rho=up(self._total), delta=min(1.0, up(self._delta)))
+        return self._guarantee(rho=up(_fraction(self._total)), delta=min(1.0, up(_fraction(self._delta))))
 
 
 class GaussianAccount(BasicAccount):
     """Sums of squares of mu."""
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
         squared = profile.mu_squared
-        return (math.inf if squared is None else squared), Fraction()
+        return (math.inf if squared is None else squared), 0.0
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         return Fraction(self._budget.amount) ** 2, Fraction()
@@ -165,8 +208,7 @@ class GaussianAccount(BasicAccount):
         return self._guarantee(mu=root_down(amount))
 
     def spent(self) -> Privacy:
-        assert isinstance(self._total, Fraction)
-        return self._guarantee(mu=root_up(self._total))
+        return self._guarantee(mu=root_up(_fraction(self._total)))
 
 
 class RenyiAccount(Account):
@@ -195,7 +237,8 @@ class RenyiAccount(Account):
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
     def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction | float:
-        return _plus(Fraction(), times, profile.renyi_up(self.order))
+        each = profile.renyi_up(self.order)
+        return times * Fraction(each) if times and each < math.inf else times and each
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)

@@ -9,9 +9,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from fractions import Fraction
-from itertools import starmap
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
@@ -188,8 +187,9 @@ class Ledger(Tabular, Cautious):
             self._account = RenyiAccount(self._privacy)
         else:
             self._account = _BASIC[self._privacy.unit](self._privacy)
-        self._blank = copy(self._account)
+        self._blank = self._account.copy()
         self._charges: list[Charge] = []
+        self._last: tuple[PrivacyProfile | None, PrivacyProfile | None] = None, None  # a profile, and what was charged
         self._lock = threading.Lock()
         self._forked = False
         self._journal = None if path is None else Journal(os.fspath(path), self._header())
@@ -365,24 +365,33 @@ class Ledger(Tabular, Cautious):
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
         check_heard()
-        costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
-        for cost in costs:
-            self._same_neighbors(cost.profile)
-            check_parts(cost.profile)
+        charges = [Charge(cost.label, self._prepared(cost.profile), cost.times) for cost in costs]
         with self._current() as journal:
-            after = copy(self._account)
-            for i, (_, profile, times) in enumerate(costs):
+            after = self._account.copy()
+            for i, charge in enumerate(charges):
+                profile, times = charge.profile, charge.times
                 if not after.fits(profile, times):
                     where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
                     raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
                 after.add(profile, times)
-            for charge in starmap(Charge, [cost for cost in costs if cost.times]):
-                if journal is None:
-                    self._add(charge)
-                else:
-                    journal.append(charge_to_json(charge))
-            if journal is not None:
-                self._catch_up(journal)
+            charges = list(filter(attrgetter("times"), charges))
+            if journal is None:
+                self._account = after
+                self._charges.extend(charges)
+                return
+            for charge in charges:
+                journal.append(charge_to_json(charge))
+            self._catch_up(journal)
+
+    def _prepared(self, profile: PrivacyProfile) -> PrivacyProfile:
+        """Return the profile that is charged, after its checks, which the last one has passed."""
+        last, prepared = self._last
+        if last is not profile or prepared is None:
+            prepared = self._cost(profile)
+            self._same_neighbors(prepared)
+            check_parts(prepared)
+            self._last = profile, prepared
+        return prepared
 
     def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
         """Return the profile that is charged: for the units of the budget, if it has any."""
@@ -431,7 +440,7 @@ class Ledger(Tabular, Cautious):
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
         if self._journal is not None:  # a thread of the parent may have been adding charges at the fork
-            self._charges, self._account = [], copy(self._blank)
+            self._charges, self._account = [], self._blank.copy()
             self._journal.after_fork()
 
     # ---- as JSON ----

@@ -36,7 +36,7 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
-from dpfast.streaming import Ordered, Ranks
+from dpfast.streaming import Ordered, Ranks, Selected
 
 _DRAWS = 16  # per imagined sample, to predict an error
 _TWO_STAGES = 16  # the least number of targets for two stages by default
@@ -175,8 +175,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return tuple(f"q={q}" for q in self.qs)
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        plan = self.plan(windows.layout.n)
-        return JointQuantiles(windows, plan.stages, places=plan.places, grid=self.grid, measure=self.base_measure)
+        return self.plan(windows.layout.n)._joint(windows)
 
     def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
@@ -309,6 +308,24 @@ class Joint(Plan):
         self.stages = _Stages.of(len(ranks), n, last, mechanism.epsilon, mechanism.stages, measure)
         self.layout, self.places = _Layout.around(ranks, self.stages.reach, n, last), places.reshape(-1)
 
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, _Windows]:
+        mechanism, layout = self.mechanism, self.layout
+        if type(values) is not np.ndarray or mechanism.resolves:
+            return super().read(values, threads)
+        # Without a reading, whose functions take a tenth of a short release: the stretches are apart, and so complete.
+        selected = Selected.of(values, layout.stretches, mechanism.grid, threads=threads)
+        return self, _Windows.of(layout, selected.stretches)
+
+    def _joint(self, windows: _Windows) -> JointQuantiles:
+        """Return the law of the quantiles, which is private, like the windows."""
+        mechanism, places = self.mechanism, self.places
+        measure = mechanism.base_measure
+        return JointQuantiles(windows, self.stages, places=places, grid=mechanism.grid, measure=measure)
+
+    def draw_from(self, summary: _Windows, source: np.random.BitGenerator) -> Any:
+        law = self._joint(summary)
+        return law.value(law._draw(source))
+
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         grid, levels = self.mechanism.grid, tuple(sorted(set(self.mechanism.qs)))
@@ -373,7 +390,8 @@ class _Stage:
         self._drawing = threading.Lock()  # the chain stores its last walk
         index = np.asarray(targets, dtype=np.int64)
         ranks = layout.ranks[index]
-        lowers, uppers = np.zeros_like(index), np.full_like(index, layout.last)
+        lowers = np.zeros(index.size, np.int64)
+        uppers = lowers + layout.last
         for j, code in sorted(pins.items()):
             lowers[j:] = code
         for j, code in sorted(pins.items(), reverse=True):
