@@ -77,7 +77,7 @@ class TopK(Mechanism):
     >>> import numpy as np, dpfast as dpf
     >>> mechanism = dpf.TopK(2, ["Lima", "Oslo", "Rome"], epsilon=1.0)
     >>> mechanism.method, mechanism(np.repeat(["Rome", "Oslo", "Lima"], [100, 300, 500]))
-    ('counts', ['Lima', 'Oslo'])
+    ('counts', array(['Lima', 'Oslo'], dtype=object))
     """
 
     releases_numbers: ClassVar[bool] = False
@@ -187,11 +187,12 @@ class TopK(Mechanism):
     def _sorted(self, counts: NDArray[np.int64]) -> Any:
         return self._named(np.argsort(-counts, axis=-1, kind="stable")[..., : self.k])
 
-    def _named(self, places: NDArray[np.int64]) -> Any:
-        """Return the keys at these places: a list, or lists of lists."""
-        if places.ndim > 1:
-            return [self._named(part) for part in places]
-        return [self.keys[place] for place in places.tolist()]
+    def _named(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the keys at these places, in an array of objects."""
+        keys = np.empty(len(self.keys), object)
+        for place, key in enumerate(self.keys):
+            keys[place] = key
+        return keys[places]
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
         out = np.empty(math.prod(shape), object)
@@ -311,7 +312,7 @@ def top_k(
         if small:
             raise ValueError("delta must be 0 for public keys, whose guarantee is pure")
         mechanism = TopK(most, keys, epsilon=exact, **options)
-        made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
+        made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
         return made
     checks.choice("keys", keys, ("private",))
     selection = PartitionSelection(exact, small, **options)

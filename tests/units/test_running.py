@@ -1,4 +1,4 @@
-"""T45: Running totals: exact sensitivities of all small streams, laws by enumeration, errors, states that are not copied."""
+"""T45: Running totals: exact sensitivities of all small streams, laws by enumeration, errors; states without copies."""
 
 import copy
 import itertools
