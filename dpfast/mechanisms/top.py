@@ -195,10 +195,7 @@ class TopK(Mechanism):
         return keys[places]
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        out = np.empty(math.prod(shape), object)
-        for i in range(out.size):
-            out[i] = law.value(law.sample(rng=source))
-        return out.reshape(shape)
+        return np.asarray(law.value(law.sample(shape, rng=source)))
 
 
 class PeeledKeys(Law):

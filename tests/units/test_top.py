@@ -89,7 +89,7 @@ class TestReleases:
             mechanism = TopK(3, ["Bern", "Lima", "Oslo", "Rome"], epsilon=50.0, method=method)
         assert mechanism(CITIES).tolist() == ["Oslo", "Rome", "Lima"]
         assert mechanism(dpf.Chunks([CITIES[:30], CITIES[30:]])).tolist() == ["Oslo", "Rome", "Lima"]
-        assert [each.tolist() for each in mechanism.release(CITIES, size=2)] == [["Oslo", "Rome", "Lima"]] * 2
+        assert mechanism.release(CITIES, size=2).tolist() == [["Oslo", "Rome", "Lima"]] * 2
         assert pickle.loads(pickle.dumps(mechanism)) == mechanism
 
     @pytest.mark.parametrize("method", ["counts", "peeling"])
