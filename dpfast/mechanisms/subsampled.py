@@ -131,6 +131,18 @@ class Subsampled(Mechanism):
             raise ValueError(f"share={self.share!r} of n={n} records is less than one: use a larger share")
         return size
 
+    def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
+        """Return the error of the mechanism for a sample of n records, under its own assumptions. Public.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
+        >>> round(dpf.Subsampled(mean, 0.1).error(10_000), 4) == round(mean.error(1000), 4)
+        True
+        """
+        return self.mechanism.error(self.size(n), *args, **assumptions)
+
     def _make_plan(self, n: int | None) -> Plan:
         return SamplePlan(self, n)
 

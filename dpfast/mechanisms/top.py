@@ -161,6 +161,9 @@ class TopK(Mechanism):
             return 2.0 * self._noise.magnitude(1 - missed / d)
         return self._selection.error(d, confidence=1 - missed / self.k)
 
+    def _explained_error(self, n: int | None) -> str:
+        return f"With probability 0.95, no key is out of order by more than {self.error():.3g} records"
+
     def __repr__(self) -> str:
         how = "noisy counts" if self.method == "counts" else "peeling"
         return f"<TopK release of {self.k} of {len(self.keys)} keys by {how}: {self.privacy}>"

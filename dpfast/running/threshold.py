@@ -15,6 +15,7 @@ from dpfast._kernels import _samplers
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import Carrier, Cost, spending
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
@@ -27,7 +28,7 @@ _PARTS = 2**20  # of epsilon, of which the noise of the threshold has a whole nu
 
 
 @dataclass(frozen=True, repr=False)
-class AboveThreshold(Cautious, Carrier):
+class AboveThreshold(Declared, Cautious, Carrier):
     """Answer whether private values are at least a threshold, until a number of answers were yes. The sparse vector.
 
     Epsilon-differentially private for all answers together, however many are no; charged once, when a state is started.

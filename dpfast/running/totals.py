@@ -16,6 +16,7 @@ from dpfast.core.grid import Grid, Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import root_down, up
 from dpfast.core.spending import Carrier, Cost, spending
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.densities import Bins, Categories
 from dpfast.mechanisms.plan import resolutions
@@ -30,7 +31,7 @@ _NOISES = ("auto", "gaussian", "discrete-laplace")
 
 
 @dataclass(frozen=True, repr=False)
-class Running(Cautious, Carrier):
+class Running(Declared, Cautious, Carrier):
     """Release the total of all records so far after each of many periods, under one guarantee for all of them.
 
     Epsilon, delta, rho or mu is that of all periods together, and charged once, when a state is started. A record is in

@@ -115,7 +115,9 @@ class TestReleases:
         weights = mass[:, None, None] * mass[:, None] * mass
         return [weights[(order[..., :2] == pair).all(axis=-1)].sum() for pair in pairs]
 
-    def test_function(self):
+    def test_function(self, capsys):
+        dpf.top_k(CITIES, 2, keys=["Oslo", "Rome"], epsilon=1.0, explain=True)
+        assert "With probability 0.95, no key is out of order by more than 7.33 records." in capsys.readouterr().out
         assert dpf.top_k(CITIES, 2, keys=["Bern", "Lima", "Oslo", "Rome"], epsilon=15.0) == ["Oslo", "Rome"]
         assert dpf.top_k(CITIES, 9, keys="private", epsilon=15.0, delta=1e-6) == ["Oslo", "Rome", "Lima", "Bern"]
         two = (CITIES, np.ones(len(CITIES), int))
