@@ -27,17 +27,18 @@ _NAMES = {
     "dpfast.location.explaining": "explain",
     "dpfast.mechanisms": (
         "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism NoisySums PartitionSelection "
-        "Partitions Quantiles SecondMoments Selection SmoothSensitivity bounds covariance interval m_estimate "
-        "partitions select"
+        "Partitions Quantiles SecondMoments Selection SmoothSensitivity Subsampled TopK bounds covariance interval "
+        "m_estimate partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
     "dpfast.robust": "NestedBoxes robust_mean",
+    "dpfast.running": "AboveThreshold Running",
     "dpfast.streaming": "Chunks Counted",
 }
 _MODULES = (
-    "audit densities domains families laws local noise prior psi random regression robust smooth statistics streaming "
-    "theory timing"
+    "audit densities domains families laws local noise prior psi random regression robust running smooth statistics "
+    "streaming theory timing"
 )
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -13,6 +13,7 @@ from dpfast import (
     random,
     regression,
     robust,
+    running,
     smooth,
     statistics,
     streaming,
@@ -70,18 +71,23 @@ from dpfast.mechanisms import (
     SecondMoments,
     Selection,
     SmoothSensitivity,
+    Subsampled,
+    TopK,
     bounds,
     covariance,
     interval,
     m_estimate,
     partitions,
     select,
+    top_k,
 )
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
+from dpfast.running import AboveThreshold, Running
 from dpfast.streaming import Chunks, Counted
 
 __all__ = [
+    "AboveThreshold",
     "Bins",
     "BoundedContributions",
     "BudgetError",
@@ -112,6 +118,7 @@ __all__ = [
     "PrivacyWarning",
     "Quantiles",
     "RegressionMoments",
+    "Running",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -119,8 +126,10 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "Subsampled",
     "SufficientStatistics",
     "TheilSen",
+    "TopK",
     "UtilityWarning",
     "audit",
     "bound_contributions",
@@ -155,6 +164,7 @@ __all__ = [
     "regression",
     "robust",
     "robust_mean",
+    "running",
     "select",
     "smooth",
     "statistics",
@@ -165,6 +175,7 @@ __all__ = [
     "theil_sen",
     "theory",
     "timing",
+    "top_k",
     "trimmed_mean",
     "variance",
     "winsorized_mean",

@@ -210,6 +210,8 @@ UNJUDGED = {
     dpf.NoisyMarginals: "counts of a table; the functions that draw records from them are judged",
     dpf.PartitionSelection: "keys",
     dpf.RegressionMoments: "a step of a regression, in a ball whose radius is public",
+    dpf.Subsampled: "releases by another mechanism, from fewer records, which has the warnings",
+    dpf.TopK: "keys",
     DesignMoments: "a step of a regression, in a ball whose radius is public",
     GradientSums: "a step of a regression, clipped at a public number",
     LabelShares: "shares of classes",

@@ -10,13 +10,13 @@ from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
-from dpfast.statistics import Count, Quantile, Statistic
+from dpfast.statistics import Count, Mean, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
-# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain as a function of
-# the grid.
+# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain and a mechanism
+# are functions of the grid.
 OPTIONS = {
     dpf.Covariance: [
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
@@ -70,6 +70,10 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.Subsampled: [
+        {"mechanism": lambda grid: dpf.InverseSensitivity(Quantile(0.5), grid=grid, epsilon=3.0), "share": 0.5},
+        {"mechanism": lambda grid: dpf.GlobalSensitivity(Mean(), grid=grid, epsilon=3.0), "share": 1.0},
+    ],
     dpf.SufficientStatistics: [
         {"family": "poisson", "bounds": (1.0, 90.0)},
         {"family": "exponential", "bounds": (0.01, 1.0), "noise": "gaussian", "delta": 1e-3},
@@ -80,6 +84,10 @@ OPTIONS = {
         {"matchings": 3},
         {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
         {"standard_error": True, "epsilon": 900.0},
+    ],
+    dpf.TopK: [
+        {"k": 2, "keys": tuple(range(0, 100, 10))},
+        {"k": 3, "keys": (50, 20, 30, 40, 10), "method": "peeling"},
     ],
     DesignMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},
@@ -137,6 +145,9 @@ ROWS = (
 )  # a record is a row
 
 
+OF_GRID = ("domain", "mechanism")
+
+
 def subclasses(kind):
     for child in kind.__subclasses__():
         yield child
@@ -156,15 +167,15 @@ def central(grid, epsilon=3.0, kinds=None, statistics=STATISTICS):
     """Every mechanism, with every statistic and every relation of neighbours that its constructor takes."""
     for kind in sorted(OPTIONS if kinds is None else kinds, key=lambda kind: kind.__name__):
         names = {field.name for field in dataclasses.fields(kind)}
-        given = {"grid": grid} if "grid" in names else {}
+        given = {name: value for name, value in {"epsilon": epsilon, "grid": grid}.items() if name in names}
         for statistic in statistics if "statistic" in names else [None]:
             for neighbors in ("replace-one", "add-remove") if "neighbors" in names else [None]:
                 for given_options in OPTIONS[kind]:
-                    options = {k: value(grid) if k == "domain" else value for k, value in given_options.items()}
+                    options = {k: value(grid) if k in OF_GRID else value for k, value in given_options.items()}
                     chosen = {"statistic": statistic, "neighbors": neighbors}
                     chosen = {key: value for key, value in chosen.items() if value is not None}
                     try:
-                        mechanism = kind(**{"epsilon": epsilon, **given, **chosen, **options})
+                        mechanism = kind(**{**given, **chosen, **options})
                     except (TypeError, ValueError):
                         if statistic is None:
                             raise

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 
@@ -162,4 +163,15 @@ PARAMETERS = {
     "columns": lambda rng: pick(rng, [LEVELS, {"a": (0, 1), "b": dpf.Bins([0, 3], grid=dpf.FloatGrid())}]),
     "marginals": lambda rng: pick(rng, [[("a", "b")], [("b",), ("a", "b"), ("a",)]]),
     "weights": lambda rng: pick(rng, [None, None, (1.0,), (1.0, 1e-9, 1e9)]),
+    "keys": lambda rng: pick(rng, [(0, 1, 2), tuple(range(100)), (7, -(2**63), 2**64), ("a", "b")]),
+    "method": lambda rng: pick(rng, [None, "auto", "counts", "peeling"]),
+    "share": lambda rng: pick(rng, [1e-3, 0.5, 1.0, Fraction(1, 3)]),
+    "mechanism": lambda rng: pick(
+        rng,
+        [
+            dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 99), epsilon=pick(rng, [1e-6, 1.0])),
+            dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 99, missing="half"), epsilon=1.0),
+            dpf.GlobalSensitivity(dpf.statistics.Variance(), grid=dpf.Grid(-1e9, 1e300), epsilon=0.5),
+        ],
+    ),
 }

@@ -60,6 +60,10 @@ RELEASES = {
     ],
     "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
+    "dpf.top_k": lambda: [
+        dpf.top_k(X, 1, keys=range(100), **E),
+        dpf.top_k(X, 3, keys=range(100), **E),
+    ],
     "dpf.marginals": lambda: [
         dpf.marginals({"a": X, "b": X % 3}, {"a": (0, 100), "b": [0, 1, 2]}, **E),
         dpf.marginals(np.stack([X] * 3, axis=1), {0: (0, 100), 1: dpf.Bins(), 2: (0, 100)}, **E),
@@ -97,10 +101,12 @@ TIMES = {
     "dpf.quantile": 2,
     "dpf.marginals": 2,
     "dpf.synthesize": 6,
+    "dpf.top_k": 2,
 }
 NEIGHBORS = {
     "dpf.count": "add-remove",
     "dpf.partitions": "add-remove",
+    "dpf.top_k": "add-remove",
     **{name: "local" for name in RELEASES if name.startswith("local")},
 }
 

@@ -312,6 +312,7 @@ OTHERS = {
     "dpf.mle": "parameters of a family, inside their bounds",
     "dpf.partitions": "keys",
     "dpf.select": "one of public candidates",
+    "dpf.top_k": "keys",
     "robust.reduce": "one of public candidates",
     "robust.robust_mean": "the same function as dpf.robust_mean",
     "local.glm": "coefficients",

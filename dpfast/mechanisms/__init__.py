@@ -15,7 +15,9 @@ from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.subsampled import Subsampled
 from dpfast.mechanisms.sums import NoisySums
+from dpfast.mechanisms.top import TopK, top_k
 
 __all__ = [
     "Covariance",
@@ -34,10 +36,13 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "Subsampled",
+    "TopK",
     "bounds",
     "covariance",
     "interval",
     "m_estimate",
     "partitions",
     "select",
+    "top_k",
 ]

@@ -1,0 +1,33 @@
+"""States of which there must be only one: a copy would answer the same question again, with other noise."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import NoReturn, SupportsIndex
+
+
+class Sole:
+    """Base class of states that cannot be copied, pickled or used after a fork.
+
+    The difference of two answers with other noise is free of charge: their mean has less noise than was paid for. Other
+    data with the same noise would be worse, since their difference has no noise at all. So there is one state, in the
+    process that started it, and one answer of each kind.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()  # two threads must not answer the same question with other noise
+
+    def check_process(self) -> None:
+        """Raise a RuntimeError in another process than the one that started the state: a fork copies it."""
+        if os.getpid() != self._process:
+            raise RuntimeError(f"{self._refusal()}: it answers in the process that started it, not after a fork")
+
+    def _refusal(self) -> str:
+        return (
+            f"a {type(self).__name__} cannot be copied or pickled, because a copy would answer again with other noise"
+        )
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(self._refusal())

@@ -1,0 +1,67 @@
+"""Running totals by definitions: matrices of rationals, and trees as lists of their blocks."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+
+
+def matrix(column):
+    """The lower triangular Toeplitz matrix with this first column, as rows of integers."""
+    return [[column[i - j] if i >= j else 0 for j in range(len(column))] for i in range(len(column))]
+
+
+def times(rows, x):
+    return [sum(a * b for a, b in zip(row, x, strict=True)) for row in rows]
+
+
+def greatest_square(column, changed, most=1):
+    """The greatest squared norm of C times a change of so many periods by at most `most` each."""
+    rows, periods = matrix(column), len(column)
+    found = 0
+    for places in combinations(range(periods), min(changed, periods)):
+        for sizes in product([-most, most], repeat=len(places)):
+            x = [0] * periods
+            for place, size in zip(places, sizes, strict=True):
+                x[place] = size
+            found = max(found, sum(entry**2 for entry in times(rows, x)))
+    return found
+
+
+def estimates(column, bits):
+    """The first column of A C**-1, C the integers divided by 2**bits, in rationals."""
+    series = [Fraction(a, 2**bits) for a in column]
+    found = []
+    for k in range(len(column)):  # (C g)_k = 1
+        rest = sum((series[j] * found[k - j] for j in range(1, k + 1)), Fraction())
+        found.append((1 - rest) / series[0])
+    return found
+
+
+def blocks(period, branches, levels):
+    """The complete blocks of 1, b, b**2, ... periods among the first periods, as pairs (start, stop)."""
+    sizes = [branches**level for level in range(levels)]
+    return [(stop - size, stop) for size in sizes for stop in range(size, period + 1, size)]
+
+
+def least_squares_variance(period, branches, levels):
+    """Variance of the best linear unbiased estimate of the total of the first periods from noisy sums of all blocks."""
+    design = np.zeros((0, period))
+    for start, stop in blocks(period, branches, levels):
+        row = np.zeros(period)
+        row[start:stop] = 1
+        design = np.vstack([design, row])
+    ones = np.ones(period)
+    return float(ones @ np.linalg.solve(design.T @ design, ones))
+
+
+def neighbours(periods, values, changed=1):
+    """All pairs of sequences of integers that differ in at most so many periods."""
+    for x in product(values, repeat=periods):
+        for places in combinations(range(periods), min(changed, periods)):
+            for new in product(values, repeat=len(places)):
+                y = list(x)
+                for place, value in zip(places, new, strict=True):
+                    y[place] = value
+                if tuple(y) > x:
+                    yield x, tuple(y)
