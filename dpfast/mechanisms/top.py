@@ -13,13 +13,13 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.types import Exact
 from dpfast.keys import lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.mechanisms.plan import Plan
