@@ -1,7 +1,7 @@
 """Composition of privacy losses: the delta of parts together at an epsilon, and their event of dp-accounting.
 
-Proof: docs/proofs/composition.md. With dp-accounting, distributions of losses give the curve; without it, closed forms
-do, which are larger for parts of several kinds.
+With dp-accounting, distributions of losses give the curve; without it, closed forms do, which are larger for parts of
+several kinds. Proof: https://dpfast.readthedocs.io/en/latest/proofs/composition.html.
 """
 
 from __future__ import annotations
