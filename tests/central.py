@@ -15,8 +15,8 @@ from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
-# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain and a mechanism as
-# functions of the grid.
+# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain and a mechanism
+# are functions of the grid.
 OPTIONS = {
     dpf.Covariance: [
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},

@@ -271,6 +271,7 @@ def calls() -> Iterator[tuple[str, Callable[..., Any], str]]:
         "add-remove",
     )
     yield "dpf.partitions", lambda x, rng: dpf.partitions(x, domain=100, **E1, rng=rng), "add-remove"
+    yield "dpf.top_k", lambda x, rng: dpf.top_k(x, 2, keys=[0.0, 50.0, 100.0], **E1, rng=rng), "add-remove"
     yield "dpf.marginals", lambda x, rng: dpf.marginals({"a": x, "b": x > 50}, table, **E1, rng=rng), one
     yield "dpf.mle", lambda x, rng: dpf.mle(x + 1, "exponential", bounds=(0.001, 1.0), blocks=4, **E1, rng=rng), one
     yield "dpf.robust_mean", lambda x, rng: dpf.robust_mean(x[:, None], **B1, rng=rng), one

@@ -1,4 +1,4 @@
-"""``dpfast.groups``: the medians of many groups, against a NumPy loop and pandas' groupby."""
+"""``dpfast.groups``: releases of many groups, against a NumPy loop and pandas' groupby."""
 
 import numpy as np
 
@@ -31,6 +31,69 @@ class GroupMedians:
             raise NotImplementedError  # not installed
 
     def time_medians(self, line, shape):
+        self.run()
+
+
+SUMS = {
+    "mean": (dpf.statistics.Mean(), {}),
+    "sum": (dpf.statistics.Sum(), {}),
+    "var": (dpf.statistics.Variance(), {}),
+    "count": (dpf.statistics.Count(), {"neighbors": "add-remove"}),
+}
+
+
+class GroupSums:
+    """Means, sums, variances and counts of 100,000 groups of ten records with random labels, and those of pandas."""
+
+    params = (list(SUMS), ["by_group", "pandas"])
+    param_names = ("statistic", "line")
+
+    def setup(self, method, line):
+        groups = 100_000
+        x, labels = data.pay(10 * groups), data.labels(groups, 10)
+        statistic, options = SUMS[method]
+        mechanism = dpf.GlobalSensitivity(statistic, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON, **options)
+        self.run = {
+            "by_group": lambda: dpf.by_group(mechanism, x, labels=labels, num_groups=groups),
+            "pandas": installed.grouped(x, labels, method).get(f"pandas groupby.{method}"),
+        }[line]
+        if self.run is None:
+            raise NotImplementedError  # not installed
+
+    def time_sums(self, method, line):
+        self.run()
+
+
+RANKS = {
+    "interquartile range": (dpf.InverseSensitivity, dpf.statistics.InterquartileRange()),
+    "trimmed mean": (dpf.InverseSensitivity, dpf.statistics.TrimmedMean(0.1)),
+    "Huber": (dpf.InverseSensitivity, dpf.statistics.Huber(2e4)),
+    "smooth noise": (dpf.SmoothSensitivity, dpf.statistics.Median()),
+    "three quantiles": (dpf.Quantiles, (0.25, 0.5, 0.75)),
+}
+
+
+class GroupRanks:
+    """Statistics of ranks of 10,000 groups of a hundred records with random labels, against quantiles of pandas."""
+
+    params = ([*RANKS, "pandas, medians", "pandas, three quantiles"],)
+    param_names = ("line",)
+
+    def setup(self, line):
+        groups = 10_000
+        x, labels = data.pay(100 * groups), data.labels(groups, 100)
+        if line in RANKS:
+            made, statistic = RANKS[line]
+            mechanism = made(statistic, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
+            self.run = lambda: dpf.by_group(mechanism, x, labels=labels, num_groups=groups)
+            return
+        method, options = ("median", ()) if "medians" in line else ("quantile", ([0.25, 0.5, 0.75],))
+        found = installed.grouped(x, labels, method, *options)
+        if not found:
+            raise NotImplementedError  # not installed
+        [self.run] = found.values()
+
+    def time_ranks(self, line):
         self.run()
 
 

@@ -65,10 +65,15 @@ def medians(x, *, slow=100_000):
 
 def group_medians(x, labels):
     """The median of each group, not private."""
+    return grouped(x, labels, "median")
+
+
+def grouped(x, labels, method, *options):
+    """A statistic of each group by a method of pandas' groupby, not private."""
     if pandas is None:
         return {}
-    grouped = pandas.DataFrame({"x": x, "label": labels})
-    return {"pandas groupby.median": lambda: grouped.groupby("label")["x"].median()}
+    frame = pandas.DataFrame({"x": x, "label": labels})
+    return {f"pandas groupby.{method}": lambda: getattr(frame.groupby("label")["x"], method)(*options)}
 
 
 def quantiles(q, *, n, bounds, epsilon, candidates=1000):

@@ -1,3 +1,5 @@
+from typing import Any
+
 from numpy import float64, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
@@ -32,5 +34,38 @@ class Chain:
     def draw(self, bit_generator: BitGenerator, *, exact: bool = False) -> NDArray[int64] | None: ...
     def whole(self) -> Chain: ...
     def odds(self) -> tuple[list[tuple[float, NDArray[float64]]], list[tuple[int, int, int]]]: ...
+    def refresh(self) -> None: ...
+
+class GroupChain(Chain): ...
+
+class GroupStage:
+    def __init__(
+        self,
+        chain: GroupChain,
+        codes: NDArray[int64],
+        ranks: NDArray[int64],
+        places: NDArray[int64],
+        epsilon: float,
+        reach: int,
+        last: int,
+        logs: tuple[float, float],
+        decisions: Any,
+    ) -> None: ...
 
 class WideChain(Chain): ...
+
+def draw_groups(
+    bit_generator: BitGenerator,
+    values: NDArray[float64],
+    offsets: NDArray[int64],
+    start: int,
+    out: NDArray[int64],
+    stages: list[GroupStage | None],
+    *,
+    lower: float,
+    upper: float,
+    step: float,
+    first: float,
+    rounds: int,
+    exact: bool = False,
+) -> int: ...

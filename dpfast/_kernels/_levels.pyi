@@ -73,3 +73,30 @@ def shifted_sums(
 def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...
+def huber_ranges(
+    codes: NDArray[int64], corner: int, last: int, lower: NDArray[int64], upper: NDArray[int64]
+) -> None: ...
+def draw_groups(
+    bit_generator: BitGenerator,
+    values: NDArray[float64],
+    offsets: NDArray[int64],
+    start: int,
+    out: NDArray[int64],
+    *,
+    kind: int,
+    sizes: NDArray[int64],
+    epsilon: float,
+    corner: int,
+    lower: float,
+    upper: float,
+    step: float,
+    first: float,
+    whole: int,
+    measure: Measure | None = None,
+    flips: bool = False,
+    exact: bool = False,
+) -> int: ...
+
+SUM: int
+DIFFERENCE: int
+HUBER: int

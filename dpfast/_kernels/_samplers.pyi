@@ -45,6 +45,28 @@ def one_rounded_student3(bit_generator: BitGenerator, scale: float) -> int: ...
 def fill_staircase(
     bit_generator: BitGenerator, scale: float | Fraction, s: int, r: int, out: NDArray[int64], *, exact: bool = False
 ) -> None: ...
+def add_discrete_laplace(
+    bit_generator: BitGenerator,
+    sensitivities: NDArray[int64],
+    epsilon: float,
+    lasts: NDArray[int64],
+    whole: int,
+    out: NDArray[int64],
+    *,
+    exact: bool = False,
+) -> None: ...
+def add_staircase(
+    bit_generator: BitGenerator,
+    places: NDArray[int64],
+    epsilon: float,
+    periods: Sequence[int],
+    widths: Sequence[int],
+    lasts: NDArray[int64],
+    whole: int,
+    out: NDArray[int64],
+    *,
+    exact: bool = False,
+) -> None: ...
 def neg_log_words(words: NDArray[uint64]) -> NDArray[float64]: ...
 def exp_negs(y: NDArray[float64]) -> NDArray[float64]: ...
 def one_minus_exp_negs(y: NDArray[float64]) -> NDArray[float64]: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,78 +13,16 @@ from numpy.typing import NDArray
 from dpfast.aggregate.clamping import assumed
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
+from dpfast.choosing import Choice, Known, rounded_down
 from dpfast.core.spending import sums_epsilons
-from dpfast.core.tabular import html_table
 from dpfast.families.summed import summed
 
+Values = NDArray[np.float64]
+
 METHODS = ("auto", "blocks", "sums")
-_BITS = 3  # of n that the choice depends on
 
 
-@dataclass(frozen=True)
-class LikelihoodChoice:
-    """A mechanism that was chosen for a maximum-likelihood estimate, and why. Public: it depends on no data.
-
-    Attributes
-    ----------
-    method : {"blocks", "sums"}
-    mechanism : SampleAndAggregate or SufficientStatistics
-    reason : str
-    errors : mapping from names of methods to ndarray of shape (m, p)
-        The root mean squared error of each parameter at each assumed value; empty if there was a single candidate.
-    assumed : ndarray of shape (m, p)
-        The assumed parameters.
-    """
-
-    method: str
-    mechanism: SampleAndAggregate | SufficientStatistics
-    reason: str
-    errors: dict[str, NDArray[np.float64]]
-    assumed: NDArray[np.float64]
-
-    def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([*lines, *self._notes()])
-
-    def _repr_html_(self) -> str:
-        headings, *rows = self._rows() or [["method"], [self.method]]
-        return html_table(repr(self.mechanism).strip("<>"), headings, rows, note="\n".join(self._notes()))
-
-    def _notes(self) -> list[str]:
-        measure = "Error: root mean squared; geometric mean over the assumed values, and at one of them."
-        return [*([measure] if self.errors else []), f"Taken: {self.method}, because {self.reason}."]
-
-    def _rows(self) -> list[list[str]]:
-        """Return the headings, and the errors of the candidates: over the bounds, and at the middle of the assumed
-        values.
-        """
-        if not self.errors:
-            return []
-        names, middle = [name for name, _ in self.mechanism.bounds], len(self.assumed) // 2
-        at = self.assumed[middle]
-        rows = [
-            [
-                "method",
-                *(f"error of {name}" for name in names),
-                *(f"at {name} = {x:.4g}" for name, x in zip(names, at, strict=True)),
-                "",
-            ]
-        ]
-        for method, errors in self.errors.items():
-            numbers = [*np.exp(_weights(self.assumed) @ np.log(errors)), *errors[middle]]
-            rows.append([method, *(f"{x:.3g}" for x in numbers), "taken" if method == self.method else ""])
-        return rows
-
-
-def rounded_down(n: int) -> int:
-    """n, or the next smaller number of three significant bits, so that few numbers of records need a choice."""
-    shift = max(n.bit_length() - _BITS, 0)
-    return n >> shift << shift
-
-
-def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) -> LikelihoodChoice:
+def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) -> Choice:
     """Return the choice for about n records.
 
     Parameters
@@ -98,37 +37,50 @@ def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) ->
 
 
 @lru_cache(maxsize=256)
-def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilon: bool) -> LikelihoodChoice:
-    names, nothing = tuple(name for name, _ in blocks.bounds), np.empty((0, len(blocks.bounds)))
+def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilon: bool) -> Choice:
+    names = tuple(name for name, _ in blocks.bounds)
     if summed(blocks.family, names) is None:
-        reason = "sums need an exponential family with bounds for all of its parameters, each once"
-        return LikelihoodChoice("blocks", blocks, reason, {}, nothing)
+        limit = "sums need an exponential family with bounds for all of its parameters, each once"
+        return Choice({"blocks": blocks}, "blocks", limit, limits={"sums": limit})
     sums = sums_for(blocks, n, missing)
     if not by_epsilon and sums.privacy_profile.rho > blocks.privacy_profile.rho:
         sums = replace(sums, noise="k-norm")
         if sums.privacy_profile.rho > blocks.privacy_profile.rho:
-            reason = "sums cost more of the active ledger, which composes by more than epsilon"
-            return LikelihoodChoice("blocks", blocks, reason, {}, nothing)
+            limit = "sums cost more of the active ledger, which composes by more than epsilon"
+            return Choice({"blocks": blocks}, "blocks", limit, limits={"sums": limit})
     theta = assumed(sums.model, [pair for _, pair in blocks.bounds], sums.guessed)
     of_sums = sums.deviations(n, theta)
     try:
         of_blocks = np.array([blocks.deviations(n, dict(zip(names, at, strict=True))) for at in theta.tolist()])
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-        return LikelihoodChoice("sums", sums, "the error of blocks is not known for so few records", {}, nothing)
+        limit = "the error of blocks is not known for so few records"
+        return Choice({"sums": sums}, "sums", limit, limits={"blocks": limit})
     with np.errstate(all="ignore"):
         ratios = np.log(of_sums / of_blocks).mean(axis=1)
     ratios = np.where(np.isnan(ratios), 0.0, ratios)
     ratio = math.exp(float(ratios @ _weights(theta)))
-    errors = {"blocks": of_blocks, "sums": of_sums}
     where = "at the guess" if sums.guess is not None else "on average over the bounds, most weight in the middle"
-    if ratio < 1:
-        return LikelihoodChoice("sums", sums, f"its error is {ratio:.2g} times that of blocks {where}", errors, theta)
-    return LikelihoodChoice(
-        "blocks", blocks, f"the error of sums is {ratio:.3g} times that of blocks {where}", errors, theta
+    less = f"its error is {ratio:.2g} times that of blocks {where}"
+    more = f"the error of sums is {ratio:.3g} times that of blocks {where}"
+    return Choice(
+        {"blocks": blocks, "sums": sums},
+        *(("sums", less) if ratio < 1 else ("blocks", more)),
+        known=lambda: _errors(names, theta, {"blocks": of_blocks, "sums": of_sums}),
     )
 
 
-def _weights(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:
+    """Return the root mean squared errors of the candidates at assumed parameters: on average, and in the middle."""
+    middle, weights = len(theta) // 2, _weights(theta)
+    at = [f"at {name} = {x:.4g}" for name, x in zip(names, theta[middle], strict=True)]
+    rows = {
+        method: (*np.exp(weights @ np.log(found)).tolist(), *found[middle].tolist()) for method, found in errors.items()
+    }
+    legend = "Error: root mean squared; geometric mean over the assumed values, and at one of them."
+    return Known((*(f"error of {name}" for name in names), *at), rows, legend)
+
+
+def _weights(theta: Values) -> Values:
     """Return the weights of the assumed values, in the order of `assumed`: falling from the middle of the bounds."""
     m, p = theta.shape
     count = round(m ** (1 / p))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, SupportsIndex
 
-from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
+from dpfast.aggregate.blocks import ranges_of
+from dpfast.aggregate.choice import METHODS, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
-from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
+from dpfast.aggregate.sufficient import PLANNED_N
+from dpfast.choosing import Choice, Explain, explained
 from dpfast.core import checks
 from dpfast.core.types import Bounds, Exact, Records
-from dpfast.families.user import family_for
-from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.families.user import family_for, family_of
+from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource
 from dpfast.streaming import records_of
 
 _OF_BLOCKS = ("blocks", "combine", "margin", "shuffle")  # parameters that sums do not have
 _DEFAULTS = {field.name: field.default for field in fields(SampleAndAggregate)}
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # whose equality and type say all
 
 
 def mle(
@@ -100,9 +104,9 @@ def mle(
     >>> bool(abs(rate - 0.5) < 0.05)
     True
     """
-    by_blocks = SampleAndAggregate(
+    by_blocks = _blocks(
         family_for(family, x),
-        bounds=bounds,
+        bounds,
         epsilon=checks.positive_down("epsilon", epsilon),
         delta=checks.delta_down(delta),
         noise=noise,
@@ -113,25 +117,34 @@ def mle(
         margin=margin,
         shuffle=shuffle,
     )
-    choice = _choice(by_blocks, checks.choice("method", method, METHODS), missing, records_of(x))
-    if isinstance(choice, LikelihoodChoice):
-        mechanism = explained(choice.mechanism, explain, x, choice)
-    else:
-        mechanism = explained(choice, explain, x)
-    return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]
+    mechanism, choice = _chosen(by_blocks, checks.choice("method", method, METHODS), missing, records_of(x))
+    return explained(mechanism, explain, x, choice)(x, rng=rng, workers=workers)  # type: ignore[arg-type]
 
 
-def _choice(
+def _blocks(family: Any, bounds: Any, **options: Any) -> SampleAndAggregate:
+    """Return the mechanism of blocks; the one that calls share, for a name and parameters of plain types."""
+    if type(family) is not str or not _PLAIN.issuperset(map(type, options.values())):
+        return SampleAndAggregate(family, bounds=bounds, **options)
+    return _shared(family, ranges_of(family_of(family), bounds), **options)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _shared(family: str, bounds: Any, **options: Any) -> SampleAndAggregate:
+    return SampleAndAggregate(family, bounds=bounds, **options)
+
+
+def _chosen(
     blocks: SampleAndAggregate, method: str, missing: float | None, n: int | None
-) -> LikelihoodChoice | SampleAndAggregate | SufficientStatistics:
-    """Return the mechanism of a method, or the choice of "auto"."""
+) -> tuple[Mechanism, Choice | None]:
+    """Return the mechanism of a method; for "auto" also its choice."""
     given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
     if method == "sums":
         if given:
             raise ValueError(f"{given[0]} is a parameter of blocks: leave it out for method='sums'")
-        return sums_for(blocks, n or PLANNED_N, missing)
+        return sums_for(blocks, n or PLANNED_N, missing), None
     if missing is not None and (method == "blocks" or given):
         raise ValueError("missing is a parameter of sums: blocks leave missing records out")
     if method == "blocks" or given or not n:
-        return blocks
-    return choice_between(blocks, n, missing)
+        return blocks, None
+    choice = choice_between(blocks, n, missing)
+    return choice.mechanism, choice

@@ -24,7 +24,7 @@ _LEAST = 2.0**-40  # of the upper bound of a positive parameter: the logarithm o
 _ITERATIONS = 60
 _CLOSE = 1e-13
 _LONGEST = 2.0  # step of a logarithm
-_SHARES = (1.0, 0.5, 0.2, 0.05, 0.005)  # of a step that are tried
+_SHARES = np.array([1.0, 0.5, 0.2, 0.05, 0.005])  # of a step that are tried
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Moments:
         return positive(self.model)
 
     @cached_property
+    def _all_logs(self) -> bool:
+        return bool(self._logs.all())
+
+    @cached_property
     def _range(self) -> tuple[Values, Values]:
         """The lower and upper ends of phi."""
         pairs = [scaled_range(low, high, logs=log) for (low, high), log in zip(self.bounds, self._logs, strict=True)]
@@ -63,12 +67,18 @@ class Moments:
 
     def theta(self, phi: Values) -> Values:
         """Return the parameters."""
+        if self._all_logs:
+            return np.asarray(np.exp(phi))
         return np.where(self._logs, np.exp(np.where(self._logs, phi, 0.0)), phi)
 
     def at(self, phi: Values) -> tuple[Values, Values]:
         """Return the means, of shape (m, p), and covariances of the statistics of one record."""
-        ends = np.broadcast_to([[self.low], [self.high]], (2, len(phi)))
-        return self.model.moments(self.theta(phi), *ends)
+        low, high = self._ends.repeat(len(phi), axis=1)
+        return self.model.moments(self.theta(phi), low, high)
+
+    @cached_property
+    def _ends(self) -> Values:
+        return np.array([[self.low], [self.high]])
 
     @cached_property
     def _steps(self) -> Values:
@@ -79,19 +89,24 @@ class Moments:
         parameter.
         """
         (m, p), steps = phi.shape, self._steps
-        shifts = np.concatenate([np.zeros((1, p)), np.diag(steps), -np.diag(steps)])
-        means, covariances = self.at((phi + shifts[:, None]).reshape(-1, p))
+        means, covariances = self.at((phi + self._shifts).reshape(-1, p))
         means = means.reshape(-1, m, p)
         slopes = (means[1 : p + 1] - means[p + 1 :]) / (2 * steps[:, None, None])
-        return means[0], covariances[:m], np.moveaxis(slopes, 0, -1)
+        return means[0], covariances[:m], slopes.transpose(1, 2, 0)
+
+    @cached_property
+    def _shifts(self) -> Values:
+        """The shifts of phi by nothing, and by a step of each parameter forward and back; of shape (1 + 2 p, 1, p)."""
+        steps = np.diag(self._steps)
+        return np.concatenate([np.zeros((1, len(steps))), steps, -steps])[:, None]
 
     def covariance(self, phi: Values, n: int, noise: Values) -> Values:
         """Return a, for noise of these variances on the averages; infinite where the moments do not determine phi."""
         _, covariances, slopes = self.slopes(phi)
-        inverse = inverses(slopes)
         spread = covariances / n + np.diag(noise)
         with np.errstate(all="ignore"):
-            found = inverse @ spread @ np.swapaxes(inverse, -1, -2)
+            inverse = inverses(slopes)
+            found = inverse @ spread @ inverse.transpose(0, 2, 1)
         return np.where(np.isfinite(found), found, np.inf)
 
     def bias(self, phi: Values, covariance: Values) -> Values:
@@ -152,17 +167,20 @@ class Moments:
         sign = np.where(above >= below, 1.0, -1.0)
         below, above = sign * below, sign * above
         lower, upper = np.where(above <= 0, upper, lower), np.where(below >= 0, lower, upper)
+        every = np.logical_and.reduce
         for i in range(_ITERATIONS):
-            with np.errstate(all="ignore"):
+            at: Values = (lower + upper) / 2
+            if i % 3 < 2:
                 secant = lower - below * (upper - lower) / (above - below)
-            middle = (lower + upper) / 2
-            at = np.where((secant > lower) & (secant < upper) & (i % 3 < 2), secant, middle)
+                inside = (secant > lower) & (secant < upper)
+                at[inside] = secant[inside]
             value = sign * (self.at(at[:, None])[0][:, 0] - averages)
             left = value <= 0
-            lower, below = np.where(left, at, lower), np.where(left, value, below)
-            upper, above = np.where(left, upper, at), np.where(left, above, value)
-            if np.all(upper - lower <= _CLOSE * (1 + np.abs(upper))) or np.all(np.abs(value) < 1e-16):
-                return np.asarray(at)
+            right = ~left
+            lower[left], below[left] = at[left], value[left]
+            upper[right], above[right] = at[right], value[right]
+            if every(upper - lower <= _CLOSE * (1 + np.abs(upper))) or every(np.abs(value) < 1e-16):
+                return at
         return np.asarray((lower + upper) / 2)
 
     def _nearest(self, averages: Values, n: int, noise: Values) -> Values:
@@ -179,20 +197,24 @@ class Moments:
 
         best = distance(phi, averages)
         longest = np.where(self._logs, _LONGEST, upper - lower)
-        along = [np.ones(p, np.bool_), *np.eye(p, dtype=np.bool_)]
+        frees = np.ones(p, np.bool_), *np.eye(p, dtype=np.bool_)
+        along = [(free, np.diag(np.where(free, 0.0, 1.0))) for free in frees]
         active = np.arange(m)
         for _ in range(_ITERATIONS):
             here = phi[active]
             means, _, slopes = self.slopes(here)
             left = averages[active] - means
             steps = []
-            for free in along:
+            for free, fixed in along:
                 reduced = np.where(free, slopes, 0.0)
-                normal = np.swapaxes(reduced, 1, 2) @ weight @ reduced + np.diag(np.where(free, 0.0, 1.0))
+                normal = reduced.transpose(0, 2, 1) @ weight @ reduced + fixed
                 step = np.einsum("mij,mj->mi", inverses(normal), np.einsum("mji,jk,mk->mi", reduced, weight, left))
-                steps.append(np.where(free, np.clip(np.nan_to_num(step, posinf=0.0, neginf=0.0), -longest, longest), 0))
-            tried = np.stack([np.clip(here + share * step, lower, upper) for step in steps for share in _SHARES])
-            values = distance(tried.reshape(-1, p), np.tile(averages[active], (len(tried), 1))).reshape(len(tried), -1)
+                steps.append(np.where(free, np.where(np.isfinite(step), step, 0.0).clip(-longest, longest), 0))
+            tried = (
+                (here + _SHARES[:, None, None] * np.array(steps)[:, None]).clip(lower, upper).reshape(-1, *here.shape)
+            )
+            of = averages[active][np.arange(tried.size // p) % len(active)]
+            values = distance(tried.reshape(-1, p), of).reshape(len(tried), -1)
             values = np.where(np.isfinite(values), values, np.inf)
             pick = np.argmin(values, axis=0)
             found = values[pick, np.arange(len(active))]
@@ -217,9 +239,10 @@ def scaled_range(low: float, high: float, *, logs: bool) -> tuple[float, float]:
 
 
 def inverses(matrices: Values) -> Values:
-    """Return the inverses of matrices of one or two rows; infinite or NaN for a singular one."""
-    with np.errstate(all="ignore"):
-        if matrices.shape[-1] == 1:
-            return 1 / matrices
-        (a, b), (c, d) = np.moveaxis(matrices, (-2, -1), (0, 1))
-        return np.moveaxis(np.array([[d, -b], [-c, a]]) / (a * d - b * c), (0, 1), (-2, -1))
+    """Return the inverses of matrices of one or two rows; infinite or NaN for a singular one, without a warning where
+    the caller ignores these.
+    """
+    if matrices.shape[-1] == 1:
+        return 1 / matrices
+    (a, b), (c, d) = matrices.transpose(1, 2, 0)
+    return np.asarray((np.array([[d, -b], [-c, a]]) / (a * d - b * c)).transpose(2, 0, 1))

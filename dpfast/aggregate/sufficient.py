@@ -35,7 +35,7 @@ from dpfast.laws import (
     Staircase,
 )
 from dpfast.mechanisms import Mechanism
-from dpfast.mechanisms.globally import integer_noise, kind_of_noise
+from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
 from dpfast.mechanisms.plan import Plan
 from dpfast.streaming import ColumnSums, TransformedSums
 from dpfast.theory.quantiles import normal_plus_box_error

@@ -33,7 +33,7 @@ def distinguish(
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
-        Any object with `privacy` (the bound accounts for its delta) and ``release(x, size=, rng=)``, or
+        Any object with ``privacy`` (the bound accounts for its delta) and ``release(x, size=, rng=)``, or
         ``randomize(X, rng=)`` of many records. A release or report may have several numbers; a 64-bit word, too long
         for a float, counts as two.
     x, y : array_like

@@ -83,7 +83,7 @@ def verify(
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
-        Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and ``law(x)``. A law has
+        Any object with ``privacy``, ``grid`` or, for records of several numbers, ``grids``, and ``law(x)``. A law has
         ``outcomes()``, an array of all outcomes along its first axis, or for integers their ``support``;
         ``logpmf(outcomes)``; and ``value(outcomes)``, the released number or row of numbers for each outcome. Outcomes
         may include a failure; NaN is a value like any other.

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.choosing import explained
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy
 from dpfast.mechanisms import Mechanism
-from dpfast.mechanisms.explanation import explained
 from dpfast.streaming import Chunks
 from dpfast.tables import open_column, schema_type
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpfast.core import checks
+from dpfast.core import checks, composition
 from dpfast.core.divergences import (
     FAMILIES,
     WITH_STEPS,
@@ -262,6 +262,10 @@ class Privacy:
             return math.inf
         return _least(suffices)
 
+    def dp_event(self) -> Any:
+        """Return the guarantee as a ``dp_accounting.DpEvent``, for accountants there; see `PrivacyProfile.dp_event`."""
+        return PrivacyProfile(self).dp_event()
+
 
 def _least(suffices: Callable[[float], bool]) -> float:
     """Return the least double, at least 0, with a property that all greater ones have; infinity if it is beyond
@@ -449,6 +453,45 @@ class PrivacyProfile:
         if self.failure or any(part.family != "gaussian" for part, _ in self.each_part()):
             return None
         return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta with which the release is (epsilon, delta) differentially private, rounded up.
+
+        The least of what `privacy` implies, of sums of the epsilons, of the exact curve of Gaussian parts, of that of
+        rho, and, if dp-accounting is installed, of the distributions of the losses of the parts.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> twice = dpf.PrivacyProfile(dpf.Privacy(mu=0.5), [("gaussian", 0.25, 4)])
+        >>> [f"{twice.delta(epsilon):.3g}" for epsilon in (0.5, 1, 2)]
+        ['0.0524', '0.00683', '9.44e-06']
+        """
+        target = checks.rational("epsilon", epsilon)
+        if target < 0:
+            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        stated = self.privacy.delta_up(epsilon)
+        if stated == 0 or (self.failure and self.failure >= stated):
+            return stated
+        parts = composition.counted(self.each_part())
+        return min(stated, up(Fraction(self.failure) + Fraction(composition.delta_up(parts, target))))
+
+    def dp_event(self) -> Any:
+        """Return the parts as a ``dp_accounting.DpEvent``. Requires dp-accounting.
+
+        Parts that are all noise have the events of it. If there are others, each epsilon is the event of a randomised
+        response, whose losses are at least as large: give accountants ``NeighboringRelation.REPLACE_ONE`` then, the
+        only relation that they know for it, whatever the neighbours of `privacy` are. rho is `ZCDpEvent`, which only
+        the Renyi accountant takes.
+
+        Raises
+        ------
+        ValueError
+            If `failure` is positive, for which there is no event: add it to the delta of the others.
+        """
+        if self.failure:
+            raise ValueError(f"failure must be 0 for an event, not {self.failure!r}: add it to the delta of the others")
+        return composition.event(composition.counted(self.each_part()))
 
     def renyi_up(self, order: float) -> float:
         """Return the largest Renyi divergence of this order, above 1, between neighbours; both are rounded up.

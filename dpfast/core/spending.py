@@ -172,7 +172,7 @@ def payer(of: object = None) -> Budget | None:
     BudgetError
         If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
-    marker = active.get()
+    marker: Any = active.get()
     if isinstance(marker, Paid):
         if marker.covers():
             return None
@@ -183,7 +183,8 @@ def payer(of: object = None) -> Budget | None:
             return ticket.budget()
         if blocks:
             raise BudgetError(_ELSEWHERE)
-    return cast("Budget | None", marker)
+    budget: Budget | None = marker
+    return budget
 
 
 def spending(
@@ -266,6 +267,8 @@ _END = object()
 
 def _common_payer(of: Sequence[object]) -> Budget | None:
     """Return the one budget to charge for releases by all these objects."""
+    if len(of) == 1:
+        return payer(of[0])
     budgets = [payer(item) for item in of]
     if any(budget is not budgets[0] for budget in budgets):
         raise BudgetError(_APART)

@@ -14,6 +14,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _bins
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.grid import Grid, check_missing
@@ -27,7 +28,6 @@ from dpfast.densities.released import Histogram
 from dpfast.densities.weights import RULES, consistent
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counts, Gathered, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
@@ -190,6 +190,12 @@ class PerturbedHistogram(OnCells):
             return PrivacyProfile(self.privacy, (("zero-sum-laplace", self.epsilon, 1, len(self.cells)),))
         # A replaced record changes two counts by 1; their noises are independent.
         return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon / changed, changed),))
+
+    def _explained_error(self, n: int | None) -> str:
+        kind = "discrete Laplace" if self._chosen.sigma is None else "Gaussian"
+        return (
+            f"Expected error: {kind} noise of standard deviation {math.sqrt(self._chosen.variance):.3g} on each count"
+        )
 
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"

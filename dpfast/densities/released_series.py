@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _bins, _series
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers, plotting
 from dpfast.core.grid import Grid, check_missing, grid_for
 from dpfast.core.privacy import Privacy
@@ -20,7 +21,6 @@ from dpfast.core.types import Exact, Records
 from dpfast.densities.basis import BITS, most_terms, width_of
 from dpfast.densities.series import SeriesCoefficients
 from dpfast.laws import DiscreteLaplace
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.streaming import Chunks, records_of
 from dpfast.theory.series import series_sensitivity, series_terms

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.choosing import Explain, split, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Points
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -82,6 +83,7 @@ def marginals(
     neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Marginals:
     """Release low-order marginals of a table under one budget, (epsilon, delta)-differentially private.
 
@@ -106,6 +108,8 @@ def marginals(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that count.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -168,12 +172,31 @@ def marginals(
     for _, column in domains:
         if isinstance(column, Bins) and column.private and column.grid is not None:
             warn(_traps_of(_levels(column, table.n, each), column.grid, table.n, each))
+    if explain is not False:
+        tell(_explanation(wanted, privacy, float(bins_epsilon), private), explain)
     parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *wanted.parts]
     with spending(PrivacyProfile(privacy, tuple(parts), failure=0.0), label=f"marginals of {len(names)} columns"):
         if private:
             domains = _with_private_bins(domains, table, each, rng)
             wanted = replace(wanted, columns=domains)
         return replace(wanted.release(encoded(domains, X)), privacy=privacy)
+
+
+def _explanation(wanted: _Wanted, privacy: Privacy, bins: float, private: Sequence[Any]) -> str:
+    """Return the text about the marginals, the parts of the budget, and the noise on each count."""
+    budget, tree = wanted.budget, wanted.pairs is None
+    what = "columns and pairs of a tree" if wanted.pairs is None else f"{len(wanted.pairs)} marginals"
+    lines = [f"Release of the counts of marginals of {len(wanted.columns)} columns, {what}: {privacy}"]
+    if private:
+        edges = f"quantiles, the edges of the bins of {len(private)} columns"
+        lines.append(split({edges: bins, "counts": privacy.epsilon - bins}))
+    if tree:
+        shares = {"columns": _SINGLE, "the choice of the tree": _SCORES, "its pairs": 1 - _SINGLE - _SCORES}
+        lines.append(split(shares, f"the {'mu squared' if budget.mu_squared else 'epsilon'} of counts"))
+    noises = NoisyMarginals(_largest(wanted.columns), wanted.pairs or wanted.singles[1:], **wanted.last.options).noises
+    kind = "Gaussian" if budget.mu_squared else "discrete Laplace"
+    lines.append(f"Expected error: {kind} noise of standard deviation {noises[0].deviation:.3g} on each count")
+    return "\n".join(f"{line}." for line in lines)
 
 
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:

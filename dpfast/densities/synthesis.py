@@ -10,13 +10,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.choosing import Explain, explained, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
-from dpfast.core.privacy import Privacy
 from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
-from dpfast.densities.choice import SynthesisChoice
+from dpfast.densities.choice import synthesis_choice
 from dpfast.densities.columns import Bins, Categories, DataColumns, check_different, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
@@ -25,8 +25,7 @@ from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.trees import forest
-from dpfast.mechanisms import Quantiles, explanation
-from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted, records_of
 from dpfast.theory.densities import smoothed_optimum
@@ -302,11 +301,8 @@ def synthesize(
         columns = dict(domains := columns_of(columns))
         names = [name for name, _ in domains]
         forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
-        explanation.tell(
-            f"Synthetic records from marginals of {len(names)} columns and of pairs: {Privacy(epsilon, delta)}.",
-            explain,
-        )
-        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=threads)
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        released = marginals(X, columns, pairs, **budget, rng=rng, workers=threads, explain=explain)
         given = DataColumns(X, names)
         whole = whole_columns(domains, given)
         drawn = released.sample(given.n if k is None else k, rng)
@@ -324,7 +320,7 @@ def synthesize(
     k = checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
-        choice = SynthesisChoice(k, n=checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
-        explanation.tell(choice.comparison, explain)
+        choice = synthesis_choice(k, n=checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
+        tell(choice.comparison, explain)
     records = METHODS[_automatic(request) if method == "auto" else method](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -104,7 +105,7 @@ class _Exponential(Summed):
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("log",) if isinstance(self.family, Pareto) else ("value",)
 
-    @property
+    @cached_property
     def most(self) -> tuple[float, float]:
         return (math.log(self.family.minimum) if isinstance(self.family, Pareto) else 0.0), math.inf
 
@@ -118,12 +119,13 @@ class _Exponential(Summed):
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mean, least, width = self._mean(theta), self.most[0], high - low
-        start, stop = (np.clip((end - least) / mean, 0.0, _FARTHEST) for end in (low, high))
+        start = np.minimum(np.maximum((low - least) / mean, 0.0), _FARTHEST)
+        stop = np.minimum(np.maximum((high - least) / mean, 0.0), _FARTHEST)
         ratio = mean / width
         beyond, length = np.exp(-start), stop - start
         first = ratio * beyond * -np.expm1(-length)
         second = 2 * ratio**2 * beyond * (-np.expm1(-length) - length * np.exp(-length))
-        return _single(first, second)
+        return first[:, None], np.maximum(second - first**2, 0.0)[:, None, None]
 
 
 class _Bernoulli(Summed):
@@ -213,19 +215,19 @@ class _Normal(Summed):
         mean, deviation = self._mean_and_deviation(theta)
         half = (high - low) / 2
         a, s = (mean - (low + high) / 2) / half, np.maximum(deviation, _TINY) / half
-        alpha, beta = np.clip((-1 - a) / s, -1e150, 1e150), np.clip((1 - a) / s, -1e150, 1e150)
+        alpha, beta = (np.minimum(np.maximum(end / s, -1e150), 1e150) for end in (-1 - a, 1 - a))
         below, above = scipy.special.ndtr(alpha), scipy.special.ndtr(-beta)
-        bell = np.exp(-(np.stack([alpha, beta]) ** 2) / 2) / math.sqrt(2 * math.pi)
+        bell = np.exp(-(np.array([alpha, beta]) ** 2) / 2) / math.sqrt(2 * math.pi)
         inner = [np.maximum(1 - below - above, 0.0)]  # the integrals of z**k from -1 to 1
         for k in range(1, 5):
             edge = bell[1] - (-1) ** (k - 1) * bell[0]
             before = (k - 1) * s**2 * inner[k - 2] if k > 1 else 0.0
             inner.append(a * inner[k - 1] + before - s * edge)
-        _, z1, z2, z3, z4 = (part + above + (-1) ** k * below for k, part in enumerate(inner))
-        means = np.stack([(1 + z1) / 2, z2], axis=1)
+        _, z1, z2, z3, z4 = [part + above + (-1) ** k * below for k, part in enumerate(inner)]
+        means = np.array([(1 + z1) / 2, z2]).T.copy()
         both = (z3 - z1 * z2) / 2
         covariance = np.array([[(z2 - z1**2) / 4, both], [both, z4 - z2**2]])
-        return means, np.moveaxis(covariance, -1, 0)
+        return means, covariance.transpose(2, 0, 1)
 
 
 class _ByQuadrature(Summed):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast._kernels import _segments
 from dpfast._kernels._threads import each
 from dpfast.core.traps import Trap, warn
 from dpfast.groups.sorting import sorted_by_label
@@ -106,6 +107,20 @@ class Groups:
             return out[: ends[-1]], ends
         return values[self._order], self.ends
 
+    def sums(self, codes: NDArray[np.int64], last: int, *, half: bool, squares: bool) -> NDArray[np.int64]:
+        """Return the number of records of each group, the sum of their codes and, if wanted, the two words of that of
+        the squares, in columns: `Grouping.sums`.
+        """
+        out = np.zeros((self.count, 4 if squares else 2), np.int64)
+        if self.labels is None:
+            _segments.add_by_offset(np.ascontiguousarray(self.ends), codes, last, half, out)
+        else:
+            _segments.add_by_label(self.labels, codes, last, half, out)
+            if half or np.minimum.reduce(codes, initial=0) >= 0:  # no record is left out: `ends` need not count again
+                ends = self.__dict__["ends"] = np.zeros(self.count + 1, np.int64)
+                np.add.accumulate(out[:, 0], out=ends[1:])
+        return out
+
 
 def draw(
     mechanism: Mechanism, values: NDArray[Any] | Counted, groups: Groups, rng: RandomSource, threads: int
@@ -146,7 +161,12 @@ def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:
     Threads wait for the lock of the interpreter before and after a call, which takes longer than the call's Python.
     """
     parts: Streams = streams(rng, -(-groups // _BLOCK))
-    step = min(max(len(parts) // (_CALLS * threads), 1), _BLOCKS) if parts.shared else 1
+    if not parts.shared:
+        step = 1
+    elif threads == 1:
+        step = max(len(parts), 1)
+    else:
+        step = min(max(len(parts) // (_CALLS * threads), 1), _BLOCKS)
 
     def blocks(i: int) -> None:
         draw(i * _BLOCK, min((i + step) * _BLOCK, groups), parts[i])

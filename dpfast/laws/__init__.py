@@ -15,7 +15,7 @@ from dpfast.laws.nested import (
     anywhere,
     score_cap,
 )
-from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
+from dpfast.laws.noisy import ClampedNoise, NoisyIntegers, add_clamped
 from dpfast.laws.rounded import (
     DiscreteLaplace,
     IntegerNoise,
@@ -66,6 +66,7 @@ __all__ = [
     "VectorNoise",
     "WishartDifference",
     "ZeroSumLaplace",
+    "add_clamped",
     "anywhere",
     "score_cap",
 ]

@@ -49,15 +49,19 @@ class NoisyIntegers(Law):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         """Draw exactly: int64 of shape ``(*size, *center.shape)``."""
         out = self.noise.draws(size, rng)
-        # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
-        # change.
-        _clamp(out, self.most + 2**61)
-        draws = out.reshape(*out.shape[:-1], *self.center.shape)
-        draws += self.center
-        return _clamp(draws, self.most)
+        return add_clamped(out.reshape(*out.shape[:-1], *self.center.shape), self.center, self.most)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(containers.integers("k", k))
+
+
+def add_clamped(noise: NDArray[np.int64], center: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Add the center, within +-2**61, to noise in place, clamped to +-most: `NoisyIntegers` for one center or many."""
+    # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
+    # change.
+    _clamp(noise, most + 2**61)
+    noise += center
+    return _clamp(noise, most)
 
 
 def _clamp(array: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpfast.core import shuffling
-from dpfast.core.divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
+from dpfast.core.composition import counted, delta_of_losses_up, exact_delta_up
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, root_down, root_up, up
 from dpfast.errors import BudgetError
@@ -19,14 +15,16 @@ from dpfast.ledger.journal import number_to_json
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
-_SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
-_MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
-_NEGLIGIBLE = -60.0  # logarithm of a delta of shuffled reports beyond which no loss is distinguished in a plan
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
 # ---- composition of costs: docs/proofs/composition.md ----
+
+
+# An exact sum or cost as the integers of a fraction, whose arithmetic is a tenth of the time of `Fraction`; None if it
+# is infinite.
+Ratio = tuple[int, int] | None
+_ZERO: Ratio = (0, 1)
 
 
 class Account:
@@ -36,24 +34,36 @@ class Account:
 
     def __init__(self, budget: Privacy) -> None:
         self._budget = budget
-        self._total: Fraction | float = Fraction()  # a float if it is infinite
-        self._delta = Fraction()
+        self._total = self._delta = _ZERO
+        self._last: tuple[PrivacyProfile | None, Ratio, Ratio] = None, _ZERO, _ZERO  # a profile, and its cost
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         if times:
-            cost, delta = self._cost(profile)
-            self._total = _plus(self._total, times, cost)
-            self._delta += times * delta
+            cost, delta = self._prepared(profile)
+            self._total, self._delta = _plus(self._total, times, cost), _plus(self._delta, times, delta)
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+    def copy(self) -> Self:
+        """Return an account with the same sums."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def _prepared(self, profile: PrivacyProfile) -> tuple[Ratio, Ratio]:
+        """Return what a release adds to the two sums, from the last call if that was for the same object."""
+        last, cost, delta = self._last
+        if last is not profile:
+            cost, delta = map(_ratio, self._cost(profile))
+            self._last = profile, cost, delta
+        return cost, delta
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
         """Return what a release adds to the two sums."""
-        epsilon = profile.privacy.epsilon
-        return Fraction(epsilon) if math.isfinite(epsilon) else epsilon, Fraction(profile.privacy.delta)
+        return profile.privacy.epsilon, profile.privacy.delta
 
     def spent(self) -> Privacy:
         """Return the sums, rounded up."""
-        total = up(self._total) if isinstance(self._total, Fraction) else self._total
-        return self._guarantee(epsilon=total, delta=min(1.0, up(self._delta)))
+        total = math.inf if self._total is None else up(_fraction(self._total))
+        return self._guarantee(epsilon=total, delta=min(1.0, up(_fraction(self._delta))))
 
     def _guarantee(self, **amounts: Any) -> Privacy:
         """Return a guarantee for the neighbours, or the units, of the budget."""
@@ -78,13 +88,31 @@ class Account:
         return profile.privacy
 
 
-def _plus(total: Fraction | float, times: int, cost: Fraction | float) -> Fraction | float:
-    """Return the total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite
-    float.
-    """
+def _ratio(amount: Fraction | float) -> Ratio:
+    return None if amount == math.inf else amount.as_integer_ratio()
+
+
+def _fraction(ratio: Ratio) -> Fraction:
+    assert ratio is not None  # a release of infinite cost never fits
+    return Fraction(*ratio)
+
+
+def _plus(total: Ratio, times: int, cost: Ratio) -> Ratio:
+    """Return the total and `times` costs, exactly; infinite if one of the two is."""
     if not times:
         return total
-    return Fraction(total) + times * Fraction(cost) if max(total, cost) < math.inf else math.inf
+    if total is None or cost is None:
+        return None
+    (n, d), (m, e) = total, cost
+    n, d = n * e + times * m * d, d * e
+    divisor = math.gcd(n, d)
+    return n // divisor, d // divisor
+
+
+def _at_most(total: Ratio, whole: Ratio) -> bool:
+    if total is None or whole is None:
+        return whole is None
+    return total[0] * whole[1] <= whole[0] * total[1]
 
 
 def _stated(privacy: Privacy) -> str:
@@ -98,12 +126,18 @@ class BasicAccount(Account):
     name = "basic"
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        return not times or self._within(*self._limits(), profile, times)
+        return not times or self._within(self._ratios, profile, times)
 
-    def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
+    def _within(self, limits: tuple[Ratio, Ratio], profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
-        cost, delta = self._cost(profile)
-        return _plus(self._total, times, cost) <= whole and self._delta + times * delta <= deltas
+        (whole, deltas), (cost, delta) = limits, self._prepared(profile)
+        return _at_most(_plus(self._total, times, cost), whole) and _at_most(_plus(self._delta, times, delta), deltas)
+
+    @cached_property
+    def _ratios(self) -> tuple[Ratio, Ratio]:
+        """What the two sums must not exceed."""
+        whole, deltas = self._limits()
+        return _ratio(whole), _ratio(deltas)
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         """Return what the two sums must not exceed."""
@@ -111,11 +145,13 @@ class BasicAccount(Account):
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         refusal = super().refusal(profile, times)
-        if self._cost(profile)[0] == math.inf:
+        if self._prepared(profile)[0] is None:
             return f"{refusal}. {self._advice()}"
         unit, (whole, deltas) = self._budget.unit, self._limits()
         more = 1 + _ROUNDING
-        if profile.privacy.unit != unit or not self._within(whole * more, deltas * more, profile, times):
+        if profile.privacy.unit != unit or not self._within(
+            (_ratio(whole * more), _ratio(deltas * more)), profile, times
+        ):
             return refusal
         return (
             f"{refusal}. Floats are not exactly the decimals that they print as; 0.1 is a little more than 1/10: give "
@@ -127,8 +163,7 @@ class BasicAccount(Account):
 
     def remaining(self) -> Privacy:
         whole, deltas = self._limits()
-        assert isinstance(self._total, Fraction)  # a release of infinite cost never fits
-        return self._privacy(whole - self._total, deltas - self._delta)
+        return self._privacy(whole - _fraction(self._total), deltas - _fraction(self._delta))
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         """Return the rest of the budget, rounded down."""
@@ -138,8 +173,8 @@ class BasicAccount(Account):
 class ConcentratedAccount(BasicAccount):
     """Sums of rhos, and of the probabilities of events that are set aside."""
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
-        return profile.exact_rho, Fraction(profile.failure)
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
+        return profile.exact_rho, profile.failure
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
         rho = profile.rho
@@ -149,16 +184,15 @@ class ConcentratedAccount(BasicAccount):
         return self._guarantee(rho=down(amount), delta=down(delta))
 
     def spent(self) -> Privacy:
-        assert isinstance(self._total, Fraction)
-        return self._guarantee(rho=up(self._total), delta=min(1.0, up(self._delta)))
+        return self._guarantee(rho=up(_fraction(self._total)), delta=min(1.0, up(_fraction(self._delta))))
 
 
 class GaussianAccount(BasicAccount):
     """Sums of squares of mu."""
 
-    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
         squared = profile.mu_squared
-        return (math.inf if squared is None else squared), Fraction()
+        return (math.inf if squared is None else squared), 0.0
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         return Fraction(self._budget.amount) ** 2, Fraction()
@@ -174,8 +208,7 @@ class GaussianAccount(BasicAccount):
         return self._guarantee(mu=root_down(amount))
 
     def spent(self) -> Privacy:
-        assert isinstance(self._total, Fraction)
-        return self._guarantee(mu=root_up(self._total))
+        return self._guarantee(mu=root_up(_fraction(self._total)))
 
 
 class RenyiAccount(Account):
@@ -204,7 +237,8 @@ class RenyiAccount(Account):
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
     def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction | float:
-        return _plus(Fraction(), times, profile.renyi_up(self.order))
+        each = profile.renyi_up(self.order)
+        return times * Fraction(each) if times and each < math.inf else times and each
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)
@@ -242,7 +276,7 @@ class PlannedAccount(Account):
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
         if not _within_sums(plan, budget):
-            delta = _planned_delta(plan, Fraction(budget.epsilon))
+            delta = planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
         self._next = 0
@@ -277,141 +311,17 @@ def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
     return epsilon <= Fraction(budget.epsilon) and delta <= Fraction(budget.delta)
 
 
-def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
+def planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
     """Return the delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
 
     1 where a loss may exceed 2**20, which would take buckets wider than 1.
     """
-    counts: dict[Part, int] = {}
-    delta = Fraction()
     for profile in plan:
-        delta += Fraction(profile.failure)
-        for part, times in profile.each_part():
-            if part.family == "concentrated":
-                raise ValueError(
-                    f"a plan needs distributions of losses, which parts stated in rho do not have: {profile}"
-                )
-            if part.parameter and times:
-                counts[part] = counts.get(part, 0) + times
-    sums = sum((times * Fraction(part.parameter) for part, times in counts.items()), Fraction())
-    if sums <= Fraction(epsilon) and all(has_epsilon(part.family) for part in counts):
-        return up(delta)
-    if all(part.family == "gaussian" for part in counts):
-        squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
-        return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = list(map(_typical, counts))
-    bucket = max(min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5)), max(map(_reach, counts)) / _MOST_BUCKETS)
-    if bucket > 1:
-        return 1.0
-    losses = None
-    for part, times in counts.items():
-        more = part._replace(parameter=max(up(Fraction(part.parameter)), bucket * 2.0**-40))  # invertible in doubles
-        composed = _loss_distribution(more, bucket).self_compose(times)
-        losses = composed if losses is None else losses.compose(composed)
-    assert losses is not None
-    return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
-
-
-def _typical(part: Part) -> float:
-    """Return a privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled
-    reports.
-    """
-    return shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
-
-
-def _reach(part: Part) -> float:
-    """Return the largest privacy loss of a part; of a Gaussian or shuffled reports, one that is
-    hardly ever exceeded.
-    """
-    if part.family == "shuffled":
-        return _far(part)
-    cost = up(Fraction(part.parameter))
-    return cost * (cost / 2 + 10) if part.family == "gaussian" else cost
-
-
-def _loss_distribution(part: Part, bucket: float) -> Any:
-    """Return the distribution of the privacy losses, rounded up to multiples of `bucket`."""
-    try:
-        from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
-    except ImportError:
-        raise ImportError("a plan needs dp-accounting: pip install dp-accounting") from None
-    family, epsilon = part.family, part.parameter
-    if family == "laplace":
-        return privacy_loss_distribution.from_laplace_mechanism(
-            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
-        )
-    if family == "gaussian":
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
-        )
-    if family == "pure":
-        pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
-        return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    reach = math.ceil((_far(part) if family == "shuffled" else epsilon) / bucket)
-    places = list(range(-reach, reach + 1))
-    divergences = [_CURVES[family](max(-epsilon, min(i * bucket, epsilon)), part) for i in places]
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)
-    )
-
-
-def _bounded_range_curve(t: float, part: Part) -> float:
-    """Return the largest hockey-stick divergence at t of laws whose loss has a range of epsilon (Dong, Durfee and
-    Rogers).
-    """
-    epsilon = part.parameter
-    return math.expm1((t - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
-
-
-def _discrete_laplace_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of discrete Laplace noise, ``P(Z < j) - exp(t) P(Z < j - s)``."""
-    epsilon, s = part.parameter, part.steps
-    j = math.ceil((epsilon - t) / (2 * epsilon) * s)  # the loss of z is above t if z < j
-    rate = epsilon / s
-    q = math.exp(-rate)
-    return -(math.expm1(-rate * j) + q * math.expm1(t - rate * (s - j))) / (1 + q)
-
-
-def _staircase_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of staircase noise."""
-    s, top, q, rest = part.steps, 2 * part.r - 1, math.exp(-part.parameter), -math.expm1(-part.parameter)
-    crossed, total = min(top, s), top + (2 * s - top) * q
-    most = (crossed + (s - crossed) * q) / total
-    none = rest * (max(top - s, 0) + q * max(s - top, 0)) / total
-    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
-
-
-def _zero_sum_curve(t: float, part: Part) -> float:
-    """Return the hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
-    most, x = zero_sum_share_up(part), math.exp(-part.parameter)
-    none = 1 - most * (1 + x)
-    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
-
-
-def _far(part: Part) -> float:
-    """Return the privacy loss from which the delta of shuffled reports is negligible, in a plan."""
-    curve = shuffling.curve(part.batch)
-    return next(e for e, logarithm in zip(curve.epsilons, curve.logarithms, strict=True) if logarithm <= _NEGLIGIBLE)
-
-
-def _shuffled_curve(t: float, part: Part) -> float:
-    """Return a bound of the hockey-stick divergence at t of shuffled reports, at t < 0 ``1 - e^t (1 - delta(-t))``."""
-    epsilons, deltas = _shuffled_points(part)
-    delta = float(np.interp(math.exp(abs(t)), epsilons, deltas))
-    return delta if t >= 0 else -math.expm1(t) + math.exp(t) * delta
-
-
-@lru_cache(maxsize=64)
-def _shuffled_points(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the points (exp(epsilon), delta) between which the curve of delta is a straight line."""
-    curve = shuffling.curve(part.batch)
-    return np.exp(curve.epsilons), np.exp(curve.logarithms)
-
-
-_CURVES = {
-    "bounded-range": _bounded_range_curve,
-    "discrete-laplace": _discrete_laplace_curve,
-    "shuffled": _shuffled_curve,
-    "staircase": _staircase_curve,
-    "zero-sum-laplace": _zero_sum_curve,
-}
+        if any(part.family == "concentrated" for part, _ in profile.each_part()):
+            raise ValueError(f"a plan needs distributions of losses, which parts stated in rho do not have: {profile}")
+    delta = sum((Fraction(profile.failure) for profile in plan), Fraction())
+    parts = counted(part for profile in plan for part in profile.each_part())
+    exact = exact_delta_up(parts, Fraction(epsilon))
+    if exact is not None:
+        return min(1.0, up(delta + Fraction(exact)))
+    return min(1.0, up(delta) + delta_of_losses_up(parts, Fraction(epsilon)))

@@ -9,14 +9,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
-from itertools import starmap
+from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
 from dpfast.core import checks
+from dpfast.core.composition import counted, delta_up, event
+from dpfast.core.divergences import Part
 from dpfast.core.foreign import active, blocks
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import up
 from dpfast.core.spending import Cost, Ticket, check_heard, known, spending
 from dpfast.core.tabular import Tabular
 from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
@@ -184,8 +187,9 @@ class Ledger(Tabular, Cautious):
             self._account = RenyiAccount(self._privacy)
         else:
             self._account = _BASIC[self._privacy.unit](self._privacy)
-        self._blank = copy(self._account)
+        self._blank = self._account.copy()
         self._charges: list[Charge] = []
+        self._last: tuple[PrivacyProfile | None, PrivacyProfile | None] = None, None  # a profile, and what was charged
         self._lock = threading.Lock()
         self._forked = False
         self._journal = None if path is None else Journal(os.fspath(path), self._header())
@@ -228,6 +232,27 @@ class Ledger(Tabular, Cautious):
         """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down."""
         with self._current():
             return self._account.remaining()
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta with which all releases so far are (epsilon, delta) differentially private, rounded up.
+
+        It is the curve of `PrivacyProfile.delta` for all charges together, if their costs were not chosen after seeing
+        answers; the budget holds in any case.
+        """
+        target = checks.rational("epsilon", epsilon)
+        if target < 0:
+            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        charges = self.charges
+        failure = sum((charge.times * Fraction(charge.profile.failure) for charge in charges), Fraction())
+        return min(self.spent.delta_up(epsilon), up(failure + Fraction(delta_up(_parts(charges), target))))
+
+    def dp_event(self) -> Any:
+        """Return all charges as one ``dp_accounting.DpEvent``; errors are those of `PrivacyProfile.dp_event`."""
+        charges = self.charges
+        for charge in charges:
+            if charge.profile.failure:
+                charge.profile.dp_event()  # raises
+        return event(_parts(charges))
 
     def affords(self, release: Release | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
@@ -340,24 +365,33 @@ class Ledger(Tabular, Cautious):
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
         check_heard()
-        costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
-        for cost in costs:
-            self._same_neighbors(cost.profile)
-            check_parts(cost.profile)
+        charges = [Charge(cost.label, self._prepared(cost.profile), cost.times) for cost in costs]
         with self._current() as journal:
-            after = copy(self._account)
-            for i, (_, profile, times) in enumerate(costs):
+            after = self._account.copy()
+            for i, charge in enumerate(charges):
+                profile, times = charge.profile, charge.times
                 if not after.fits(profile, times):
                     where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
                     raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
                 after.add(profile, times)
-            for charge in starmap(Charge, [cost for cost in costs if cost.times]):
-                if journal is None:
-                    self._add(charge)
-                else:
-                    journal.append(charge_to_json(charge))
-            if journal is not None:
-                self._catch_up(journal)
+            charges = list(filter(attrgetter("times"), charges))
+            if journal is None:
+                self._account = after
+                self._charges.extend(charges)
+                return
+            for charge in charges:
+                journal.append(charge_to_json(charge))
+            self._catch_up(journal)
+
+    def _prepared(self, profile: PrivacyProfile) -> PrivacyProfile:
+        """Return the profile that is charged, after its checks, which the last one has passed."""
+        last, prepared = self._last
+        if last is not profile or prepared is None:
+            prepared = self._cost(profile)
+            self._same_neighbors(prepared)
+            check_parts(prepared)
+            self._last = profile, prepared
+        return prepared
 
     def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
         """Return the profile that is charged: for the units of the budget, if it has any."""
@@ -406,7 +440,7 @@ class Ledger(Tabular, Cautious):
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
         if self._journal is not None:  # a thread of the parent may have been adding charges at the fork
-            self._charges, self._account = [], copy(self._blank)
+            self._charges, self._account = [], self._blank.copy()
             self._journal.after_fork()
 
     # ---- as JSON ----
@@ -486,6 +520,10 @@ class Ledger(Tabular, Cautious):
         if self._journal is None:
             raise TypeError("a ledger without path cannot be pickled or copied: two copies would spend twice")
         return _reopened, (self._journal.path, self._header())
+
+
+def _parts(charges: Sequence[Charge]) -> dict[Part, int]:
+    return counted((part, charge.times * times) for charge in charges for part, times in charge.profile.each_part())
 
 
 def _reopened(path: str, header: dict[str, Any]) -> Ledger:

@@ -3,99 +3,63 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import SupportsIndex
 
+from dpfast.choosing import Choice, Known, built, near_least
 from dpfast.core import checks
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact
 from dpfast.local.categories import Categorical
 from dpfast.local.hashed import HashedCategorical
 from dpfast.local.responses import METHODS
-from dpfast.mechanisms.explanation import Comparison
 
 _MOST_BITS = 2**31  # of a report
-_LOSS = 1.02  # in root mean square, of shorter reports
 _MOST_COUNTED = 2**16  # categories of the methods whose counts take n k steps
 
 
-class ReportChoice(Comparison):
-    """A randomiser of categories that was chosen, and why. Public: it depends on no data.
+def report_choice(
+    k: SupportsIndex, *, epsilon: Exact, bits: SupportsIndex | None = None, n: SupportsIndex | None = None
+) -> Choice:
+    """Return the choice of `randomizer_for`; n is the number of reports of the errors in the table, 1 by default."""
+    k, epsilon = checks.whole("k", k, least=2), checks.positive_down("epsilon", epsilon)
+    most = _MOST_BITS if bits is None else checks.whole("bits", bits, least=1)
+    reports = 1 if n is None else checks.whole("n", n, least=1)
 
-    Parameters
-    ----------
-    k : int
-    epsilon : float
-    bits : int, optional
-    n : int, optional
-        See `randomizer_for`; n is the number of reports of the errors in the table, 1 by default.
+    def build(method: str) -> Categorical | HashedCategorical:
+        if method in ("subset", "oue", "olh") and k > _MOST_COUNTED:
+            raise ValueError("counting takes n k steps, too many for more than 2**16 categories")
+        return HashedCategorical(k, epsilon) if method == "hashed" else Categorical(k, epsilon, method)
 
-    Attributes
-    ----------
-    method : str
-        "hashed", or the method of `Categorical`.
-    mechanism : Categorical or HashedCategorical
-    reason : str
-    """
+    names = *METHODS, "hashed"
+    candidates, limits = built({name: partial(build, name) for name in names}, required="hashed")
+    lengths = {method: _bits(method, made) for method, made in candidates.items()}
+    errors = {method: _error(made, reports) for method, made in candidates.items()}
+    short = {method: error for method, error in errors.items() if lengths[method] <= most}
+    if not short:
+        raise ValueError(f"bits must be at least {min(lengths.values())} for these k and epsilon, not {most}")
+    limits |= {method: "too long" for method in candidates if method not in short}
+    among = "" if bits is None else f" of reports of at most {most:,} bits"
+    legend = f"Error: root mean square, over the categories, of an unbiased frequency from n = {reports:,} reports."
+    rows = {method: (errors[method], lengths[method]) for method in candidates}
+    return Choice(
+        candidates,
+        min(near_least(short), key=lengths.__getitem__),
+        f"its error is the least{among}, or within 2 % of it and its reports are shorter",
+        limits=limits,
+        known=lambda: Known(("error", "bits of a report"), rows, legend),
+    )
 
-    mechanism: Categorical | HashedCategorical
 
-    def __init__(
-        self, k: SupportsIndex, epsilon: float, *, bits: SupportsIndex | None = None, n: SupportsIndex | None = None
-    ) -> None:
-        k = checks.whole("k", k, least=2)
-        self.bits = _MOST_BITS if bits is None else checks.whole("bits", bits, least=1)
-        self.n = 1 if n is None else checks.whole("n", n, least=1)
-        self.candidates: dict[str, Categorical | HashedCategorical] = {}
-        self._excluded: dict[str, str] = {}
-        for method in (*METHODS, "hashed"):
-            if method in ("subset", "oue", "olh") and k > _MOST_COUNTED:
-                self._excluded[method] = "counting takes n k steps, too many for more than 2**16 categories"
-                continue
-            try:
-                made = HashedCategorical(k, epsilon) if method == "hashed" else Categorical(k, epsilon, method)
-            except ValueError as error:
-                if method == "hashed":  # parameters that no method takes
-                    raise
-                self._excluded[method] = str(error)
-            else:
-                self.candidates[method] = made
-        short = [method for method in self.candidates if self._bits(method) <= self.bits]
-        if not short:
-            least = min(map(self._bits, self.candidates))
-            raise ValueError(f"bits must be at least {least} for these k and epsilon, not {self.bits}")
-        limit = min(map(self._error, short)) * _LOSS
-        self.method = min((method for method in short if self._error(method) <= limit), key=self._bits)
-        self.mechanism = self.candidates[self.method]
-        among = "" if bits is None else f" of reports of at most {self.bits:,} bits"
-        self.reason = f"its error is the least{among}, or within 2 % of it and its reports are shorter"
+def _bits(method: str, made: Categorical | HashedCategorical) -> int:
+    """Return the length of a report, as `to_bytes` stores it."""
+    return 8 * -(-made.k // 8) if method in ("subset", "oue") else 8 * made.report.itemsize
 
-    def _bits(self, method: str) -> int:
-        """Return the length of a report, as `to_bytes` stores it."""
-        made = self.candidates[method]
-        if method in ("subset", "oue"):
-            return 8 * -(-made.k // 8)
-        return 8 * made.report.itemsize
 
-    def _error(self, method: str) -> float:
-        """Return the root mean square, over categories, of the error of a frequency."""
-        made = self.candidates[method]
-        p, q = map(float, made.support)
-        return math.sqrt((p * (1 - p) + (made.k - 1) * q * (1 - q)) / made.k / self.n) / (p - q)
-
-    @property
-    def table(self) -> list[list[str]]:
-        """The rows of the table, headings first."""
-        rows = [["method", "error", "bits of a report", ""]]
-        for method in self.candidates:
-            length = self._bits(method)
-            note = "taken" if method == self.method else "too long" if length > self.bits else ""
-            rows.append([method, f"{self._error(method):.3g}", f"{length:,}", note])
-        return [*rows, *([method, "", "", why] for method, why in self._excluded.items())]
-
-    @property
-    def legend(self) -> str:
-        """What the numbers of the table are."""
-        return f"Error: root mean square, over the categories, of an unbiased frequency from n = {self.n:,} reports.\n"
+def _error(made: Categorical | HashedCategorical, n: int) -> float:
+    """Return the root mean square, over categories, of the error of a frequency."""
+    p, q = map(float, made.support)
+    return math.sqrt((p * (1 - p) + (made.k - 1) * q * (1 - q)) / made.k / n) / (p - q)
 
 
 def randomizer_for(
@@ -151,6 +115,6 @@ def randomizer_for(
     Error: root mean square, over the categories, of an unbiased frequency from n = 10,000 reports.
     ...
     """
-    mechanism = ReportChoice(k, checks.positive_down("epsilon", epsilon), bits=bits).mechanism
+    mechanism: Categorical | HashedCategorical = report_choice(k, epsilon=epsilon, bits=bits).mechanism
     warn_of(mechanism)
     return mechanism

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import noise
+from dpfast.choosing import Choice, Explain, Known, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -22,6 +23,7 @@ from dpfast.local.interval import Interval
 from dpfast.local.questions import clip, ordered
 from dpfast.local.search import QuantileSearch
 from dpfast.random import RandomSource, bit_generator
+from dpfast.streaming import records_of
 from dpfast.theory.local_rates import local_truncation
 
 
@@ -38,6 +40,7 @@ def median(
     density: float | None = None,
     size: None = None,
     rng: RandomSource = None,
+    explain: Explain = False,
 ) -> float: ...
 
 
@@ -54,6 +57,7 @@ def median(
     density: float | None = None,
     size: SupportsIndex | tuple[SupportsIndex, ...],
     rng: RandomSource = None,
+    explain: Explain = False,
 ) -> NDArray[np.float64]: ...
 
 
@@ -69,6 +73,7 @@ def median(
     density: float | None = None,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
+    explain: Explain = False,
 ) -> Any:
     """Estimate the median by a sequence of private questions, simulated; each person reveals one private bit.
 
@@ -95,6 +100,9 @@ def median(
         The shape of an array of independent runs: EACH RUN spends epsilon. None returns one run.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
+    explain : bool or callable
+        True prints the protocol, its guarantee and why it is taken, before anything is charged; a function receives the
+        text.
 
     Returns
     -------
@@ -140,19 +148,40 @@ def median(
     shape = None if size is None else checks.shape(size)
     times = math.prod(shape or ())
     warn_of(descent)
+    if explain is not False:
+        tell(_explanation(descent, search, method, records_of(x), density), explain)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
         values = containers.vector("x", x)
         if method == "auto":
-            method = _median_method(descent, search, checks.records(values.shape[0]), density)
+            method = _median_choice(descent, search, checks.records(values.shape[0]), density).method
         protocol: MedianDescent | QuantileSearch = search if method == "search" else descent
         return protocol.release(values, size=shape, rng=rng)
 
 
-def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:
-    """Return the method with less expected error; without a density, "search" if it may ask less than a tenth of n."""
+def _median_choice(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> Choice:
+    """Return the choice by expected error; without a density, "search" if it may ask less than a tenth of n."""
+    candidates = {"descent": descent, "search": search}
     if density is None:
-        return "search" if n > 6 * search.least_users else "descent"
-    return "search" if search.error(n, density=density) < descent.wide_error(n, density=density) else "descent"
+        most = 6 * search.least_users
+        taken, people = ("search", "more than") if n > most else ("descent", "at most")
+        return Choice(candidates, taken, f"there are {people} {most:,} people, beyond whom a search is close")
+    errors = {"descent": descent.wide_error(n, density=density), "search": search.error(n, density=density)}
+    taken = "search" if errors["search"] < errors["descent"] else "descent"
+    rows = {method: (error,) for method, error in errors.items()}
+    legend = f"Expected error: with confidence 0.95, in data units, of n = {n:,} people and this density."
+    known = Known(("expected error",), rows, legend)
+    return Choice(candidates, taken, "its expected error is less", known=lambda: known)
+
+
+def _explanation(
+    descent: MedianDescent, search: QuantileSearch, method: str, n: int | None, density: float | None
+) -> str:
+    """Return the text about a local median: the choice of "auto", if n is known, the protocol and the guarantee."""
+    choice = _median_choice(descent, search, n, density) if method == "auto" and n else None
+    protocols: dict[str, Any] = {"descent": descent, "search": search, "auto": "a protocol that n decides"}
+    protocol = protocols[method] if choice is None else choice.mechanism
+    text = f"Local median by {protocol}: {descent.privacy_profile.privacy}. Each person reveals one private bit."
+    return text if choice is None else f"{choice.comparison}\n{text}"
 
 
 @overload

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dpfast._kernels._calls import Parameters
+from dpfast.choosing import Choice
 from dpfast.core import checks
 from dpfast.core.grid import Points
 from dpfast.core.types import Exact
-from dpfast.mechanisms.explanation import Comparison
 from dpfast.mechanisms.methods import choice_for
 from dpfast.statistics import (
     Huber,
@@ -48,11 +48,11 @@ _STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
     "winsorized_mean": WinsorizedMean,
 }
 
-# Functions with a comparison of their own: its module, which is imported on demand, and its class. A list that these
+# Functions with a choice of their own: its module, which is imported on demand, and its function. A list that these
 # modules extend would depend on which of them a program has imported.
-_COMPARISONS = {
-    "synthesize": ("dpfast.densities.choice", "SynthesisChoice"),
-    "randomizer_for": ("dpfast.local.chosen", "ReportChoice"),
+_CHOICES = {
+    "synthesize": ("dpfast.densities.choice", "synthesis_choice"),
+    "randomizer_for": ("dpfast.local.chosen", "report_choice"),
 }
 
 
@@ -70,7 +70,7 @@ def explain(
     missing: float | str | None = None,
     dtype: DTypeLike = float,
     bits: SupportsIndex | None = None,
-) -> Comparison:
+) -> Choice:
     """Show which mechanism ``method="auto"`` of a function of numbers takes, and why; no data, no cost in privacy.
 
     Parameters
@@ -92,7 +92,7 @@ def explain(
 
     Returns
     -------
-    Comparison
+    Choice
         It prints as a table: the candidates, their expected errors E|release - population value| in data units, the
         one that is taken, and the reason. `.mechanism` is the mechanism, for `dpfast.by_group`, streams and audits;
         `.method` its name; `.table` the rows.
@@ -125,14 +125,14 @@ def explain(
     'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
-    if name not in _STATISTICS and name not in _COMPARISONS:
-        names = ", ".join(map(repr, (*_STATISTICS, *_COMPARISONS)))
+    if name not in _STATISTICS and name not in _CHOICES:
+        names = ", ".join(map(repr, (*_STATISTICS, *_CHOICES)))
         raise ValueError(f"function must be one of {names}, not {function!r}")
     others = {"bounds": bounds, "grid": grid, "delta": delta or None, "distribution": distribution, "missing": missing}
-    if name in _COMPARISONS:
-        module, comparison = _COMPARISONS[name]
+    if name in _CHOICES:
+        module, choice = _CHOICES[name]
         given = {key: value for key, value in (*others.items(), ("bits", bits)) if value is not None}
-        made: Comparison = getattr(import_module(module), comparison)(*parameters, n=n, epsilon=epsilon, **given)
+        made: Choice = getattr(import_module(module), choice)(*parameters, n=n, epsilon=epsilon, **given)
         return made
     if bits is not None:
         raise TypeError(f"bits is for randomisers of local privacy, not for {name}")

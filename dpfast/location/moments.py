@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpfast._kernels._calls import Parameters
+from dpfast.choosing import Explain, explained
 from dpfast.core.grid import Grid
 from dpfast.core.types import Exact, Records
 from dpfast.location.rows import moment_of
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import count_of, release_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels._calls import Parameters
+from dpfast.choosing import Explain
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points
 from dpfast.core.types import Exact, Records
-from dpfast.mechanisms.explanation import Explain
 from dpfast.mechanisms.methods import range_of, release_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (

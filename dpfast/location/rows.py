@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dpfast._kernels._calls import Parameters
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.grid import grid_with, grids_within, natural_step
 from dpfast.domains import Ball, Box, Domain
 from dpfast.mechanisms import NoisySums
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import release_of
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource

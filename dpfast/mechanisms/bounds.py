@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.choosing import Explain, explained, split
 from dpfast.core import checks
 from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
 from dpfast.core.privacy import Privacy
@@ -19,7 +20,6 @@ from dpfast.core.rounding import down
 from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -49,6 +49,7 @@ _MOST_FURTHER = 3.0  # of `bounds`, which stay within a few ranges of the record
 _FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
 _PARTS = 64  # rounding widens bounds that are used once by at most two of these
 _DIGITS = 12  # of the floats among which bounds are found inside given ones
+_OF_CENTER = "a median that stands for missing records"
 
 
 def bounds(
@@ -211,6 +212,10 @@ class _Coverage(_Finding):
             return f"Missing records (NaN, None, null) count as {self.missing:.9g}"
         return "Missing records (NaN, None, null) do not move the bounds, unless half of the records are missing"
 
+    def _explained_split(self, n: int | None) -> str:
+        center = 0.0 if n is None else self._center(n)
+        return split({_OF_CENTER: center, "quantiles": self.epsilon - center}) if center else ""
+
     def __repr__(self) -> str:
         return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
 
@@ -319,6 +324,13 @@ class _PrivatelyBounded(_Finding):
     def __repr__(self) -> str:
         inside = "" if self.within is None else f" inside [{self.within.lower!r}, {self.within.upper!r}]"
         return f"<release of the {self.statistic} within bounds found privately{inside}: {self.privacy}>"
+
+    def _explained_split(self, n: int | None) -> str:
+        if n is None:
+            return f"Of epsilon, at most {_MOST_SHARE:.3g} is for bounds, and the rest for the {self.statistic} within"
+        plan = self.plan(n)
+        within = f"the {self.statistic} within them"
+        return split({_OF_CENTER: plan.center, "bounds": plan.finding, within: plan.releasing})
 
     def _explained_missing(self) -> str:
         policy = "lower" if self.missing is None else self.missing

@@ -11,10 +11,10 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.types import Exact, Records
 from dpfast.domains import Ball
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.random import RandomSource
 from dpfast.streaming import Chunks

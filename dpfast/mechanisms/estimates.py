@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, checked_policy, floats_for, grid_for
-from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact, Records
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.mechanism import Mechanism
@@ -39,6 +39,7 @@ def interval(
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Estimate:
     """Release an estimate with an interval that contains the population value with probability `confidence`.
 
@@ -76,6 +77,8 @@ def interval(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -117,8 +120,7 @@ def interval(
     True
     """
     made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
-    warn_of(made)
-    estimate: Estimate = made(x, rng=rng, workers=workers)
+    estimate: Estimate = explained(made, explain, x)(x, rng=rng, workers=workers)
     return estimate
 
 

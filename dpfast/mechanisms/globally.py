@@ -18,7 +18,7 @@ from dpfast.core.grid import Grid, check_grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import outward
 from dpfast.core.types import Exact
-from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, NoisyIntegers, Staircase, SumAndCount
+from dpfast.laws import ClampedNoise, IntegerNoise, NoisyIntegers, SumAndCount, add_clamped
 from dpfast.mechanisms.assumptions import (
     Assumed,
     averaged_noise,
@@ -29,6 +29,8 @@ from dpfast.mechanisms.assumptions import (
     target,
 )
 from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
+from dpfast.mechanisms.grouped_sums import GroupsOfSums
+from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -39,9 +41,10 @@ _NOISES = ("auto", "discrete-laplace", "staircase")
 
 # Of a sum and a count with a private number of records. The bound of a mechanism's integers is 2**62.
 _MOST_EXACT = 2**61 - 1
+_MOST_NOISY = 2**62
 
 
-class AddedNoise(Plan):
+class AddedNoise(GroupsOfSums):
     """The public parts of the law of a release with noise on an integer.
 
     Attributes
@@ -189,7 +192,7 @@ class GlobalSensitivity(StatisticMechanism):
         self.check_missing()
         if self._counts and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
-        if self._on_pairs:
+        if self.on_pairs:
             if self.noise != "auto":
                 raise ValueError(f"noise must be 'auto' for the mean with neighbors='add-remove', not {self.noise!r}")
             self.scale(2)
@@ -214,9 +217,9 @@ class GlobalSensitivity(StatisticMechanism):
     def privacy_profile(self) -> PrivacyProfile:
         """Of the exact law, or, where the sensitivity in release codes depends on n, of laws that dominate it."""
         pure, epsilon = PrivacyProfile(self.privacy), self.epsilon
-        if self._on_pairs:
+        if self.on_pairs:
             return pure
-        steps = self._steps
+        steps = self.steps
         stairs = kind_of_noise(self.noise, steps, epsilon) == "staircase"
         r = _balls.staircase_r(steps / Fraction(epsilon), steps)
         if self.hides_n or self.statistic.steady:
@@ -239,13 +242,13 @@ class GlobalSensitivity(StatisticMechanism):
         )
 
     @cached_property
-    def _on_pairs(self) -> bool:
+    def on_pairs(self) -> bool:
         """Whether the noise is on a sum and a count."""
         return self.hides_n and isinstance(self.statistic, Mean)
 
     def _sensitivity(self, n: int) -> int:
         """Return the sensitivity in release codes."""
-        if self._on_pairs:
+        if self.on_pairs:
             return 2 * (self.grid.size - 1)
         if self.hides_n:
             return self._total.one_record(self.grid)
@@ -260,12 +263,12 @@ class GlobalSensitivity(StatisticMechanism):
         return checks.noise_scale(self._sensitivity(checks.whole("n", n)), self.epsilon)
 
     @property
-    def _steps(self) -> int:
+    def steps(self) -> int:
         """The sensitivity in release codes for every n, or a lower bound."""
         return self._total.one_record(self.grid) if self.hides_n else self.statistic.steps(self.grid)
 
     def _noise(self, n: int) -> IntegerNoise:
-        return integer_noise(self.noise, self._steps, self._sensitivity(n), self.epsilon)
+        return integer_noise(self.noise, self.steps, self._sensitivity(n), self.epsilon)
 
     def values_of(self, x: Any) -> Any:
         if isinstance(x, Chunks):
@@ -290,8 +293,8 @@ class GlobalSensitivity(StatisticMechanism):
     def _make_plan(self, n: int | None) -> Plan:
         grid, statistic = self.grid, self.statistic
         if n is None:
-            if self._on_pairs or not self.hides_n:
-                return super()._make_plan(n)
+            if self.on_pairs or not self.hides_n:
+                return GroupsOfSums(self, n)
             steps, (first, last) = self._total.one_record(grid), self._total.range(grid)
             noise = integer_noise(self.noise, steps, steps, self.epsilon)
             return AddedNoise(self, n, noise, last - first, partial(self._total.decode_total, grid), 1)
@@ -301,7 +304,7 @@ class GlobalSensitivity(StatisticMechanism):
         return AddedNoise(self, n, self._noise(n), last, decode, unit)
 
     def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
-        if self._on_pairs:
+        if self.on_pairs:
             return self._pair(sums)
         plan = self.plan(sums.n)
         return ClampedNoise(plan.noise, center=plan.center(*sums), last=plan.last, decode=plan.decode)
@@ -315,7 +318,14 @@ class GlobalSensitivity(StatisticMechanism):
         most = _MOST_EXACT - (_MOST_EXACT - h * n) % 2
         total = min(max(2 * sums.total - sums.n * h, -most), most)
         center = np.array([total, n], np.int64)
-        return NoisyIntegers(center, noise=_pair_noise(h, self.epsilon), most=2**62, decode=self._quotient)
+        return NoisyIntegers(center, noise=_pair_noise(h, self.epsilon), most=_MOST_NOISY, decode=self._quotient)
+
+    def noisy_quotients(self, centers: NDArray[np.int64], source: np.random.BitGenerator) -> NDArray[np.float64]:
+        """Draw a mean for each pair of the sum of codes from -h to h and their number, both below 2**61."""
+        noise = np.empty(centers.shape, np.int64)
+        _pair_noise(self.grid.size - 1, self.epsilon).fill(source, noise)
+        means: NDArray[np.float64] = self._quotient(add_clamped(noise, centers, _MOST_NOISY))
+        return means
 
     def _quotient(self, pairs: NDArray[np.int64]) -> Any:
         """Return the means of noisy sums and counts, of shape (..., 2)."""
@@ -331,7 +341,7 @@ class GlobalSensitivity(StatisticMechanism):
         return super()._explained_missing()
 
     def _explained_error(self, n: int | None) -> str:
-        if self._on_pairs:
+        if self.on_pairs:
             return ""
         if not (n or self.hides_n):
             return super()._explained_error(n)
@@ -398,7 +408,7 @@ class GlobalSensitivity(StatisticMechanism):
         >>> mean.noise_interval(45.0, 0.9, n=1000)
         (44.769999999999996, 45.230000000000004)
         """
-        if self._on_pairs:
+        if self.on_pairs:
             raise TypeError("no noise interval is known for a mean with neighbors='add-remove'")
         if (n is None) is not self.hides_n:
             raise TypeError("n is private: leave it out" if self.hides_n else "n is public: give the number of records")
@@ -447,7 +457,7 @@ class GlobalSensitivity(StatisticMechanism):
         return error(cdf, last, ends, population, confidence)
 
     def _error_of_noise(self, n: int, confidence: float) -> float:
-        if self._on_pairs:
+        if self.on_pairs:
             raise TypeError(
                 "the noise of a mean with neighbors='add-remove' depends on the records: use that for 'replace-one'"
             )
@@ -464,28 +474,6 @@ class GlobalSensitivity(StatisticMechanism):
         width = statistic.value(grid, n, last) - statistic.value(grid, n, 0)
         of_release = deviation * (math.sqrt(n) if isinstance(statistic, Sum) else 1 / math.sqrt(n))
         return min(width, normal_plus_noise_error(of_release, self._noise(n), width / last, confidence))
-
-
-@lru_cache(maxsize=1024)
-def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
-    """Return the name of the noise; for "auto" that of less mean magnitude for an integer of this sensitivity."""
-    if noise != "auto":
-        return noise
-    scale = steps / Fraction(epsilon)
-    less = steps <= 2**56 and _balls.staircase_is_less(scale, steps, _balls.staircase_r(scale, steps))
-    return "staircase" if less else "discrete-laplace"
-
-
-@lru_cache(maxsize=1024)
-def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> DiscreteLaplace | Staircase:
-    """Return the noise of this kind that makes an integer of this sensitivity epsilon-private.
-
-    A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.
-    """
-    scale = checks.noise_scale(sensitivity, epsilon) or Fraction(1)
-    if sensitivity and kind_of_noise(noise, steps, epsilon) == "staircase":
-        return Staircase(scale, checks.period(sensitivity))
-    return DiscreteLaplace(scale)
 
 
 def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.choosing import split
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, Points, check_grid, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -20,7 +21,8 @@ from dpfast.core.rounding import down, up
 from dpfast.core.traps import Trap
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
-from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
+from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
@@ -121,6 +123,10 @@ class _QuantileInterval(_Interval):
             checks.positive_down("epsilon", Fraction(self.epsilon) * share) for share in (_CANDIDATES, _FIRST, _SECOND)
         )
         return candidates, first, second
+
+    def _explained_split(self, n: int | None) -> str:
+        of = f"the {self.statistic} and candidates for the ends", "counts beyond these", "further candidates"
+        return split(dict(zip(of, self._shares, strict=True)))
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -416,6 +422,13 @@ class _MeanInterval(_Interval):
         mean = GlobalSensitivity(Mean(), grid=self.grid, epsilon=down(epsilon * _OF_MEAN))
         return mean, GlobalSensitivity(Variance(), grid=self.grid, epsilon=down(epsilon * (1 - _OF_MEAN)))
 
+    def _explained_split(self, n: int | None) -> str:
+        mean, variance = self._releases
+        return split({"the mean": mean.epsilon, "the variance": variance.epsilon})
+
+    def _explained_error(self, n: int | None) -> str:
+        return self._releases[0]._explained_error(n)
+
     @property
     def privacy_profile(self) -> PrivacyProfile:
         mean, variance = self._releases
@@ -474,6 +487,9 @@ class _VarianceInterval(_Interval):
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
 
+    def _explained_error(self, n: int | None) -> str:
+        return self._release._explained_error(n)
+
     @property
     def privacy_profile(self) -> PrivacyProfile:
         return self._release.privacy_profile
@@ -519,6 +535,12 @@ class _NoiseInterval(_Interval):
     @cached_property
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(self.statistic, grid=self.grid, epsilon=self.epsilon, neighbors=self.neighbors)
+
+    def _explained_missing(self) -> str:
+        return self._release._explained_missing()
+
+    def _explained_error(self, n: int | None) -> str:
+        return self._release._explained_error(n)
 
     @property
     def privacy(self) -> Privacy:

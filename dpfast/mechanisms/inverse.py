@@ -24,20 +24,37 @@ from dpfast.core.types import Exact
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
-from dpfast.mechanisms.grouped import QuantilesOfGroups
+from dpfast.mechanisms.grouped import QuantilesOfGroups, RanksOfGroups
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
 from dpfast.mechanisms.usefulness import least_product, of_quantiles
-from dpfast.statistics import Huber, InterquartileRange, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    OrderStatistic,
+    RankStatistic,
+    Statistic,
+    Summary,
+    TrimmedMean,
+    WinsorizedMean,
+)
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Ordered, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
 
 _SELECTIONS = ("exponential", "permute-and-flip")
 _FEW_POINTS = 4096
+_KINDS = {  # of the statistics, besides quantiles, whose groups a kernel draws
+    Mean: _levels.SUM,
+    TrimmedMean: _levels.SUM,
+    WinsorizedMean: _levels.SUM,
+    InterquartileRange: _levels.DIFFERENCE,
+    Huber: _levels.HUBER,
+}
 _MOST_INTERPOLATED = 2.0**10  # epsilon, as a draw takes 1 + epsilon / 2 proposals
 
 
@@ -273,6 +290,16 @@ class InverseSensitivity(StatisticMechanism):
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:
             return (FromFewLevels if self._thins(checks.records(n)) else FromLevels)(self, n)
+        options: dict[str, Any]
+        if (kind := _KINDS.get(type(self.statistic))) is not None:
+            options = {
+                "kind": kind,
+                "epsilon": self.epsilon,
+                "corner": self.statistic.corner(self.grid) if isinstance(self.statistic, Huber) else 0,
+                "measure": self.base_measure,
+                "flips": self._flips,
+            }
+            return RanksOfGroups(self, options, self._row)
         if not isinstance(self.statistic, OrderStatistic) or self.interpolate:
             return super()._make_plan(n)
         options = {
@@ -286,6 +313,12 @@ class InverseSensitivity(StatisticMechanism):
             "flips": self._flips,
         }
         return (FromPrivateLevels if self.hides_n else QuantilesOfGroups)(self, options)
+
+    def _row(self, n: int) -> tuple[int, ...]:
+        """Return what is public of a group of n records, for `_levels.draw_groups`."""
+        statistic, levels, ranks = self.statistic, self.plan(n).levels, self.statistic.ranks(n)
+        corner = statistic.corner(n) if isinstance(statistic, TrimmedSum) else 0
+        return levels, ranks[0], ranks[-1], corner, statistic.last(self.grid, n), self._radius_codes(n)
 
     def _thins(self, n: int) -> bool:
         """Whether a draw for n records reads a few of the levels only: the levels are many, and their law allows it."""

@@ -16,6 +16,7 @@ from dpfast.core import checks
 from dpfast.core.foreign import active, blocks
 from dpfast.core.grid import Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.recent import is_recent
 from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious, warn
@@ -95,7 +96,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     @property
     def points(self) -> tuple[Points, ...]:
-        """The public grids of the records, ``grids`` or `grid`: one for each column, a single one for all, or none."""
+        """The public grids of the records, ``grids`` or ``grid``: one for each column, one for all, or none."""
         for given in (getattr(self, "grids", None), getattr(self, "grid", None)):
             grids = (given,) if isinstance(given, Points) else given
             if isinstance(grids, (tuple, list)) and grids and all(isinstance(grid, Points) for grid in grids):
@@ -353,7 +354,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         return np.asarray(law.value(law.sample(shape, rng=source)), dtype=np.float64)
 
     def explanation(self, n: SupportsIndex | None = None) -> str:
-        """Return a short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
+        """Return a short text about the release: mechanism, guarantee, grid, budgets of its steps, missing records,
+        expected error. Public.
 
         Parameters
         ----------
@@ -371,8 +373,13 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
         """
         count = None if n is None else checks.whole("n", n)
-        parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(count))
+        what = repr(self).strip("<>")
+        parts = what, self._explained_split(count), self._explained_missing(), self._explained_error(count)
         return "\n".join(f"{part}." for part in parts if part)
+
+    def _explained_split(self, n: int | None) -> str:
+        """Return how the steps of a release split its budget; "" if it has a single one."""
+        return ""
 
     def _explained_missing(self) -> str:
         """Return what missing records become."""
@@ -427,14 +434,15 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         return self.privacy.neighbors == "add-remove"
 
 
-_LEFT = {"_recent", "_cost", "hides_n", "resolves"}  # attributes that calls leave, and copies do not have
+# The attributes that calls leave, and copies do not have, besides those of `recent`.
+_LEFT = {"_cost", "hides_n", "resolves"}
 
 
 def _without_plan(state: Any) -> Any:
     """Return the state of a mechanism for copies, without what calls left; of a subclass with slots it is a pair."""
     if isinstance(state, tuple):
         return _without_plan(state[0]), *state[1:]
-    return state and {name: value for name, value in state.items() if name not in _LEFT}
+    return state and {name: value for name, value in state.items() if not (name in _LEFT or is_recent(name))}
 
 
 def _missing_in(grid: Points) -> str:

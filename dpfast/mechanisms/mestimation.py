@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _scores
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.callbacks import is_pointer
 from dpfast.core.grid import Grid, check_grid, grid_for
@@ -23,7 +24,6 @@ from dpfast.core.types import Exact, Records
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels._calls import Calls, Described, Parameters
+from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers
 from dpfast.core.foreign import active
@@ -22,12 +23,12 @@ from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
-from dpfast.mechanisms.candidates import Candidate, Choice, Typical, assumption
-from dpfast.mechanisms.explanation import Explain, explain_bounds, explained
+from dpfast.mechanisms.candidates import ExpectedErrors
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.references import Typical, assumption
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
 from dpfast.statistics import (
@@ -132,28 +133,20 @@ def choice_among(
 
     limit = build(names[0]).privacy_profile.rho
     considered = names if epsilon >= _LEAST_COMPARED else names[:1]
-    candidates = [Candidate(name, partial(build, name)) for name in considered]
-    return Choice(candidates, n, grid, distribution)
-
-
-def _rounded_down(n: int | None) -> int | None:
-    """n, or the next smaller number of three significant bits, so that few numbers of records need a choice."""
-    if not n:
-        return None
-    shift = max(n.bit_length() - 3, 0)
-    return n >> shift << shift
+    candidates, limits = built({name: partial(build, name) for name in considered}, required=names[0])
+    return ExpectedErrors(candidates, rounded_down(n) if n else None, grid, distribution).choice(limits)
 
 
 def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:
     """Return what ``method="auto"`` takes for n records of the type of x, and why."""
     names = compared(statistic, public)
     if not names:
-        default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, public))
-        return Choice([default], n, None)
+        default = next(iter(_methods(type(statistic))))
+        return ExpectedErrors({default: mechanism_for(statistic, x, public)}, n, None).choice({})
     epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     given = public.grid if isinstance(public.grid, Grid) else None
     within = grid_for(x, public.bounds, given, checked_policy(public.missing))
-    return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), public.distribution)
+    return choice_among(names, statistic, within, epsilon, delta, n, public.distribution)
 
 
 def release_of(
@@ -177,12 +170,12 @@ def release_of(
     compares = public.method == "auto" and bool(compared(statistic, public))
     if compares and public.distribution is not None:
         whole = natural_step(x) is not None
-        warn(_traps_under(assumption(public.distribution), mechanism, _rounded_down(records_of(x)), whole))
+        n = rounded_down(records_of(x) or 0)
+        warn(_traps_under(assumption(public.distribution), mechanism, n, whole))
     if explain is False:
         warn_of(mechanism)
     else:
-        comparison = choice_for(statistic, x, records_of(x), public).comparison if compares else None
-        explained(mechanism, explain, x, comparison)
+        explained(mechanism, explain, x, choice_for(statistic, x, records_of(x), public) if compares else None)
     release = mechanism(x, rng=rng, workers=workers)
     if explain is not False and not isinstance(statistic, (Sum, Count, Variance, InterquartileRange)):
         for points in mechanism.points:  # none, if bounds are found privately
@@ -196,8 +189,8 @@ def _found(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters,
         return _kept(statistic, x, public, sums)
     _kept(statistic, _NOTHING, public, sums)  # errors of parameters come before the records are touched
     chooses = public.method == "auto" and compared(statistic, public)
-    n = _rounded_down(records_of(x)) if chooses else None
-    return _kept(statistic, Described(declares_integers(x), n or 0), public, sums)
+    n = rounded_down(records_of(x) or 0) if chooses else 0
+    return _kept(statistic, Described(declares_integers(x), n), public, sums)
 
 
 def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, sums: bool) -> Mechanism:
@@ -210,7 +203,7 @@ def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, 
 
 
 @lru_cache(maxsize=256)
-def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: bool) -> tuple[Trap, ...]:
+def _traps_under(distribution: Any, mechanism: Mechanism, n: int, whole: bool) -> tuple[Trap, ...]:
     """Return the traps of a grid for what a user assumes (`assumption`); `whole` for records that are integers."""
     traps: list[Trap] = []
     typical = isinstance(distribution, Typical)
@@ -242,8 +235,9 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         method = next(iter(methods))
         distribution = assumption(public.distribution)  # reject another object before data are read
         if names := compared(statistic, public):
-            n, within = _rounded_down(records_of(x)), grid_for(x, bounds, grid, missing)
-            return choice_among(names, statistic, within, epsilon, delta, n, distribution).mechanism
+            within = grid_for(x, bounds, grid, missing)
+            chosen = choice_among(names, statistic, within, epsilon, delta, records_of(x), distribution)
+            return cast(Mechanism, chosen.mechanism)
         delta = 0.0  # the default is pure
     elif public.distribution is not None:
         raise ValueError(f"distribution is for method='auto', not {method!r}")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _keyed_balls
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular
@@ -31,7 +32,6 @@ from dpfast.laws.keyed import (
     steps,
 )
 from dpfast.laws.thresholds import thresholded
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.random import RandomSource

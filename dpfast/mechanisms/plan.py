@@ -39,6 +39,14 @@ class Grouping(Protocol):
         NaN may become `missing`, and records that are `dropped` are left out.
         """
 
+    def sums(self, codes: NDArray[np.int64], last: int, *, half: bool, squares: bool) -> NDArray[np.int64]:
+        """Return the number of records of each group, the sum of their codes and, if wanted, the two words of that of
+        the squares, in columns.
+
+        Codes are 0..last, or below 0 for missing records: these become 0 and `last` by their place in the group, or are
+        left out. `last` times the number of all records is below 2**62.
+        """
+
 
 class Plan:
     """What is public for a release from n records, and the release itself. Made by `Mechanism.plan`.
@@ -136,9 +144,10 @@ class Plan:
         Returns
         -------
         callable
-            ``draw(start, stop, source)`` returns the releases of the groups start..stop - 1 in one array, each as
-            `draw` makes it; of an empty group of public size that of `Mechanism.of_no_records`, NaN for None. It
-            returns None if all are None. Threads may call it at the same time.
+            ``draw(start, stop, source)`` returns the releases of the groups start..stop - 1 in one array, each with the
+            law of `draw`, and from its words in this order, unless noise is drawn for all at once; of an empty group of
+            public size that of `Mechanism.of_no_records`, NaN for None. It returns None if all are None. Threads may
+            call it at the same time.
         """
         mechanism, private = self.mechanism, self.mechanism.hides_n
         values, ends = groups.sorted(values, threads)

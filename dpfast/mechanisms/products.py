@@ -6,13 +6,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core import checks
+from dpfast.core.recent import recent
 from dpfast.core.rounding import root_up, up
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import NoisyIntegers, RoundedBall, RoundedGaussians, VectorNoise, WishartDifference
@@ -71,12 +72,12 @@ class NoisyProducts(GaussianOrPure):
 
     # ---- noise, public ----
 
-    @property
+    @cached_property
     def _most(self) -> int:
         """The largest product of two codes of a record."""
         return max(ball.most for ball in self._balls)
 
-    @property
+    @cached_property
     def _reach(self) -> int:
         """The largest code."""
         return max(ball.reach for ball in self._balls)
@@ -86,7 +87,8 @@ class NoisyProducts(GaussianOrPure):
         count = checks.whole("n", n)
         return max(0, self._most.bit_length() - _DIGITS, (count * self._most).bit_length() - 60)
 
-    def scales(self, n: SupportsIndex, d: SupportsIndex) -> list[float]:
+    @recent
+    def scales(self, n: SupportsIndex, d: SupportsIndex) -> tuple[float, ...]:
         """Return the scales of the noise on all entries: standard deviations for delta > 0, else those of the pure
         noise.
 
@@ -113,8 +115,7 @@ class NoisyProducts(GaussianOrPure):
         on = np.array([root_up(diagonal / w**4) if w else 0.0 for w in weights])
         row, column = self._entries(d)
         ball = np.maximum(np.arange(self._codes(d) + 1) - d + 1, 0)  # of each code, and the place of c
-        scales: list[float] = np.where(row == column, on[ball[row]], off[ball[row], ball[column]]).tolist()
-        return scales
+        return tuple(np.where(row == column, on[ball[row]], off[ball[row], ball[column]]).tolist())
 
     def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
         """Return the standard deviations of the noise on the entries of the release, as the mean of a a'.
@@ -134,6 +135,10 @@ class NoisyProducts(GaussianOrPure):
         """
         n, d = checks.whole("n", n, least=1), self.domain.columns_of(dimension)
         self._check_columns(d)
+        return self._deviations(n, d).copy()
+
+    @recent
+    def _deviations(self, n: int, d: int) -> Values:
         row, column = self._entries(d)
         deviations = np.array(self.scales(n, d))
         if self._by_norm(d):
@@ -162,6 +167,10 @@ class NoisyProducts(GaussianOrPure):
         """
         return self.noise_deviation(n, dimension=dimension)
 
+    def _explained_error(self, n: int | None) -> str:
+        kind = "Gaussian" if self.gaussian_mu else "pure"
+        return f"The noise is {kind}; the mechanism's noise_deviation(n, ...) is its size"
+
     def _by_norm(self, d: int) -> bool:
         """Whether pure noise is that of the Frobenius norm, which has less variance below four rows of the matrix."""
         return False
@@ -179,18 +188,21 @@ class NoisyProducts(GaussianOrPure):
         first, *others = (ball.step for ball in self._balls)
         return np.array([first] * d + others + [1.0] * self.with_sums)
 
+    @recent
     def _entries(self, d: int) -> NDArray[np.int64]:
         """Return the rows and columns of the entries."""
         codes = self._codes(d)
         entries = np.stack(np.triu_indices(codes + 1))[:, :-1]
         return entries if self.with_sums else entries[:, entries[1] < codes]
 
+    @recent
     def _noise(self, n: int, d: int) -> VectorNoise:
         scales = self.scales(n, d)
         if self.gaussian_mu:
             return RoundedGaussians(scales)
         return RoundedBall(scales) if self._by_norm(d) else WishartDifference(self._side(d), scales)
 
+    @recent
     def _check_columns(self, d: int) -> None:
         if max(*self.scales(1, d), *self.scales(_MOST // self._reach, d)) > _MOST_SCALE:
             raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
@@ -213,7 +225,7 @@ class NoisyProducts(GaussianOrPure):
 
     def _release_codes(self, summary: ProductSums) -> NDArray[np.int64]:
         shift = self.shift(summary.n)
-        (high, low), column = summary.sums, np.triu_indices(summary.codes + 1)[1][:-1]
+        (high, low), column = summary.sums, _columns(summary.codes)
         rounded = (high << (LIMB - shift)) + ((low + (1 << shift >> 1)) >> shift)
         release_codes = np.where(column == summary.codes, (high << LIMB) + low, rounded)
         return np.asarray(release_codes if self.with_sums else release_codes[column < summary.codes])
@@ -229,6 +241,12 @@ class NoisyProducts(GaussianOrPure):
         matrix = np.ones((*entries.shape[:-1], self._side(d), self._side(d)))
         matrix[..., row, column] = matrix[..., column, row] = entries
         return matrix
+
+
+@lru_cache(maxsize=64)
+def _columns(codes: int) -> NDArray[np.int64]:
+    """Return the column of each entry of the sums of this number of codes, and of their products."""
+    return np.triu_indices(codes + 1)[1][:-1]
 
 
 def _root_above(x: Fraction) -> Fraction:

@@ -14,26 +14,29 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast._kernels._chain import MOST_FREE, Chain, WideChain, fill_multiset
+from dpfast._kernels import _groups
+from dpfast._kernels._chain import MOST_FREE, Chain, GroupChain, GroupStage, WideChain, draw_groups, fill_multiset
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._multisets import draw as draw_multiset
 from dpfast._kernels._multisets import weight_of_all, weights_of_all
 from dpfast._kernels._narrow import NarrowChain
 from dpfast._kernels._samplers import next_word
 from dpfast.core import checks, containers, measures
-from dpfast.core.grid import FloatGrid, Points, check_points
+from dpfast.core.grid import FloatGrid, Grid, Points, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.spending import STEP, refuse
 from dpfast.core.spending import imagined as allowed
 from dpfast.core.traps import Trap
 from dpfast.core.types import Exact
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
-from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.grouped import SortedGroups, sizes_of
+from dpfast.mechanisms.plan import Draw, Plan
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
-from dpfast.streaming import Ordered, Ranks
+from dpfast.streaming import Ordered, Ranks, Selected
 
 _DRAWS = 16  # per imagined sample, to predict an error
 _TWO_STAGES = 16  # the least number of targets for two stages by default
@@ -172,8 +175,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return tuple(f"q={q}" for q in self.qs)
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        plan = self.plan(windows.layout.n)
-        return JointQuantiles(windows, plan.stages, places=plan.places, grid=self.grid, measure=self.base_measure)
+        return self.plan(windows.layout.n)._joint(windows)
 
     def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
@@ -190,7 +192,7 @@ differential privacy) for one record replaced (the number of records is public)>
         def plan(self, n: SupportsIndex | None = None) -> Joint: ...
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else Joint(self, checks.records(n))
+        return JointOfGroups(self, n) if n is None else Joint(self, checks.records(n))
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -306,6 +308,24 @@ class Joint(Plan):
         self.stages = _Stages.of(len(ranks), n, last, mechanism.epsilon, mechanism.stages, measure)
         self.layout, self.places = _Layout.around(ranks, self.stages.reach, n, last), places.reshape(-1)
 
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, _Windows]:
+        mechanism, layout = self.mechanism, self.layout
+        if type(values) is not np.ndarray or mechanism.resolves:
+            return super().read(values, threads)
+        # Without a reading, whose functions take a tenth of a short release: the stretches are apart, and so complete.
+        selected = Selected.of(values, layout.stretches, mechanism.grid, threads=threads)
+        return self, _Windows.of(layout, selected.stretches)
+
+    def _joint(self, windows: _Windows) -> JointQuantiles:
+        """Return the law of the quantiles, which is private, like the windows."""
+        mechanism, places = self.mechanism, self.places
+        measure = mechanism.base_measure
+        return JointQuantiles(windows, self.stages, places=places, grid=mechanism.grid, measure=measure)
+
+    def draw_from(self, summary: _Windows, source: np.random.BitGenerator) -> Any:
+        law = self._joint(summary)
+        return law.value(law._draw(source))
+
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         grid, levels = self.mechanism.grid, tuple(sorted(set(self.mechanism.qs)))
@@ -370,7 +390,8 @@ class _Stage:
         self._drawing = threading.Lock()  # the chain stores its last walk
         index = np.asarray(targets, dtype=np.int64)
         ranks = layout.ranks[index]
-        lowers, uppers = np.zeros_like(index), np.full_like(index, layout.last)
+        lowers = np.zeros(index.size, np.int64)
+        uppers = lowers + layout.last
         for j, code in sorted(pins.items()):
             lowers[j:] = code
         for j, code in sorted(pins.items(), reverse=True):
@@ -473,20 +494,24 @@ class _Stage:
             float(-self._epsilon / 2 * self.score(o) + np.log(weights).sum() - self.log_total) if inside else -math.inf
         )
 
-    def draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
-        """Draw once. `exact` decides every choice in exact arithmetic, with the same output for the same words."""
-        for void in itertools.count():
-            proposals = self._quick if void < _FAST_ROUNDS else self._wide
-            if self._goes_anywhere(source, proposals, exact):
+    def draw(self, source: np.random.BitGenerator, *, exact: bool = False, void: int = 0) -> NDArray[np.int64]:
+        """Draw once, after so many rounds in vain.
+
+        `exact` decides every choice in exact arithmetic, with the same output for the same words.
+        """
+        for rounds in itertools.count(void):
+            proposals = self._quick if rounds < _FAST_ROUNDS else self._wide
+            if self._sends_anywhere(next_word(source), source, proposals, exact):
                 break
             with self._drawing:
                 o = proposals.chain.draw(source, exact=exact)
-                if o is not None and self._keeps(source, proposals, proposals.chain.score(o), exact):
+                if o is None or (score := proposals.chain.score(o)) > self._reach:
+                    continue
+                if self._accepts(next_word(source), source, proposals, score, exact):
                     return o
-        return self._anywhere(source)
+        return self.anywhere(source)
 
-    def _goes_anywhere(self, source: np.random.BitGenerator, proposals: _Proposals, exact: bool) -> bool:
-        word = next_word(source)
+    def _sends_anywhere(self, word: int, source: np.random.BitGenerator, proposals: _Proposals, exact: bool) -> bool:
         if not exact and abs(word * 2.0**-64 - proposals.share_anywhere) > proposals.doubt_anywhere:
             return word * 2.0**-64 < proposals.share_anywhere
         from dpfast._kernels._balls import goes_anywhere
@@ -495,7 +520,8 @@ class _Stage:
             word, lambda: next_word(source), self._epsilon, self._reach + 1, self._vectors, proposals.total
         )
 
-    def _anywhere(self, source: np.random.BitGenerator) -> NDArray[np.int64]:
+    def anywhere(self, source: np.random.BitGenerator) -> NDArray[np.int64]:
+        """Draw any sorted vector with the pinned values, by the measure."""
         o = self._lowers.copy()
         for j, length in self._blocks():
             first, last, run = int(self._lowers[j]), int(self._uppers[j]), o[j : j + length]
@@ -505,11 +531,10 @@ class _Stage:
                 run[:] = draw_multiset(self._measure, first, last, length, lambda: next_word(source))
         return o
 
-    def _keeps(self, source: np.random.BitGenerator, proposals: _Proposals, score: int, exact: bool) -> bool:
-        """Toss the coin: True with probability (q**score - q**(reach + 1)) / (the chain's weight), 0 beyond reach."""
-        if score > self._reach:
-            return False
-        word = next_word(source)
+    def _accepts(
+        self, word: int, source: np.random.BitGenerator, proposals: _Proposals, score: int, exact: bool
+    ) -> bool:
+        """Toss the coin: True with probability (q**score - q**(reach + 1)) / (the chain's weight)."""
         chain = proposals.chain
         doubt = 4 * chain.margin + math.exp(-self._epsilon / 2 * (self._reach + 1 - score)) + 2.0**-40
         if not exact and chain.certain and (word >> 11) * 2.0**-53 < 1 - doubt - 2.0**-50:
@@ -534,6 +559,76 @@ class _Stage:
         log_odds = math.fsum(math.log(weight) - math.log(weights.sum()) for weight, weights in odds)
         log_proposed = proposals.log_total + log_odds - math.fsum(map(math.log, counts))
         return -self._epsilon / 2 * score - log_proposed < -40
+
+
+class StageOfGroups(_Stage):
+    """The stage of all groups of one size, whose codes `draws` changes; it decides what doubles leave open."""
+
+    def __init__(self, plan: Joint) -> None:
+        mechanism, layout, stages = plan.mechanism, plan.layout, plan.stages
+        blank = [np.zeros(last - first + 1, np.int64) for first, last in layout.stretches]
+        windows, targets = _Windows.of(layout, blank), range(len(layout.ranks))
+        super().__init__(windows, targets, stages.epsilon, stages.reach, {}, mechanism.base_measure)
+        self._chain = GroupChain(*self._arguments)
+        read = [np.arange(first, last + 1) for first, last in layout.stretches]
+        ranks = np.concatenate([np.zeros(len(layout.before), np.int64), *read, np.zeros(len(layout.after), np.int64)])
+        self.draws = GroupStage(
+            self._chain,
+            windows.codes,
+            ranks,
+            plan.places.astype(np.int64),
+            stages.epsilon,
+            stages.reach,
+            layout.last,
+            (self._log_anywhere, self._log_vectors),
+            self,
+        )
+
+    def goes_anywhere(self, word: int, source: np.random.BitGenerator) -> bool:
+        return self._sends_anywhere(word, source, self._propose(self._chain), exact=True)
+
+    def keeps(self, word: int, source: np.random.BitGenerator, score: int) -> bool:
+        return self._accepts(word, source, self._propose(self._chain), score, exact=False)
+
+    def rest(self, source: np.random.BitGenerator) -> NDArray[np.int64]:
+        """Draw by the wide chain, after rounds of the fast one in vain."""
+        self.__dict__.pop("_wide", None)  # that of another group
+        return self.draw(source, void=_FAST_ROUNDS)
+
+
+class JointOfGroups(SortedGroups):
+    """The joint draws of each of many groups by one kernel."""
+
+    def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
+        mechanism: Quantiles = self.mechanism
+        largest = _groups.LARGEST_GROUP
+        stages: list[GroupStage | None] = [None] * (largest + 1)
+        for n in sizes_of(ends, largest):
+            plan = Joint(mechanism, n)
+            stages[n] = None if plan.stages.coarse else StageOfGroups(plan).draws
+        where: dict[str, Any] = {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first}
+        drawing = threading.Lock()  # the chains store their last walks
+
+        def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64] | None:
+            refuse(STEP, mechanism)  # it may have been made outside of a ledger
+            parts = ends[start : stop + 1]
+            codes = np.zeros((stop - start, len(mechanism.qs)), np.int64)
+
+            def kernel(first: int) -> int:
+                return draw_groups(source, records, parts, first, codes, stages, rounds=_FAST_ROUNDS, **where)
+
+            with drawing:
+                large = self.stepwise(kernel, records, parts, on, source)
+            empty = np.diff(parts) == 0
+            if empty.all():
+                return None
+            values = mechanism.grid.decode(codes)
+            values[empty] = np.nan
+            for place, release in large.items():
+                values[place] = release
+            return values
+
+        return draw
 
 
 class JointQuantiles(Law):

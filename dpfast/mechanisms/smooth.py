@@ -10,19 +10,30 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast._kernels import _gaps, _select
+from dpfast._kernels import _gaps, _groups, _select
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_grid, check_number
 from dpfast.core.privacy import Privacy
-from dpfast.core.spending import EXACT, refused
+from dpfast.core.spending import EXACT, STEP, refuse, refused
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
 from dpfast.mechanisms.expectations import expected_error
-from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.grouped import SortedGroups, fits, released, sizes_of
+from dpfast.mechanisms.plan import Draw, Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.statistics import OrderStatistic, RankStatistic, Summary
+from dpfast.statistics import (
+    InterquartileRange,
+    Mean,
+    Median,
+    OrderStatistic,
+    Quantile,
+    RankStatistic,
+    Summary,
+    TrimmedMean,
+    WinsorizedMean,
+)
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Integers, Reading
 
@@ -302,7 +313,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         def plan(self, n: SupportsIndex | None = None) -> SmoothNoise: ...
 
     def _make_plan(self, n: int | None) -> Plan:
-        return super()._make_plan(n) if n is None else SmoothNoise(self, checks.records(n))
+        return SmoothOfGroups(self, n) if n is None else SmoothNoise(self, checks.records(n))
 
     def reading(self) -> Reading:
         return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
@@ -350,6 +361,9 @@ class SmoothNoise(Plan):
         The number of order statistics on each side of a rank, its own included.
     """
 
+    mechanism: SmoothSensitivity
+    n: int
+
     def __init__(self, mechanism: SmoothSensitivity, n: int) -> None:
         super().__init__(mechanism, n)
         statistic, grid = mechanism.statistic, mechanism.grid
@@ -360,25 +374,65 @@ class SmoothNoise(Plan):
         self._noise, self._decode = NOISES[mechanism.noise], partial(statistic.decode, grid, n)
         ranks = statistic.ranks(n)
         joined = ranks[-1] - ranks[0] <= 2 * self.levels - 1 and isinstance(statistic, OrderStatistic | TrimmedSum)
-        self._ranks = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
+        self._summed = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
         self._grid, self._kernel = grid, grid.kernel
+
+    def for_groups(self) -> _gaps.GroupBound:
+        """Return what is public of the releases of groups of n records, for `_gaps.draw_groups`."""
+        statistic, bound = self.mechanism.statistic, self.bound
+        first, *rest = statistic.ranks(self.n)
+        difference = isinstance(statistic, InterquartileRange)
+        final = rest[-1] if rest else first
+        return _gaps.GroupBound(
+            first, final, bound.pairs, difference, bound.corner, bound.discounts, self._scale, self._last
+        )
 
     def _law_around(self, center: int, bound: float) -> ClampedNoise:
         """Return the law for the exact statistic and its smooth bound, in release codes."""
         return ClampedNoise(self._noise(self._scale * bound), center=center, last=self._last, decode=self._decode)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
-        if self._ranks is None or self.mechanism.resolves or isinstance(values, Chunks):
+        if self._summed is None or self.mechanism.resolves or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        (first, last), reach = self._ranks, self.levels - 1
+        (first, last), reach = self._summed, self.levels - 1
         codes = self._grid.encode(_select.window(values, first, last, workers=threads, **self._kernel))
         inside = codes[reach : len(codes) - reach]
         center = int(inside[0])
-        if len(inside) > 1:
+        if len(inside) > 1 or self.bound.corner:
             center = int(inside.sum()) + self.bound.corner * int(inside[0] + inside[-1])
         size = 2 * reach + 1  # of the part around one rank
         law = self._law_around(center, self.bound.bound_up((codes[:size], codes[-size:])))
         return float(law.value(law.sample(rng=source)))
+
+
+class SmoothOfGroups(SortedGroups):
+    """The draws of each of many groups by one kernel."""
+
+    def _fits(self, n: int) -> bool:
+        statistic = self.mechanism.statistic
+        known = type(statistic) in (Median, Quantile, TrimmedMean, WinsorizedMean, Mean, InterquartileRange)
+        return known and fits(self.mechanism, n)
+
+    def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
+        mechanism: SmoothSensitivity = self.mechanism
+        largest = _groups.LARGEST_GROUP
+        bounds: list[_gaps.GroupBound | None] = [None] * (largest + 1)
+        for n in sizes_of(ends, largest):
+            bounds[n] = mechanism.plan(n).for_groups()
+        options: dict[str, Any] = {"bounds": bounds, "slack": SLACK, "student": mechanism.noise == "student-t"}
+        options |= {"lower": on.lower, "upper": on.upper, "step": on.step, "first": on.first, "whole": on.size - 1}
+
+        def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
+            refuse(STEP, mechanism)  # it may have been made outside of a ledger
+            codes, parts = np.zeros(stop - start, np.int64), ends[start : stop + 1]
+
+            def kernel(first: int) -> int:
+                return _gaps.draw_groups(source, records, parts, first, codes, **options)
+
+            large = self.stepwise(kernel, records, parts, on, source)
+            return released(mechanism, codes, parts, large)
+
+        return draw
 
 
 @lru_cache(maxsize=256)

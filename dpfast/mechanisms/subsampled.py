@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -131,6 +131,18 @@ class Subsampled(Mechanism):
             raise ValueError(f"share={self.share!r} of n={n} records is less than one: use a larger share")
         return size
 
+    def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
+        """Return the error of the mechanism for a sample of n records, under its own assumptions. Public.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
+        >>> round(dpf.Subsampled(mean, 0.1).error(10_000), 4) == round(mean.error(1000), 4)
+        True
+        """
+        return self.mechanism.error(self.size(n), *args, **assumptions)
+
     def _make_plan(self, n: int | None) -> Plan:
         return SamplePlan(self, n)
 
@@ -139,14 +151,13 @@ class Subsampled(Mechanism):
         n, mechanism = self.number_of(records), self.mechanism
         assert n is not None
         size = self.size(n)
-        if math.comb(n, size) > _MOST_SAMPLES:
-            raise ValueError("a law of more than 2**12 samples cannot be listed: use audit.distinguish")
         plan = mechanism.plan(size)
-        laws = []
-        for places in itertools.combinations(range(n), size):
-            read, summary = plan.read(sample_of(mechanism, records, np.array(places)))
-            laws.append(read.law_of(summary))
-        return MixedLaw(laws)
+
+        def law(places: NDArray[np.int64]) -> Law:
+            read, summary = plan.read(sample_of(mechanism, records, places))
+            return read.law_of(summary)
+
+        return MixedLaw(law, n, size)
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
         return self.mechanism.sampled(law, shape, source)
@@ -197,9 +208,15 @@ class SamplePlan(Plan):
     def _release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
         mechanism, n = self.mechanism.mechanism, self.n
         assert n is not None
-        places = np.random.Generator(source).choice(n, self.size, replace=False, shuffle=False)
-        places.sort()  # for mechanisms that depend on the order
+        places = drawn_places(n, self.size, source)
         return mechanism.plan(self.size).draw(sample_of(mechanism, records, places), source, threads)
+
+
+def drawn_places(n: int, size: int, source: np.random.BitGenerator) -> NDArray[np.int64]:
+    """Draw a uniform subset of 0..n - 1, in ascending order, which is that of the records."""
+    places: NDArray[np.int64] = np.random.Generator(source).choice(n, size, replace=False, shuffle=False)
+    places.sort()
+    return places
 
 
 def sample_of(mechanism: Mechanism, records: Any, places: NDArray[np.int64]) -> Any:
@@ -226,15 +243,25 @@ def _samples(mechanism: Mechanism, records: Chunks, places: NDArray[np.int64]) -
 
 
 class MixedLaw(Law):
-    """The mixture of laws with the same outcomes, equally likely. PRIVATE.
+    """The mixture of the laws of all samples, equally likely, which have the same outcomes. PRIVATE.
 
     Parameters
     ----------
-    laws : list of Law
+    law : callable
+        Returns the law of a sample, given its places.
+    n, size : int
+        The number of records, and that in a sample.
     """
 
-    def __init__(self, laws: list[Any]) -> None:
-        self.laws = laws
+    def __init__(self, law: Callable[[NDArray[np.int64]], Any], n: int, size: int) -> None:
+        self._law, self.n, self.size = law, n, size
+
+    @cached_property
+    def laws(self) -> list[Any]:
+        """Those of all samples, at most 2**12."""
+        if math.comb(self.n, self.size) > _MOST_SAMPLES:
+            raise ValueError("a law of more than 2**12 samples cannot be listed: use audit.distinguish")
+        return [self._law(np.array(places)) for places in itertools.combinations(range(self.n), self.size)]
 
     def outcomes(self) -> NDArray[np.int64]:
         outcomes: NDArray[np.int64] = self.laws[0].outcomes()
@@ -246,9 +273,8 @@ class MixedLaw(Law):
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         source, shape = bit_generator(rng), checks.shape(size)
-        generator = np.random.Generator(source)
-        draws = [self.laws[generator.integers(len(self.laws))].sample(rng=source) for _ in range(math.prod(shape))]
+        draws = [self._law(drawn_places(self.n, self.size, source)).sample(rng=source) for _ in range(math.prod(shape))]
         return draws[0] if size is None else np.array(draws).reshape(*shape, *np.shape(draws[0]) if draws else ())
 
     def value(self, k: ArrayLike) -> Any:
-        return self.laws[0].value(k)
+        return self._law(np.arange(self.size)).value(k)

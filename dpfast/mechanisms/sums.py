@@ -286,6 +286,10 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             return super()._explained_missing()
         return "A row with NaN or an infinity counts as the center of the ball"
 
+    def _explained_error(self, n: int | None) -> str:
+        kind = "Gaussian" if self.noise == "gaussian" else "of the K-norm mechanism"
+        return f"The noise is {kind}; the mechanism's noise_deviation(n, ...) is its size"
+
     def reading(self) -> RowSums:
         return RowSums(self.domain, self._check_columns)
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.types import Exact
 from dpfast.keys import lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.mechanisms.plan import Plan
@@ -77,7 +77,7 @@ class TopK(Mechanism):
     >>> import numpy as np, dpfast as dpf
     >>> mechanism = dpf.TopK(2, ["Lima", "Oslo", "Rome"], epsilon=1.0)
     >>> mechanism.method, mechanism(np.repeat(["Rome", "Oslo", "Lima"], [100, 300, 500]))
-    ('counts', ['Lima', 'Oslo'])
+    ('counts', array(['Lima', 'Oslo'], dtype=object))
     """
 
     releases_numbers: ClassVar[bool] = False
@@ -161,6 +161,9 @@ class TopK(Mechanism):
             return 2.0 * self._noise.magnitude(1 - missed / d)
         return self._selection.error(d, confidence=1 - missed / self.k)
 
+    def _explained_error(self, n: int | None) -> str:
+        return f"With probability 0.95, no key is out of order by more than {self.error():.3g} records"
+
     def __repr__(self) -> str:
         how = "noisy counts" if self.method == "counts" else "peeling"
         return f"<TopK release of {self.k} of {len(self.keys)} keys by {how}: {self.privacy}>"
@@ -187,17 +190,15 @@ class TopK(Mechanism):
     def _sorted(self, counts: NDArray[np.int64]) -> Any:
         return self._named(np.argsort(-counts, axis=-1, kind="stable")[..., : self.k])
 
-    def _named(self, places: NDArray[np.int64]) -> Any:
-        """Return the keys at these places: a list, or lists of lists."""
-        if places.ndim > 1:
-            return [self._named(part) for part in places]
-        return [self.keys[place] for place in places.tolist()]
+    def _named(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the keys at these places, in an array of objects."""
+        keys = np.empty(len(self.keys), object)
+        for place, key in enumerate(self.keys):
+            keys[place] = key
+        return keys[places]
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        out = np.empty(math.prod(shape), object)
-        for i in range(out.size):
-            out[i] = law.value(law.sample(rng=source))
-        return out.reshape(shape)
+        return np.asarray(law.value(law.sample(shape, rng=source)))
 
 
 class PeeledKeys(Law):
@@ -311,7 +312,7 @@ def top_k(
         if small:
             raise ValueError("delta must be 0 for public keys, whose guarantee is pure")
         mechanism = TopK(most, keys, epsilon=exact, **options)
-        made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
+        made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
         return made
     checks.choice("keys", keys, ("private",))
     selection = PartitionSelection(exact, small, **options)

@@ -10,6 +10,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.choosing import split
 from dpfast.core import checks
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -158,6 +159,19 @@ class Descent(Cautious):
 
     def __repr__(self) -> str:
         return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"
+
+    def explanation(self, n: SupportsIndex | None = None) -> str:
+        """Return a short text about the releases, from public numbers; see `Mechanism.explanation`."""
+        labels, moments, *gradients = self._shares
+        shares = {"the mean of the labels": labels, "second moments of the rows": moments}
+        shares[f"{len(gradients)} gradients"] = 1 - labels - moments
+        of = split(shares, "mu squared" if self._mu else "epsilon")
+        how = "are matched to them" if self.schedule.matching else "move a step against each of them"
+        return (
+            f"{repr(self).strip('<>')}, in {self.total} releases from {self.n:,} records.\n"
+            f"{of}; coefficients {how}.\n"
+            f"A row with NaN counts as the center, and a missing label adds 0 to the gradients."
+        )
 
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex, cast
 
+from dpfast.choosing import Explain, describe
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import spending
@@ -40,6 +41,7 @@ def glm(
     progress: bool = False,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Fit:
     """Release a generalised linear model, (epsilon, delta)-differentially private for one replaced record (row, label).
 
@@ -87,6 +89,8 @@ def glm(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -168,6 +172,7 @@ def glm(
         start=start,
     )
     warn_of(descent)
+    describe(descent, explain, n)
     with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.choosing import Choice, Explain, Known, describe
 from dpfast.core import checks, containers
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Bounds, Exact, Records
@@ -110,6 +111,9 @@ class RegressionMoments(NoisyProducts):
     @property
     def _balls(self) -> tuple[Ball, ...]:
         return self.domain, self.labels
+
+    def _explained_missing(self) -> str:
+        return "A record with NaN or an infinity counts as one at both centers"
 
     def weights(self, d: SupportsIndex) -> tuple[Fraction, Fraction]:
         """Return the public weights s of the label and c of the 1, in codes
@@ -251,6 +255,22 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     return estimates, covariance
 
 
+@lru_cache(maxsize=256)
+def _moments(labels: Ball, epsilon: float, intercept: bool, domain: Ball, delta: float) -> RegressionMoments:
+    """Return the mechanism for checked parameters, which calls with these share."""
+    return RegressionMoments(domain=domain, labels=labels, epsilon=epsilon, delta=delta, intercept=intercept)
+
+
+def _choice(gaussian: RegressionMoments, pure: RegressionMoments, n: int | None, d: int) -> Choice:
+    """Return the choice of the noise for d columns."""
+    candidates = {"gaussian": gaussian, "pure": pure}
+    taken, known = "pure" if gaussian.pure_is_quieter(d) else "gaussian", Known()
+    if n:
+        rows = {name: (float(made.noise_deviation(n, dimension=d)[0, d]),) for name, made in candidates.items()}
+        known = Known(("noise",), rows, "Noise: standard deviation on the mean product of a column and the label.")
+    return Choice(candidates, taken, f"its noise has less deviation for {d} columns", known=lambda: known)
+
+
 def linear_regression(
     X: Any,
     y: Records | None = None,
@@ -265,6 +285,7 @@ def linear_regression(
     label_center: float = 0.0,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Fit:
     """Release a linear regression, (epsilon, delta)-differentially private for one replaced record (row and label).
 
@@ -303,6 +324,8 @@ def linear_regression(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -353,10 +376,8 @@ def linear_regression(
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
-    made = partial(
-        RegressionMoments, labels=Ball(label_bound, center=label_center), epsilon=epsilon, intercept=intercept
-    )
-    mechanism = made(domain=domain, delta=delta)
+    made = partial(_moments, Ball(label_bound, center=label_center), epsilon, checks.flag("intercept", intercept))
+    mechanism = made(domain, delta)
     if columns is not None:
         largest = _GREATEST * mechanism.labels.radius * columns.size
         checks.finite_scale(largest * largest)
@@ -366,10 +387,13 @@ def linear_regression(
     first = next(iter(records), None) if isinstance(records, Chunks) else records
     names = names_of_columns(first, labelled=True) if isinstance(X, Chunks) else names_of_columns(X)
     if first is not None:
-        d = Labelled.of(first).columns
+        d, n = Labelled.of(first).columns, records.known if isinstance(records, Chunks) else len(records)
         if columns is not None:
             domain, records = columns.domain(d), columns.scaled(records)
-        mechanism = made(domain=domain, delta=0.0 if mechanism.pure_is_quieter(d) else delta)
+        mechanism = made(domain, 0.0 if mechanism.pure_is_quieter(d) else delta)
+        if explain is not False:
+            gaussian, pure = made(domain, delta), made(domain, 0.0)
+            describe(mechanism, explain, n, _choice(gaussian, pure, n, d) if gaussian.gaussian_mu else None)
     if isinstance(records, Chunks):
         state = mechanism.start().read(records, workers=workers)
         fit = mechanism.fit(state.release(rng=rng), state.n)

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _slopes
 from dpfast._kernels._threads import each
+from dpfast.choosing import Explain, explained, split
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Grid, Points, check_points
 from dpfast.core.measures import on_floats
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.traps import Trap, warn_of
+from dpfast.core.traps import Trap
 from dpfast.core.types import Exact, Records
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
@@ -141,6 +142,14 @@ class TheilSen(Mechanism):
         spread = _SPREAD_SHARE * slopes if self.standard_error else Fraction(0)
         rest = checks.positive_down("epsilon", slopes - spread), checks.positive_down("epsilon", total - slopes)
         return *rest, checks.positive_down("epsilon", spread) if spread else 0.0
+
+    def _explained_split(self, n: int | None) -> str:
+        return split(dict(zip(("the slope", "the intercept", "the standard error"), self._shares, strict=True)))
+
+    def _explained_missing(self) -> str:
+        if isinstance(self.missing, float):
+            return f"Missing numbers (NaN, None, null) count as {self.missing:.9g}"
+        return "Slopes with a missing number are at the lower and the upper end in turn"
 
     def matching_count(self, n: SupportsIndex) -> int:
         """Return the number k of matchings for n records. Public."""
@@ -478,6 +487,7 @@ def theil_sen(
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Fit:
     """Fit a line by the medians of slopes and of residuals (Theil and Sen), epsilon-differentially private.
 
@@ -500,6 +510,8 @@ def theil_sen(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data, -1 for one per core; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -541,10 +553,9 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
-    warn_of(mechanism)
     check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
-    slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()
+    slope, intercept, *errors = explained(mechanism, explain, x)(records, rng=rng, workers=workers).tolist()
     error = errors[0] if errors else math.nan
     return Fit(np.array([slope]), intercept, np.array([error]), math.nan, mechanism.privacy, n=_length(x))
 

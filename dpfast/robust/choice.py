@@ -3,86 +3,96 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
-from dpfast.core.divergences import bounded_range_epsilon_down
+from dpfast.choosing import Choice, Known, built, gainful
 from dpfast.core.grid import Grid
-from dpfast.robust.depth import SIZES
+from dpfast.mechanisms import Mechanism
+from dpfast.robust.boxes import NestedBoxes
+from dpfast.robust.depth import SIZES, TukeyDepth
+from dpfast.robust.independent import IndependentColumns
+from dpfast.robust.whitened import Whitened
+from dpfast.statistics import RankStatistic
 from dpfast.theory.robust import depth_error, medians_error
 
 _REFERENCES = (0.0, 0.5, 0.9)  # correlations of any two columns
 _WHITENED_RECORDS = 540.0  # for each column, times 1 / epsilon: fewer do not show locations and scales
-_GAIN = 0.95
 _MOST_RECORDS = {2: 2**20, 3: 3000}  # for depths, which take long for more
 
 
-def compared(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> MethodErrors:
-    """Return the comparison of the methods that serve, for records on these grids."""
-    d, methods = len(grids), ["boxes"]
-    if delta:
-        share = bounded_range_epsilon_down(epsilon, delta, d)
-        methods.insert(0 if (d + 1) * share > 2 * epsilon else 1, "columns")
-    if d > 1 and not any(grid.resolves for grid in grids):
-        methods.append("whitened")
-    # In three dimensions the grid of depths may be too coarse for the records.
-    if n <= _MOST_RECORDS.get(d, 0) and (d < 3 or max(grid.size for grid in grids) <= SIZES[d]):
-        methods.append("depth")
-    return MethodErrors(n, d, epsilon, delta, tuple(methods))
+def by_noise(boxes: Mechanism, columns: IndependentColumns) -> Choice:
+    """Return the choice between boxes and independent columns by their noise, which needs no assumption."""
+    d, taken = columns.dimension, "columns" if columns.favoured else "boxes"
+    rows = {"boxes": ((d + 1) / columns.epsilon,), "columns": (2 / columns.share,)}
+    legend = "Noise: mean magnitude in a column, in units of 1 / (n f), f the density of the records at the median."
+    reason = f"it has less noise for {d} columns"
+    return Choice({"boxes": boxes, "columns": columns}, taken, reason, known=lambda: Known(("noise",), rows, legend))
 
 
-@dataclass(frozen=True)
-class MethodErrors:
-    """Expected errors of the methods, for normal records whose covariance is not known, and the method with the least.
+def by_errors(statistic: RankStatistic, n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> Choice:
+    """Return the choice by expected errors, for normal records on these grids whose covariance is not known.
 
-    Parameters
-    ----------
-    n, d : int
-    epsilon, delta : float
-    methods : tuple of str
-        Those that are compared; the first one is the default.
-
-    Notes
-    -----
     The error is the root mean square of the distance from the mean in the Mahalanobis norm of the records, its
-    geometric mean over correlations of 0, 0.5 and 0.9 of any two columns. Public: it depends on no data.
+    geometric mean over correlations of 0, 0.5 and 0.9 of any two columns. The default is boxes or independent columns,
+    which have less noise.
     """
+    d = len(grids)
+    limits, builders = _limits(n, grids, epsilon, delta), methods(statistic, grids, epsilon, delta)
+    candidates, more = built({name: build for name, build in builders.items() if name not in limits}, required="boxes")
+    columns: IndependentColumns | None = candidates.get("columns")
+    if columns is not None and columns.favoured:
+        candidates = {"columns": columns, **candidates}
 
-    n: int
-    d: int
-    epsilon: float
-    delta: float
-    methods: tuple[str, ...]
-
-    def _error(self, method: str, correlation: float) -> float:
+    def error(method: str, correlation: float) -> float:
         if method == "boxes":
-            return medians_error(self.n, self.d, self.epsilon, correlation=correlation)
+            return medians_error(n, d, epsilon, correlation=correlation)
         if method == "columns":
-            share = bounded_range_epsilon_down(self.epsilon, self.delta, self.d)
-            return medians_error(self.n, self.d, share, correlation=correlation, independent=True)
+            assert columns is not None
+            return medians_error(n, d, columns.share, correlation=correlation, independent=True)
         if method == "depth":
-            return depth_error(self.n, self.d, self.epsilon)
-        if self.n * self.epsilon < _WHITENED_RECORDS * self.d:
-            return math.inf
-        return medians_error(self.n, self.d, self.epsilon / 2)
+            return depth_error(n, d, epsilon)
+        return medians_error(n, d, epsilon / 2)
 
-    @cached_property
-    def errors(self) -> dict[str, float]:
-        """The expected error of each method, in standard deviations."""
+    def mean(method: str) -> float:
+        logs = [math.log(error(method, correlation)) for correlation in _REFERENCES]
+        return math.exp(math.fsum(logs) / len(logs))
 
-        def error(method: str) -> float:
-            logs = [math.log(self._error(method, correlation)) for correlation in _REFERENCES]
-            return math.exp(math.fsum(logs) / len(logs))
+    errors = {method: mean(method) for method in candidates}
+    default = next(iter(candidates))
+    taken = gainful(candidates, errors.__getitem__, default)
+    gain = "no other method has 5 % less expected error" if taken == default else "its expected error is the least"
+    legend = "Expected error: in standard deviations, of normal records."
+    rows = {method: (error,) for method, error in errors.items()}
+    known = Known(("expected error",), rows, legend)
+    return Choice(candidates, taken, gain, limits=limits | more, known=lambda: known)
 
-        return {method: error(method) for method in self.methods}
 
-    @cached_property
-    def method(self) -> str:
-        """The method with the least expected error; the default unless another one has at least 5 % less."""
-        best = min(self.methods, key=self.errors.__getitem__)
-        return best if self.errors[best] < _GAIN * self.errors[self.methods[0]] else self.methods[0]
+def methods(
+    statistic: RankStatistic, grids: Sequence[Grid], epsilon: float, delta: float
+) -> dict[str, Callable[[], Mechanism | Whitened]]:
+    """Return the methods for records on these grids by their names, the default first."""
+    on, d = tuple(grids), len(grids)
+    return {
+        "boxes": lambda: NestedBoxes(statistic, grid=on, epsilon=epsilon),
+        "columns": lambda: IndependentColumns(statistic, grid=on, dimension=d, epsilon=epsilon, delta=delta),
+        "whitened": lambda: Whitened(on, epsilon=epsilon, delta=delta, statistic=statistic),
+        "depth": lambda: TukeyDepth(grid=on, dimension=d, epsilon=epsilon),
+    }
 
-    def __str__(self) -> str:
-        errors = ", ".join(f"{method} {error:.3g}" for method, error in self.errors.items())
-        return f"method='auto': {self.method}. Expected errors in standard deviations, normal records: {errors}."
+
+def _limits(n: int, grids: Sequence[Grid], epsilon: float, delta: float) -> dict[str, str]:
+    """Return why methods are not compared."""
+    d, limits = len(grids), {}
+    if not delta:
+        limits["columns"] = "it needs a delta"
+    if d == 1 or any(grid.resolves for grid in grids):
+        limits["whitened"] = "it needs several columns, and a number for missing records"
+    elif n * epsilon < _WHITENED_RECORDS * d:
+        limits["whitened"] = f"it needs about {math.ceil(_WHITENED_RECORDS * d / epsilon):,} records"
+    if d not in _MOST_RECORDS:
+        limits["depth"] = "it needs two or three columns"
+    elif n > _MOST_RECORDS[d]:
+        limits["depth"] = f"it takes long for more than {_MOST_RECORDS[d]:,} records"
+    elif d == 3 and max(grid.size for grid in grids) > SIZES[d]:  # it may be too coarse for the records
+        limits["depth"] = f"its grid has at most {SIZES[d]} points in each of three columns"
+    return limits

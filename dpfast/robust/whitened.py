@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.choosing import split
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_number
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -20,7 +21,6 @@ from dpfast.core.traps import Cautious
 from dpfast.core.types import Records
 from dpfast.domains import Ball
 from dpfast.mechanisms import Covariance
-from dpfast.mechanisms.explanation import Explain, tell
 from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.boxes import NestedBoxes
 from dpfast.robust.grids import OnGrids, coarser
@@ -107,32 +107,25 @@ class Whitened(Declared, Cautious):
         parts = [part for step in self.steps for part in step.privacy_profile.parts]
         return PrivacyProfile(self.privacy, tuple(parts), failure=0.0)
 
-    def __str__(self) -> str:
+    def explanation(self, n: SupportsIndex | None = None) -> str:
+        """Return a short text about the release, from public numbers; see `Mechanism.explanation`."""
         *_, release = self.steps
+        parts = {"locations": _LOCATION, "scales": _SCALE, "the covariance": _COVARIANCE}
         rest = 1 - _LOCATION - _SCALE - _COVARIANCE
+        parts[f"a {type(release).__name__} release in whitened coordinates"] = rest
         return (
             f"Release of the coordinate-wise {self.statistic} of {len(self.grids)} whitened columns: {self.privacy}.\n"
-            f"Of epsilon, {_LOCATION} is for locations, {_SCALE} for scales, {_COVARIANCE} for the covariance and "
-            f"{rest} for a {type(release).__name__} release in whitened coordinates.\n"
+            f"{split(parts)}.\n"
             "A row with NaN counts as one at the lower bounds, and for the covariance as the center."
         )
 
-    def __call__(
-        self,
-        X: Records,
-        *,
-        rng: RandomSource = None,
-        workers: int = 1,
-        explain: Explain = False,
-        comparison: object = None,
-    ) -> Values:
+    def __call__(self, X: Records, *, rng: RandomSource = None, workers: int = 1) -> Values:
         source, threads = bit_generator(rng), checks.threads(workers)
         location, scale, covariance, release = self.steps
         rows = containers.matrix("X", X)
         if rows.shape[1] != len(self.grids):
             raise ValueError(f"X must have {len(self.grids)} columns, like grid, not {rows.shape[1]}")
         n = checks.records(len(rows))
-        tell(str(self) if comparison is None else f"{comparison}\n{self}", explain)
         options: dict[str, Any] = {"rng": source, "workers": threads}
         with spending(self.privacy_profile, label=f"robust_mean of {rows.shape[1]} whitened columns"):
             center = location(rows, **options)

@@ -102,6 +102,7 @@ class RunningState(Sole):
         ValueError
             After the last period.
         """
+        self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock:
             self._check_open()
             mechanism, part = self.mechanism, self._part

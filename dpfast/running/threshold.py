@@ -15,6 +15,7 @@ from dpfast._kernels import _samplers
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import Carrier, Cost, spending
+from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
@@ -27,7 +28,7 @@ _PARTS = 2**20  # of epsilon, of which the noise of the threshold has a whole nu
 
 
 @dataclass(frozen=True, repr=False)
-class AboveThreshold(Cautious, Carrier):
+class AboveThreshold(Declared, Cautious, Carrier):
     """Answer whether private values are at least a threshold, until a number of answers were yes. The sparse vector.
 
     Epsilon-differentially private for all answers together, however many are no; charged once, when a state is started.
@@ -211,8 +212,8 @@ class ThresholdState(Sole):
             If all answers by yes are given.
         """
         number = _whole(value)
+        self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock:
-            self.check_process()
             if self.closed:
                 raise ValueError(f"all {self.mechanism.answers} answers by yes are given: start another state")
             answer = number + unbounded(self._noise, bit_generator(self._rng)) >= self._threshold

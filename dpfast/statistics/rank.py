@@ -272,13 +272,6 @@ class TrimmedSum(RankStatistic):
         return Gaps(((first, last),), self.corner(n))
 
 
-def _running(steps: Integers) -> Integers:
-    """Return the sums 0, steps[0], steps[0] + steps[1], ..."""
-    sums = np.zeros(steps.size + 1, np.int64)
-    np.cumsum(steps, out=sums[1:])
-    return sums
-
-
 def _mean(grid: Points, records: int, code: int) -> float:
     """``lower + code * step / records``, correctly rounded."""
     return scaled(grid.first * records + code, records, grid.step)
@@ -456,30 +449,10 @@ class Huber(RankStatistic):
         return Codes((grid,), finish)
 
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
-        [x] = summary.windows
-        n, last, k = summary.n, summary.grid.size - 1, self.corner(summary.grid)
-        t, before = np.arange(summary.levels), _running(x)
-
-        def clipped(theta: Integers, start: Integers | int, stop: Integers | int) -> Integers:
-            """sum(clip(theta - x[i], -k, k)) over start <= i < stop, from the running sums at the corners."""
-            a = np.clip(np.searchsorted(x, theta - k, side="right"), start, stop)
-            b = np.clip(np.searchsorted(x, theta + k, side="left"), start, stop)
-            flat = k * (a - start) - k * (stop - b)
-            return np.asarray(flat + (b - a) * theta - (before[b] - before[a]))
-
-        lower = _least_root(lambda theta: clipped(theta, 0, n - t) + t * np.minimum(theta, k), t.size, last)
-        upper = _least_root(lambda theta: clipped(theta, t, n) - t * np.minimum(last - theta, k), t.size, last)
+        [codes] = summary.windows
+        lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
+        _levels.huber_ranges(codes, self.corner(summary.grid), summary.grid.size - 1, lower, upper)
         return lower, upper
 
     def gaps(self, n: int) -> Gaps:
         raise TypeError("Huber has no gap form: use InverseSensitivity")
-
-
-def _least_root(rising: Callable[[Integers], Integers], size: int, last: int) -> Integers:
-    """For each of `size` nondecreasing functions, the least theta in 0..last with value >= 0; `last` satisfies it."""
-    low, high = np.zeros(size, np.int64), np.full(size, last)
-    for _ in range(last.bit_length()):
-        middle = low + (high - low) // 2
-        reached = rising(middle) >= 0
-        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-    return high

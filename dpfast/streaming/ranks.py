@@ -499,7 +499,7 @@ def _many(values: Array, joined: list[tuple[int, int]], grid: Points, threads: i
     """Return the first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of_joined(joined, len(values))
     found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
-    ends = np.cumsum(lasts - firsts + 1).tolist()
+    ends = (lasts - firsts + 1).cumsum().tolist()
     return firsts.tolist(), [found[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 

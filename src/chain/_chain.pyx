@@ -5,9 +5,10 @@ docs/proofs/joint-quantiles.md. This module has the forward pass, which computes
 which draws one output from them.
 """
 
-from libc.math cimport fmin
+from libc.math cimport INFINITY, exp, fabs, fmin, log
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 from chain cimport (
@@ -42,11 +43,16 @@ from chain cimport (
 )
 from dpfast._kernels._measures cimport Measure
 from dpfast._kernels._samplers cimport unwrap
+from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point
 
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
+
+cdef extern from "select.h":
+    Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
+    double *select_sort(double *x, Py_ssize_t n, double *scratch) noexcept nogil
 
 MOST_FREE = DPFAST_MOST_FREE  # targets between pins, with a base measure
 
@@ -154,12 +160,20 @@ cdef class Chain:
                 room = &pinned[self._doubles * kept]
                 kept += width
             self._place(t, room)
+        self.refresh()
+
+    def refresh(self):
+        """Compute the messages again, after the codes have changed.
+
+        **Assumes** no pins, so that the windows do not depend on the codes. **Cost** O(states).
+        """
+        cdef Py_ssize_t j
         self._start(self._targets)
         with nogil:
-            for j in range(1, m + 1):
+            for j in range(1, self._m + 1):
                 self._step(self._targets + j)
-        self._held = self._begins[m]
-        self.exponent = self._targets[m].exponent
+        self._held = self._begins[self._m]
+        self.exponent = self._targets[self._m].exponent
         self.total = self._weigh_ends()
 
     cdef _set_powers(self, double rate, Py_ssize_t count):
@@ -268,10 +282,7 @@ cdef class Chain:
         cdef Py_ssize_t chosen
         self._draw_word()
         chosen = dpfast_choose_weight(self._word, &self._weights[0], n, &self._cumulative[0])
-        if self._exact or chosen < 0:
-            from dpfast._kernels._balls import choose_weight
-            chosen = choose_weight(self._word, lambda: next_word(self._bits), np.asarray(self._weights[:n]))
-        return chosen
+        return _chosen_exactly(self, n) if self._exact or chosen < 0 else chosen
 
     cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
         """Fill with a sorted vector of entries in start..start + width - 1, by the product of their weights."""
@@ -282,9 +293,7 @@ cdef class Chain:
             with self._bits.lock, nogil:
                 out[0] = dpfast_draw_point(&self._measure.measure, source, start, start + width - 1)
         else:
-            from dpfast._kernels._multisets import draw
-            run = draw(self._measure, start, start + width - 1, out.shape[0], lambda: next_word(self._bits))
-            np.asarray(out)[:] = run
+            _fill_longer_run(self, start, width, out)
 
     cdef bint _walk(self, int64_t[::1] out) except -1:
         """Walk back from the last target to the start, one choice at a time; False where no choice is made."""
@@ -372,6 +381,172 @@ cdef class Chain:
         self._walk(unused)
         odds, self._odds = self._odds, None
         return odds, self._places
+
+
+cdef Py_ssize_t _chosen_exactly(Chain chain, Py_ssize_t n) except -2:
+    """The choice of the last word among the n weights, in exact arithmetic. A function of its own: it has a closure."""
+    from dpfast._kernels._balls import choose_weight
+    return choose_weight(chain._word, lambda: next_word(chain._bits), np.asarray(chain._weights[:n]))
+
+
+cdef int _fill_longer_run(Chain chain, int64_t start, int64_t width, int64_t[::1] out) except -1:
+    """Fill with a sorted vector of several entries by the measure."""
+    from dpfast._kernels._multisets import draw
+    np.asarray(out)[:] = draw(chain._measure, start, start + width - 1, out.shape[0], lambda: next_word(chain._bits))
+    return 0
+
+
+cdef class GroupChain(Chain):
+    """A chain without pins that draws for many groups, while the lock of the generator is held."""
+
+    cdef bitgen_t *_source
+
+    cdef int _draw_word(self) except -1:
+        if not self._waits:
+            self._word = self._source.next_uint64(self._source.state)
+        self._waits = False
+        return 0
+
+    cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
+        if self._measure is not None and out.shape[0] == 1:
+            out[0] = dpfast_draw_point(&self._measure.measure, self._source, start, start + width - 1)
+        else:
+            Chain._fill_run(self, start, width, out)
+
+
+cdef class GroupStage:
+    """The draws of groups of one size by one chain, whose codes change from group to group.
+
+    Parameters
+    ----------
+    chain : GroupChain
+    codes : ndarray of int64
+        Those that the chain reads.
+    ranks : ndarray of int64
+        The rank, from 1, of the record in each place of `codes`; 0 for a place that stays.
+    places : ndarray of int64
+        The target of each number of a release.
+    epsilon : float
+    reach : int
+    last : int
+        The greatest code.
+    logs : pair of float
+        The logarithms of the weight of "anywhere" and of that of all vectors.
+    decisions : object
+        Decides what doubles leave open: ``anywhere(source)``, ``goes_anywhere(word, source)``,
+        ``keeps(word, source, score)`` and, after `rounds` in vain, ``rest(source)``.
+    """
+
+    cdef GroupChain _chain
+    cdef int64_t[::1] _codes, _drawn
+    cdef const int64_t[::1] _ranks, _places
+    cdef double _epsilon, _log_anywhere, _log_vectors
+    cdef Py_ssize_t _reach
+    cdef int64_t _last
+    cdef object _decisions
+
+    def __init__(self, GroupChain chain not None, int64_t[::1] codes not None, const int64_t[::1] ranks not None,
+                 const int64_t[::1] places not None, double epsilon, Py_ssize_t reach, int64_t last, logs, decisions):
+        self._chain, self._codes, self._ranks, self._places = chain, codes, ranks, places
+        self._epsilon, self._reach, self._last, self._decisions = epsilon, reach, last, decisions
+        self._log_anywhere, self._log_vectors = logs
+        self._drawn = np.empty(chain._m, np.int64)
+
+    cdef int _read(self, const int64_t *codes) except -1:
+        """Take the sorted codes of a group."""
+        cdef Py_ssize_t i
+        for i in range(self._codes.shape[0]):
+            if self._ranks[i]:
+                self._codes[i] = codes[self._ranks[i] - 1]
+        self._chain.refresh()
+        return 0
+
+    cdef int _draw(self, object bit_generator, Py_ssize_t rounds, bint exact, int64_t[::1] out) except -1:
+        """Draw the numbers of a release: proposals of the chain until one is kept, as `JointQuantiles` does."""
+        cdef GroupChain chain = self._chain
+        cdef int64_t[::1] drawn = self._drawn
+        cdef Py_ssize_t i, void = 0
+        cdef int64_t score
+        while True:
+            if void == rounds:
+                drawn = self._decisions.rest(bit_generator)
+                break
+            void += 1
+            if self._goes_anywhere(bit_generator, exact):
+                if chain._measure is None:
+                    fill_multiset(bit_generator, 0, self._last + 1, drawn)
+                else:
+                    drawn = self._decisions.anywhere(bit_generator)
+                break
+            chain._begin(bit_generator, exact, [])
+            if not chain._walk(drawn):
+                continue
+            score = dpfast_score(chain._targets, chain._m, &drawn[0], self._reach + 1)
+            if score <= self._reach and self._keeps(bit_generator, score, exact):
+                break
+        for i in range(out.shape[0]):
+            out[i] = drawn[self._places[i]]
+        return 0
+
+    cdef bint _goes_anywhere(self, object bit_generator, bint exact) except -1:
+        cdef GroupChain chain = self._chain
+        cdef uint64_t word = chain._source.next_uint64(chain._source.state)
+        cdef double at = <double> word * 2.0 ** -64, share, doubt
+        cdef double log_total = log(chain.total) + <double> chain.exponent * log(2.0) if chain.total else -INFINITY
+        share = 1.0 / (1.0 + exp(fmin(log_total - self._log_anywhere, 700.0)))
+        doubt = fabs(self._log_anywhere) + fabs(log_total) + fabs(self._log_vectors) + 2.0 ** 10
+        doubt = fmin(2.0 * (2.0 * chain.margin + 2.0 ** -48 * doubt) * share, 1.0) + 2.0 ** -52
+        if fabs(at - share) > doubt and not exact:
+            return at < share
+        return self._decisions.goes_anywhere(word, bit_generator)
+
+    cdef bint _keeps(self, object bit_generator, int64_t score, bint exact) except -1:
+        cdef GroupChain chain = self._chain
+        cdef uint64_t word = chain._source.next_uint64(chain._source.state)
+        cdef double doubt = 4.0 * chain.margin + exp(-self._epsilon / 2.0 * <double> (self._reach + 1 - score)) + 2.0 ** -40
+        if chain.certain and not exact and <double> (word >> 11) * 2.0 ** -53 < 1.0 - doubt - 2.0 ** -50:
+            return True
+        return self._decisions.keeps(word, bit_generator, score)
+
+
+def draw_groups(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None, Py_ssize_t start,
+                int64_t[:, ::1] out not None, list stages not None, *, double lower, double upper, double step,
+                double first, Py_ssize_t rounds, bint exact=False):
+    """Draw codes for each of the groups start, start + 1, ... into out[start], ... until one has no `GroupStage`.
+
+    **Law** of `JointQuantiles` for group g, the records values[offsets[g]:offsets[g + 1]], from the same words;
+    ``stages[n]`` is that of n records, or None. Empty groups are skipped. Returns the first group without one, which is
+    not drawn, or the number of groups.
+    **Assumes** values free of NaN, offsets in order, a valid grid; no other thread draws by the same stages. **Cost** a
+    sort of each group, and that of a chain and its draw.
+    """
+    cdef Py_ssize_t groups = out.shape[0], largest = len(stages) - 1, room = select_sort_room(largest), g, n
+    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
+    cdef const double *records = &values[0] if values.shape[0] else NULL
+    cdef double *sorting = <double *> malloc(2 * (room + 1) * sizeof(double))
+    cdef int64_t *codes = <int64_t *> malloc((largest + 1) * sizeof(int64_t))
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef GroupStage stage
+    try:
+        if sorting == NULL or codes == NULL:
+            raise MemoryError
+        with bit_generator.lock:
+            for g in range(start, groups):
+                n = offsets[g + 1] - offsets[g]
+                if n == 0:
+                    continue
+                stage = stages[n] if n <= largest else None
+                if stage is None:
+                    return g
+                memcpy(sorting, records + offsets[g], n * sizeof(double))
+                dpfast_encode_array(&grid, select_sort(sorting, n, sorting + room), codes, n)
+                stage._chain._source = source
+                stage._read(codes)
+                stage._draw(bit_generator, rounds, exact, out[g])
+            return groups
+    finally:
+        free(sorting)
+        free(codes)
 
 
 cdef class WideChain(Chain):

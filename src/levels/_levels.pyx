@@ -55,6 +55,27 @@ cdef extern from "levels.h":
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 
+cdef extern from "select.h":
+    Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
+    double *select_sort(double *x, Py_ssize_t n, double *scratch) noexcept nogil
+
+cdef extern from "ranked.h":
+    ctypedef struct dpfast_ranked_size:
+        int64_t levels
+        int64_t first
+        int64_t last_rank
+        int64_t corner
+        int64_t last
+        int64_t radius
+    void dpfast_huber_ranges(const int64_t *x, const int64_t *sums, Py_ssize_t n, int64_t k, int64_t last,
+                             int64_t *lower, int64_t *upper, Py_ssize_t levels) noexcept nogil
+    void dpfast_ranked_boxes(int kind, const dpfast_ranked_size *size, int64_t *codes, Py_ssize_t n, int64_t whole,
+                             int64_t corner, int64_t *lower, int64_t *upper, int64_t *scratch) noexcept nogil
+    int DPFAST_SUM, DPFAST_DIFFERENCE, DPFAST_HUBER
+
+
+SUM, DIFFERENCE, HUBER = DPFAST_SUM, DPFAST_DIFFERENCE, DPFAST_HUBER
+
 cdef enum:
     KEPT = 1024  # up to so many levels a `RankDraw` keeps the powers of their weights, 16 bytes a level
 
@@ -422,3 +443,99 @@ def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high n
     cdef int64_t[::1] scratch = np.empty(n, np.int64)
     with nogil:
         dpfast_difference_ranges(&low[n - 1], &high[n - 1], &lower[0], &upper[0], &scratch[0], n)
+
+
+def huber_ranges(const int64_t[::1] codes not None, int64_t corner, int64_t last, int64_t[::1] lower not None,
+                 int64_t[::1] upper not None):
+    """Fill with the attack range of Huber's estimate, from all n sorted codes of 0..last.
+
+    **Law** deterministic: lower[t] and upper[t] are the least theta in 0..last with sum(clip(theta - x, -corner,
+    corner)) >= 0 after the t greatest codes became 0, and after the t least became `last`. **Assumes** `lower` and
+    `upper` of equal length, at most n; 1 <= corner <= last < 2**53, n last < 2**63. **Cost** O(n).
+    **Reference** docs/proofs/monotone-statistics.md.
+    """
+    cdef Py_ssize_t n = codes.shape[0], levels = lower.shape[0]
+    cdef int64_t[::1] sums = np.zeros(n + 1, np.int64)
+    np.cumsum(codes, out=np.asarray(sums)[1:])
+    with nogil:
+        dpfast_huber_ranges(&codes[0], &sums[0], n, corner, last, &lower[0], &upper[0], levels)
+
+
+def draw_groups(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None, Py_ssize_t start,
+                int64_t[::1] out not None, *, int kind, const int64_t[:, ::1] sizes not None, double epsilon,
+                int64_t corner, double lower, double upper, double step, double first, int64_t whole,
+                Measure measure=None, bint flips=False, bint exact=False):
+    """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
+
+    **Law** of `fill`, or `fill_flips` if `flips`, with the boxes of the statistic for group g, the records
+    values[offsets[g]:offsets[g + 1]], from the same words: `shifted_sums` for `SUM`, `difference_ranges` for
+    `DIFFERENCE`, `huber_ranges` with this corner for `HUBER`. Row n of `sizes` has what is public of a group of n
+    records: the number of levels, the first and last rank, the corner of sums, the largest code, the radius. An empty
+    group draws an integer of 0..whole by the measure, from two words. Returns the first group of more records than
+    `sizes` has rows for, which is not drawn, or the number of groups.
+    **Assumes** values free of NaN, offsets in order, a valid grid of whole + 1 points, epsilon > 0, levels from 1 to n,
+    the measure None or on 0..whole; for sums and with `HUBER` what these assume. **Cost** a sort of each group and its
+    levels; those of a difference squared.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t groups = out.shape[0], largest = sizes.shape[0] - 1, room = select_sort_room(largest), g = start, n
+    cdef const double *records = &values[0] if values.shape[0] else NULL
+    cdef double *sorting = <double *> malloc(2 * (room + 1) * sizeof(double))
+    cdef double *powers = <double *> malloc(2 * (largest + 1) * sizeof(double))
+    cdef int64_t *codes = <int64_t *> malloc(7 * (largest + 2) * sizeof(int64_t))
+    cdef int64_t *left = codes + 3 * (largest + 2)
+    cdef int64_t *right = left + largest + 2
+    cdef int64_t *rest = right + largest + 2
+    cdef int64_t *shells = rest + largest + 2
+    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
+    cdef dpfast_decay decay
+    cdef dpfast_measure uniform
+    cdef const dpfast_measure *base = of_measure(measure, &uniform, whole)
+    cdef const dpfast_ranked_size *size
+    try:
+        if sorting == NULL or powers == NULL or codes == NULL:
+            raise MemoryError
+        with bit_generator.lock, nogil:
+            dpfast_set_decay(&decay, epsilon / 2)
+            dpfast_level_powers(powers, 2 * largest + 2, epsilon / 2)
+            decay.powers, decay.count = powers, 2 * largest + 2
+            while g < groups:
+                n = offsets[g + 1] - offsets[g]
+                if n > largest:
+                    break
+                if n == 0:
+                    if measure is None:
+                        dpfast_set_uniform(&uniform, whole)
+                    source.next_uint64(source.state)  # which would choose a box, all being the whole
+                    out[g] = dpfast_draw_point(base, source, 0, whole)
+                else:
+                    memcpy(sorting, records + offsets[g], n * sizeof(double))
+                    dpfast_encode_array(&grid, select_sort(sorting, n, sorting + room), codes + largest + 1, n)
+                    size = <const dpfast_ranked_size *> &sizes[n, 0]
+                    if measure is None:
+                        dpfast_set_uniform(&uniform, size.last)
+                    dpfast_ranked_boxes(kind, size, codes + largest + 1, n, whole, corner, left, right, rest)
+                    out[g] = _draw_ranked(source, bit_generator, base, size, left, right, rest, shells, &decay, epsilon,
+                                          flips, exact)
+                g += 1
+        return g
+    finally:
+        free(sorting)
+        free(powers)
+        free(codes)
+
+
+cdef int64_t _draw_ranked(bitgen_t *source, object bit_generator, const dpfast_measure *base,
+                          const dpfast_ranked_size *size, int64_t *left, int64_t *right, int64_t *rest, int64_t *shells,
+                          const dpfast_decay *decay, double epsilon, bint flips, bint exact) except -1 nogil:
+    """One draw by the boxes, widened by the radius."""
+    cdef Py_ssize_t n = size.levels, depth = dpfast_depth(left, right, n), t
+    for t in range(n if size.radius else 0):
+        left[t] = max(left[t] - size.radius, 0)
+        right[t] = right[t] + min(size.last - right[t], size.radius)
+    if flips:
+        dpfast_shell_weights(base, left, right, shells, n)
+        return _draw_flip(source, bit_generator, base, left, right, shells, <uint64_t *> rest, n, epsilon, size.last,
+                          depth, exact)
+    dpfast_level_cumulative(base, left, right, <double *> rest, n, depth, decay)
+    return _draw_level(source, bit_generator, base, left, right, <double *> rest, n, epsilon, size.last, depth, exact)

@@ -30,6 +30,7 @@ cdef extern from "draws.h":
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
     int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator) noexcept nogil
     void dpfast_geometric(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
+    int64_t dpfast_round_exponential(uint64_t word, double scale, double offset) noexcept nogil
     void dpfast_levels(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale, double offset) noexcept nogil
     int64_t dpfast_on_level(bitgen_t *source, uint64_t word, int64_t level, uint64_t s, uint64_t r) noexcept nogil
     void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
@@ -259,8 +260,9 @@ cdef int64_t _completed_student3(object bit_generator, uint64_t word, object sca
 
 
 cdef object _coarse(object scale, int halvings):
-    """An exact scale, halved."""
-    return scale / 2**halvings if halvings else scale
+    """An exact scale, halved: by an object, as a power of C integers would be a double, and so would the result."""
+    cdef object one = 1
+    return scale / (one << halvings) if halvings else scale
 
 
 cdef int64_t _settled(object bit_generator, Law law, uint64_t word, int64_t draw, object coarse,
@@ -697,6 +699,96 @@ cdef int _fill_many_levels(bit_generator, object rate, uint64_t s, uint64_t r, i
             words[i] = 0 if staircase_further(words[i], lambda: next_word(bit_generator), rate, s, r) else threshold
         out[i] += words[i] < threshold and out[i] < INT64_MAX
     return 0
+
+
+def add_discrete_laplace(bit_generator, const int64_t[:] sensitivities not None, epsilon, const int64_t[:] lasts not None,
+                         uint64_t whole, int64_t[::1] out not None, *, bint exact=False):
+    """Add noise of scale sensitivity / epsilon to each integer of 0..last, one after the other, and clamp it to 0..last.
+
+    A constant, of last = 0, stays; last < 0 stands for an empty group, which becomes any integer of 0..whole.
+
+    **Law** of `one_discrete_laplace`, from the same words; of `dpfast.laws.anywhere` for last < 0, two words. epsilon a
+    double, the scale exact. **Assumes** sensitivities of 1 to 2**53 where last > 0, scales of at most 2**56. **Cost** two
+    words each, from a scale of 2**34 on four.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef double loss = epsilon
+    cdef int64_t draw
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            if lasts[i] > 0:
+                draw = _geometric_ratio(source, bit_generator, sensitivities[i], loss, exact)
+                draw -= _geometric_ratio(source, bit_generator, sensitivities[i], loss, exact)
+                out[i] = _clamped_sum(out[i], draw, lasts[i])
+            elif lasts[i] < 0:
+                out[i] = _any_of(source, whole)
+
+
+def add_staircase(bit_generator, const int64_t[:] places not None, epsilon, periods, widths,
+                  const int64_t[:] lasts not None, uint64_t whole, int64_t[::1] out not None, *, bint exact=False):
+    """The same with staircase noise, that of periods[places[i]] and widths[places[i]] for integer i.
+
+    **Law** of one entry of `fill_staircase`, from the same words. **Assumes** as there, scale = period / epsilon, and
+    1 / epsilon < 2**34. **Cost** two words each.
+    """
+    from dpfast._kernels._balls import staircase_level, staircase_offset
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef object rate = 1 / Fraction(epsilon)
+    cdef double rounded = float(rate)
+    cdef uint64_t[::1] s = np.array(periods, np.uint64)
+    cdef uint64_t[::1] r = np.array(widths, np.uint64)
+    cdef double[::1] offsets = np.array([staircase_offset(rate, *pair) for pair in zip(periods, widths)])
+    cdef int64_t level
+    cdef uint64_t word
+    cdef Py_ssize_t i, k
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            if lasts[i] > 0:
+                k, word = places[i], source.next_uint64(source.state)
+                level = UNDECIDED if exact else dpfast_round_exponential(word, rounded, offsets[k] - 0.5)
+                if level == UNDECIDED:
+                    with gil:
+                        level = staircase_level(word, lambda: next_word(bit_generator), rate, s[k], r[k])
+                word = source.next_uint64(source.state)
+                out[i] = _clamped_sum(out[i], dpfast_on_level(source, word, level, s[k], r[k]), lasts[i])
+            elif lasts[i] < 0:
+                out[i] = _any_of(source, whole)
+
+
+cdef inline int64_t _clamped_sum(int64_t code, int64_t draw, int64_t last) noexcept nogil:
+    """code + draw, clamped to 0..last; the noise first, so that the sum cannot overflow."""
+    return code + min(max(draw, -code), last - code)
+
+
+cdef inline int64_t _any_of(bitgen_t *source, uint64_t last) noexcept nogil:
+    """An integer of 0..last, by the words of the law of boxes that are all the whole: the first would choose a box."""
+    source.next_uint64(source.state)
+    return <int64_t> dpfast_uniform(source, last)
+
+
+cdef int64_t _geometric_ratio(bitgen_t *source, object bit_generator, int64_t sensitivity, double epsilon,
+                              bint exact) except? -0x7FFFFFFFFFFFFFFF nogil:
+    """`_geometric_of` for the exact scale sensitivity / epsilon, which is made where doubles leave a doubt."""
+    cdef double rounded = <double> sensitivity / epsilon  # rounded once, as float(scale)
+    cdef int halvings = dpfast_halvings(rounded)
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t out = dpfast_round_exponential(word, dpfast_coarse(rounded, halvings), -0.5)
+    if out == UNDECIDED or exact:
+        with gil:
+            out = _completed(bit_generator, word, _coarse(_scale(sensitivity, epsilon), halvings), False)
+    if halvings:
+        word = source.next_uint64(source.state)
+        if exact or dpfast_doubtful(word, out):
+            with gil:
+                return _settled(bit_generator, GEOMETRIC, word, out, _coarse(_scale(sensitivity, epsilon), halvings),
+                                halvings)
+        out = dpfast_refined(word, out, halvings, False)
+    return out
+
+
+cdef object _scale(int64_t sensitivity, double epsilon):
+    return Fraction(sensitivity) / Fraction(epsilon)
 
 
 def neg_log_words(const uint64_t[::1] words not None):

@@ -68,8 +68,8 @@ cdef enum:
 cdef object ranks_between(firsts, lasts):
     """firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on."""
     lengths = lasts - firsts + 1
-    ends = np.cumsum(lengths)
-    return np.arange(np.sum(lengths)) + np.repeat(lasts - ends + 1, lengths)
+    ends = lengths.cumsum()
+    return np.arange(np.add.reduce(lengths)) + (lasts - ends + 1).repeat(lengths)
 
 
 cdef class _WindowRecords:
@@ -124,7 +124,7 @@ cdef class _WindowRecords:
             with nogil:
                 windows_count(&self.keys, &self.buckets, begin, min(begin + WINDOWS_COUNTED, stop), &self.found[0],
                               &counts[0, 0], self.size)
-            total += np.asarray(counts).sum(axis=0, dtype=np.int64)
+            total += np.add.reduce(np.asarray(counts), axis=0, dtype=np.int64)
         return total
 
     def collect(self, Py_ssize_t worker, const unsigned char[::1] marked, Py_ssize_t capacity):
@@ -139,6 +139,8 @@ cdef class _WindowRecords:
 
     def each(self, task, *arguments):
         """The results of a task for all workers."""
+        if self.workers == 1:
+            return [task(0, *arguments)]
         return each(lambda worker: task(worker, *arguments), range(self.workers), self.workers)
 
     cdef object counts(self):
@@ -149,31 +151,34 @@ cdef class _WindowRecords:
     cdef object on_few_points(self, ranks):
         """The order statistics of these ranks on a grid with a bucket for each point, from counts alone."""
         self.buckets, self.size = windows_of_points(self.lower, self.upper, self.step), WINDOWS_POINTS
-        return self.lower + (np.searchsorted(np.cumsum(self.counts()), ranks) - 1) * self.step
+        return self.lower + (self.counts().cumsum().searchsorted(ranks) - 1) * self.step
 
     cdef object by_buckets(self, firsts, lasts):
         """Order statistics firsts[0]..lasts[0] and so on; None where more than half of the keys would be copied."""
         cdef select_bracket plan
-        plan = select_plan(self.keys.n, firsts.min(), lasts.max())
-        sample = np.clip(self.sample(plan.width), self.lower, self.upper)
-        self.buckets = windows_between(sample[max(plan.first, 1) - 1], sample[min(plan.last, plan.strata) - 1],
+        cdef double low, high
+        plan = select_plan(self.keys.n, firsts[0], lasts[len(lasts) - 1])
+        sample = self.sample(plan.width)
+        low, high = sample[max(plan.first, 1) - 1], sample[min(plan.last, plan.strata) - 1]
+        self.buckets = windows_between(min(max(low, self.lower), self.upper), min(max(high, self.lower), self.upper),
                                        self.lower, self.upper)
         self.size = WINDOWS_BUCKETS + 2
         counts = self.counts()
-        cumulative = np.cumsum(counts)
+        cumulative = counts.cumsum()
         marked = np.zeros(self.size, np.uint8)
-        begins = np.searchsorted(cumulative, firsts)
-        for first, last in zip(begins.tolist(), np.searchsorted(cumulative, lasts).tolist(), strict=True):
+        begins = cumulative.searchsorted(firsts)
+        for first, last in zip(begins.tolist(), cumulative.searchsorted(lasts).tolist(), strict=True):
             marked[first:last + 1] = 1
-        copied = int(counts[marked > 0].sum())
+        copied = int(np.add.reduce(counts[marked > 0]))
         if copied > self.keys.n // 2:
             return None
-        keys = np.concatenate(self.each(self.collect, marked, copied))
+        parts = self.each(self.collect, marked, copied)
+        keys = np.concatenate(parts) if self.workers > 1 else parts[0]
         if keys.size != copied:
             raise RuntimeError("values were written to while they were read")
         keys.sort()
         # A window holds no bucket that was left out, so that all its ranks move by one number.
-        left_out = np.cumsum(np.where(marked > 0, 0, counts))[begins]
+        left_out = (counts * (marked == 0)).cumsum()[begins]
         return keys[ranks_between(firsts - left_out, lasts - left_out) - 1]
 
     def filter(self, Py_ssize_t worker, Py_ssize_t capacity):
@@ -226,7 +231,7 @@ cdef class _WindowRecords:
         """The same by the way that suits the number of records and windows."""
         cdef Py_ssize_t n = self.keys.n
         found = None
-        if n > SORTED and 4 * int((lasts - firsts + 1).sum()) <= n:
+        if n > SORTED and 4 * int(np.add.reduce(lasts - firsts + 1)) <= n:
             if n >= BRACKETED and len(firsts) <= BRACKETS_MOST and brackets_pay():
                 found = self.by_brackets(firsts, lasts)
             if found is None:

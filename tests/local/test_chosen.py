@@ -8,7 +8,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
-from dpfast.local.chosen import ReportChoice
+from dpfast.local.chosen import report_choice
 
 CASES = [(2, 0.5), (4, 1.0), (16, 1.0), (64, 1.0), (64, 4.0), (1000, 1.0), (1000, 6.0), (10**6, 1.0), (2**40, 2.0)]
 
@@ -22,7 +22,7 @@ def error(made):
 @pytest.mark.parametrize(("k", "epsilon"), CASES)
 @pytest.mark.parametrize("bits", [None, 8, 32, 64])
 def test_the_least_error_or_a_shorter_report_within_two_percent(k, epsilon, bits):
-    choice = ReportChoice(k, epsilon, bits=bits) if bits is None or bits >= 32 or k < 200 else None
+    choice = report_choice(k, epsilon=epsilon, bits=bits) if bits is None or bits >= 32 or k < 200 else None
     if choice is None:
         with pytest.raises(ValueError, match="bits must be at least"):
             local.randomizer_for(k, epsilon, bits=bits)

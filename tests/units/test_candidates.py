@@ -13,9 +13,11 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, Ledger, SmoothSensitivity
 from dpfast._kernels._calls import Parameters
-from dpfast.mechanisms.candidates import Candidate, Choice, Typical, references
+from dpfast.choosing import built
+from dpfast.mechanisms.candidates import ExpectedErrors
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.prediction import Expected, Predicted
+from dpfast.mechanisms.references import Typical, references
 from dpfast.statistics import Mean, Median, Quantile, TrimmedMean, WinsorizedMean
 
 GRID = Grid(0, 1000)
@@ -36,9 +38,8 @@ class Known(Predicted):
 
 
 def chosen(*mechanisms, n=1000, **options):
-    names = [f"method {i}" for i in range(len(mechanisms))]
-    candidates = [Candidate(name, lambda m=m: m) for name, m in zip(names, mechanisms, strict=True)]
-    return Choice(candidates, n, GRID, **options)
+    candidates = {f"method {i}": mechanism for i, mechanism in enumerate(mechanisms)}
+    return ExpectedErrors(candidates, n, **{"grid": GRID, **options}).choice({})
 
 
 class TestRule:
@@ -85,15 +86,14 @@ class TestRule:
     def test_without_public_numbers(self):
         better = Known(1.0), Known(0.5)
         assert chosen(*better, n=None).method == "method 0"
-        candidates = [Candidate(f"method {i}", lambda m=m: m) for i, m in enumerate(better)]
-        assert Choice(candidates, 1000, None).method == "method 0"
+        assert chosen(*better, grid=None).method == "method 0"
 
     def test_a_candidate_that_cannot_be_built(self):
         def fails():
             raise ValueError("noise of more than 2**56 steps")
 
-        candidates = [Candidate("first", lambda: Known(1.0)), Candidate("second", fails)]
-        choice = Choice(candidates, 100, GRID)
+        candidates, limits = built({"first": lambda: Known(1.0), "second": fails}, required="first")
+        choice = ExpectedErrors(candidates, 100, GRID).choice(limits)
         assert choice.method == "first"
         assert "second" in str(choice)
         assert "2**56" in str(choice)
@@ -185,7 +185,7 @@ class TestTable:
         assert dpf.explain("quantile", [0.1, 0.9], n=100, epsilon=1.0).mechanism.qs == (0.1, 0.9)
         assert dpf.explain("iqr", n=1000, epsilon=1.0).mechanism.qs == (0.25, 0.75)
         private = dpf.explain("median", n=100, bounds=(0, 10), epsilon=1.0, neighbors="add-remove")
-        assert private.n is None
+        assert private.reason == "no other mechanism is compared for these parameters"
         assert private.mechanism.hides_n
         assert dpf.explain("mean", n=100, bounds=(0, 9), epsilon=1.0, dtype=int).mechanism.grid.step == 1
         with pytest.raises(ValueError, match="function must be one of 'huber', "):

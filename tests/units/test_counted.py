@@ -17,7 +17,7 @@ from tests.streams import ALL, DEFAULT, GRIDS, INTEGERS, PCG, name, records
 
 pytestmark = pytest.mark.kernel
 
-NUMBERS = [m for m in ALL if not (takes_rows(m) or isinstance(m, dpf.PartitionSelection))]
+NUMBERS = [m for m in ALL if not (takes_rows(m) or isinstance(m, (dpf.PartitionSelection, dpf.TopK)))]
 
 
 def counted(x, seed=0):

@@ -159,7 +159,7 @@ class TestSensitivity:
 
         class Unweighted(dpf.SecondMoments):
             def scales(self, n, d):
-                scales = super().scales(n, d)
+                scales = list(super().scales(n, d))
                 return [min(scales[:2])] * 2 + scales[2:3] + [min(scales[:2])] + scales[4:]
 
         assert spent(Half(domain=domain, epsilon=1.0, delta=delta), changed, 2) > 1.7

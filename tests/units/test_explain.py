@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast import local
 from tests.untouchable import Untouchable
+
+MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
 
 
 class Sized(Untouchable):
@@ -38,12 +41,30 @@ EXPLAINED = {
     "std": (lambda x, **o: dpf.std(x, bounds=(0, 1), epsilon=1.0, missing="half", **o), ["as 1 at odd ones"]),
     "mean, private bounds": (
         lambda x, **o: dpf.mean(x, bounds="private", epsilon=1.0, missing=3.0, **o),
-        ["count as 3, clamped to the bounds that are found"],
+        ["count as 3, clamped to the bounds that are found", "for bounds and", "for the mean within them"],
     ),
-    "bounds": (lambda x, **o: dpf.bounds(x, epsilon=1.0, **o), ["do not move the bounds"]),
+    "bounds": (
+        lambda x, **o: dpf.bounds(x, epsilon=1.0, **o),
+        ["do not move the bounds", "6 % is for a median that stands for missing records and 94 % for quantiles"],
+    ),
     "m_estimate": (
         lambda x, **o: dpf.m_estimate(x, dpf.psi.Huber(5.0), bounds=(0, 100), epsilon=1.0, **o),
         ["Huber's psi"],
+    ),
+    "interval": (lambda x, **o: dpf.interval("median", x, epsilon=0.5, **o), ["40 % is for the median", "0.5"]),
+    "interval of a mean": (
+        lambda x, **o: dpf.interval("mean", x, bounds=(0, 100), epsilon=0.5, **o),
+        ["60 % is for the mean and 40 % for the variance", "noise of scale 0.333"],
+    ),
+    "interval of a count": (lambda x, **o: dpf.interval("count", x, epsilon=0.5, **o), ["are counted", "of scale 2."]),
+    "theil_sen": (
+        lambda x, **o: dpf.theil_sen(x, x, epsilon=1.0, standard_error=True, **o),
+        ["50 % is for the slope, 33.3 % for the intercept and 16.7 % for the standard error", "in turn"],
+    ),
+    "theil_sen, missing": (lambda x, **o: dpf.theil_sen(x, x, epsilon=1.0, missing=2, **o), ["66.7 %", "count as 2."]),
+    "by_group": (
+        lambda x, **o: dpf.by_group(MEAN, x, labels=np.zeros(1000, int), **o),
+        ["count as 0", "for all groups together"],
     ),
     "robust_mean": (lambda x, **o: dpf.robust_mean(x, bounds=(0, 100), epsilon=1.0, **o), ["NestedBoxes"]),
 }
@@ -68,7 +89,7 @@ def test_an_explanation_comes_before_the_data_are_read_and_costs_nothing(functio
     [text] = texts
     for part in ["epsilon = ", *parts]:
         assert part in text, text
-    assert text.count("\n") <= (7 if text.startswith("method") else 2)  # a comparison of mechanisms comes first
+    assert text.count("\n") <= (7 if text.startswith("method") else 3)  # a comparison of mechanisms comes first
     with pytest.raises(TypeError, match="explain must be True, False or a function of a text, not str"):
         release(Sized(), explain="yes")
 
@@ -92,3 +113,102 @@ def test_explanations_of_arrays(capsys):
         dpf.median(np.array(1.0), epsilon=1.0, explain=lambda text: None)
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0)
     assert capsys.readouterr().out == ""
+
+
+ROWS = np.random.default_rng(1).normal(size=(400, 7))
+TABLE = {"a": ROWS[:, 0], "b": ROWS[:, 1] > 0, "c": ROWS[:, 2] > 1}
+DOMAINS = {"a": dpf.Bins(), "b": dpf.Categories([0, 1]), "c": dpf.Categories([0, 1])}
+LINEAR = {"label_bound": 9.0, "epsilon": 1.0}
+OF_TABLES = {
+    "linear_regression": (
+        lambda **o: dpf.linear_regression(ROWS, ROWS[:, 0], radius=3.0, **LINEAR, **o),
+        ["RegressionMoments", "counts as one at both centers", "The noise is pure"],
+    ),
+    "linear_regression, Gaussian": (
+        lambda **o: dpf.linear_regression(ROWS, ROWS[:, 0], bounds=(-3, 3), delta=1e-6, **LINEAR, **o),
+        ["Taken: gaussian, because its noise has less deviation for 7 columns", "standard deviation"],
+    ),
+    "linear_regression, pure": (
+        lambda **o: dpf.linear_regression(ROWS[:, :2], ROWS[:, 0], radius=3.0, delta=1e-6, **LINEAR, **o),
+        ["Taken: pure, because its noise has less deviation for 2 columns", "epsilon = 1 (pure"],
+    ),
+    "glm": (
+        lambda **o: dpf.glm(ROWS, ROWS[:, 0] > 0, radius=3.0, epsilon=1.0, delta=1e-6, **o),
+        ["releases from 400 records", "Of mu squared, 2 % is for the mean of the labels", "delta = 1e-06"],
+    ),
+    "glm, pure": (
+        lambda **o: dpf.glm(ROWS[:, :2], ROWS[:, 0] > 0, bounds=(-3, 3), epsilon=8.0, **o),
+        ["Of epsilon, ", "are matched to them"],
+    ),
+    "marginals": (
+        lambda **o: dpf.marginals(TABLE, DOMAINS, epsilon=1.0, **o),
+        ["pairs of a tree", "10 % is for quantiles", "15 % is for columns, 10 % for the choice of the tree", "Laplace"],
+    ),
+    "marginals, all": (
+        lambda **o: dpf.marginals(TABLE, DOMAINS, "all", epsilon=1.0, delta=5e-4, **o),
+        ["3 marginals", "Gaussian noise of standard deviation"],
+    ),
+    "synthesize": (
+        lambda **o: dpf.synthesize(TABLE, columns=DOMAINS, epsilon=1.0, **o),
+        ["pairs of a tree", "10 % is for quantiles"],
+    ),
+    "by_group": (
+        lambda **o: dpf.by_group({"first": MEAN, "second": MEAN}, ROWS[:, 0], labels=np.zeros(400, int), **o),
+        ["first: Global", "second: Global", "Each of the 2 is charged once, for all groups together"],
+    ),
+    "histogram": (
+        lambda **o: dpf.histogram(ROWS[:, 0], 100, bounds=(-3, 3), epsilon=1.0, **o),
+        ["discrete Laplace noise of standard deviation 2.8 on each count"],
+    ),
+}
+
+
+@pytest.mark.parametrize("function", OF_TABLES)
+def test_an_explanation_of_tables_costs_nothing_and_changes_no_release(function):
+    release, parts = OF_TABLES[function]
+    texts = []
+
+    def stop(text):
+        texts.append(text)
+        raise Explained
+
+    with dpf.Ledger(epsilon=0.01) as ledger, pytest.raises(Explained):
+        release(explain=stop)
+    assert ledger.spent == dpf.Privacy(0.0)
+    [text] = texts
+    for part in parts:
+        assert part in text, text
+    with pytest.raises(TypeError, match="explain must be True, False or a function of a text, not str"):
+        release(explain="yes")
+    made = [release(rng=np.random.default_rng(3), explain=told) for told in (False, texts.append)]
+    assert texts[1:] == [text]
+    assert repr(made[0]) == repr(made[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({}, ["Taken: descent, because there are at most 7,", "MedianDescent", "against everyone but its owner"]),
+        ({"density": 1.0}, ["expected error", "with confidence 0.95", "because its expected error is less"]),
+        ({"method": "search"}, ["Local median by QuantileSearch"]),
+        ({"steps": (1.0, 0.5)}, ["Local median by MedianDescent"]),
+    ],
+)
+def test_an_explanation_of_local_medians(options, parts):
+    texts = []
+
+    def stop(text):
+        texts.append(text)
+        raise Explained
+
+    with pytest.raises(Explained):
+        local.median(Sized(), bounds=(0, 1), epsilon=1.0, explain=stop, **options)
+    for part in parts:
+        assert part in texts[0], texts[0]
+    x = np.linspace(0, 1, 1000)
+    made = [
+        local.median(x, bounds=(0, 1), epsilon=1.0, rng=np.random.default_rng(1), explain=told, **options)
+        for told in (False, texts.append)
+    ]
+    assert made[0] == made[1]
+    assert texts[0] == texts[1]

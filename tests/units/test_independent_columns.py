@@ -12,7 +12,13 @@ from scipy.special import comb
 
 import dpfast as dpf
 from dpfast import Chunks, Grid, InverseSensitivity, Ledger, NestedBoxes, Privacy, PrivacyProfile, audit, robust_mean
-from dpfast.core.divergences import bounded_range_delta_up, bounded_range_epsilon_down, concentrated_delta_up, rho_up
+from dpfast.core.divergences import (
+    Part,
+    bounded_range_delta_up,
+    bounded_range_epsilon_down,
+    concentrated_delta_up,
+    rho_up,
+)
 from dpfast.robust import IndependentColumns
 from dpfast.statistics import Huber, Median, TrimmedMean
 from tests.reference.statistics import RANK_CASES, one_of_each
@@ -92,7 +98,7 @@ class TestComposition:
     def test_it_is_tighter_than_rho(self):
         for times in (20, 100, 256):
             share = bounded_range_epsilon_down(1.0, 1e-6, times)
-            rho = times * rho_up(dpf._divergences.Part("bounded-range", share))
+            rho = times * rho_up(Part("bounded-range", share))
             assert concentrated_delta_up(rho, Fraction(1)) > 1.5e-6
         exact, bound = (bounded_range_epsilon_down(1.0, 1e-6, times) for times in (256, 257))
         assert 0.9 < bound / exact < 0.96

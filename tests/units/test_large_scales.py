@@ -190,3 +190,17 @@ def test_columns_of_different_scales():
     np.testing.assert_array_equal(fast, exact)
     spread = fast.std(axis=0) / [float(sigma) for sigma in sigmas]
     assert np.abs(spread - 1).max() < 0.2
+
+
+@pytest.mark.parametrize("name", REFINED)
+def test_a_fraction_stays_exact_when_it_is_halved(name, monkeypatch):
+    scale, seen = Fraction(2**40, 3), []
+
+    def refined(draw, word, next_word, coarse, halvings):
+        seen.append((coarse, halvings))
+        return draw
+
+    monkeypatch.setattr(_scale_balls, f"refined_{name}", refined)
+    draws(REFINED[name][0], scale, 2, exact=True)
+    assert all(isinstance(coarse, Fraction) and coarse * 2**halvings == scale for coarse, halvings in seen)
+    assert len(seen) == 2

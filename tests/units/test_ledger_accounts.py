@@ -244,26 +244,26 @@ class TestPlans:
 
     def test_bounded_range_costs_less_and_bounds_the_exact_law(self):
         pytest.importorskip("dp_accounting")
-        from dpfast.ledger.accounts import _planned_delta
+        from dpfast.ledger.accounts import planned_delta
 
         mechanism = dpf.InverseSensitivity(
             dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0, selection="exponential"
         )
         single = mechanism.privacy_profile
         for target in (0.3, 0.9):
-            curve = _planned_delta([single], target)
+            curve = planned_delta([single], target)
             assert curve == pytest.approx((math.exp(0.5) - math.exp(target / 2)) ** 2 / math.expm1(1.0), rel=1e-2)
             for a, b in [([0, 30, 30], [0, 0, 30]), ([0, 0, 30], [0, 30, 30])]:
                 p, q = (mechanism.law(x).logpmf(np.arange(31)) for x in (a, b))
                 assert hockey_stick(p, q, target) <= curve
-        assert _planned_delta([single] * 20, 6.0) < 0.2 * _planned_delta([PrivacyProfile(Privacy(1.0))] * 20, 6.0)
+        assert planned_delta([single] * 20, 6.0) < 0.2 * planned_delta([PrivacyProfile(Privacy(1.0))] * 20, 6.0)
         laplace = PrivacyProfile(Privacy(1.0), (("laplace", 1.0, 1),))
-        assert _planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
+        assert planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
 
     def test_plans_of_several_kinds(self):
         """Against the exact losses of two families of randomised response, and never cheaper than one of them alone."""
         pytest.importorskip("dp_accounting")
-        from dpfast.ledger.accounts import _planned_delta
+        from dpfast.ledger.accounts import planned_delta
 
         pure = [PrivacyProfile(Privacy(0.3))] * 4 + [PrivacyProfile(Privacy(0.01))] * 3
         large, small = response_pair(0.3), response_pair(0.01)
@@ -272,10 +272,10 @@ class TestPlans:
             p = math.prod((large if i < 4 else small)[sign] for i, sign in enumerate(signs))
             q = math.prod((large if i < 4 else small)[1 - sign] for i, sign in enumerate(signs))
             exact += max(0.0, p - math.exp(0.7) * q)
-        found = _planned_delta(pure, 0.7)
+        found = planned_delta(pure, 0.7)
         assert exact <= found <= exact * 1.01 + 1e-9
         mixed = [MEDIAN.privacy_profile] * 5 + [MEAN.privacy_profile] * 5 + [PrivacyProfile(Privacy(1e-7, 1e-9))]
-        assert _planned_delta(mixed[:5], 0.9) <= _planned_delta(mixed, 0.9) <= _planned_delta(mixed, 0.8)
+        assert planned_delta(mixed[:5], 0.9) <= planned_delta(mixed, 0.9) <= planned_delta(mixed, 0.8)
         ledger = Ledger(2.0, 1e-3, plan=mixed)
         for mechanism in [MEDIAN] * 5 + [MEAN] * 5:
             ledger.release(mechanism, X)
@@ -288,3 +288,80 @@ class TestPlans:
         ledger = Ledger(0.5, plan=[MEDIAN, MEAN], path=path)
         ledger.release(MEAN, X)
         assert not ledger.affords(MEAN)
+
+
+class TestCurve:
+    """delta(epsilon) of profiles and ledgers, and their events, against exact laws and an accountant."""
+
+    PAIR = PrivacyProfile(Privacy(0.5), (("pure", 0.25, 2),))
+
+    def test_curve_of_a_pure_part_is_that_of_randomised_response(self):
+        profile = PrivacyProfile(Privacy(1.0))
+        assert profile.delta(1.0) == 0.0
+        assert profile.delta(0.5) == pytest.approx((math.e - math.exp(0.5)) / (1 + math.e), rel=1e-9)
+
+    def test_curve_of_two_parts_bounds_their_exact_composition(self):
+        p = np.outer(response_pair(0.25), response_pair(0.25)).ravel()
+        for target in (0.1, 0.3, 0.45):
+            exact = np.maximum(0.0, p - math.exp(target) * p[::-1]).sum()
+            assert exact <= self.PAIR.delta(target) <= Privacy(0.5).delta_up(target)
+
+    def test_curve_with_a_failure(self):
+        profile = PrivacyProfile(Privacy(1.0, 1e-3), (("pure", 1.0, 1),))
+        assert profile.delta(1.0) == 1e-3
+        assert profile.delta(0.5) >= 1e-3 + PrivacyProfile(Privacy(1.0)).delta(0.5) * (1 - 1e-3) - 1e-12
+
+    def test_curve_of_rho_is_that_of_its_guarantee(self):
+        assert PrivacyProfile(Privacy(rho=0.1)).delta(1.0) == Privacy(rho=0.1).delta_up(1.0)
+
+    @pytest.mark.parametrize("profile", [PrivacyProfile(Privacy(1.0)), PrivacyProfile(Privacy(mu=0.5))])
+    def test_epsilon_is_not_negative(self, profile):
+        with pytest.raises(ValueError, match="epsilon must be at least 0"):
+            profile.delta(-0.1)
+
+    def test_ledger_composes_its_charges(self):
+        ledger = Ledger(rho=1.0)
+        assert ledger.delta(0.0) == 0.0
+        ledger.reserve(PrivacyProfile(Privacy(mu=0.3)), times=4)
+        assert ledger.delta(1.0) == PrivacyProfile(Privacy(mu=0.6)).delta(1.0)
+        ledger.reserve(PrivacyProfile(Privacy(0.25)))
+        assert ledger.delta(1.0) > PrivacyProfile(Privacy(mu=0.6)).delta(1.0)
+        assert ledger.delta(1.25) <= PrivacyProfile(Privacy(mu=0.6)).delta(1.0)
+        with pytest.raises(ValueError, match="epsilon must be at least 0"):
+            ledger.delta(-1.0)
+
+    @pytest.mark.host
+    @pytest.mark.parametrize("family", ["pure", "laplace", "discrete-laplace", "gaussian", "bounded-range"])
+    def test_accountants_bound_at_least_as_much_by_the_event(self, family):
+        pld = pytest.importorskip("dp_accounting.pld")
+        from dp_accounting import NeighboringRelation
+
+        stated = Privacy(mu=1.5) if family == "gaussian" else Privacy(1.5)
+        profile = PrivacyProfile(stated, ((family, 0.5, 3),))
+        replaces = family in ("pure", "bounded-range")
+        relation = NeighboringRelation.REPLACE_ONE if replaces else NeighboringRelation.ADD_OR_REMOVE_ONE
+        accountant = pld.PLDAccountant(relation).compose(profile.dp_event())
+        for epsilon in (0.1, 0.6, 1.2):
+            assert accountant.get_delta(epsilon) >= profile.delta(epsilon) * (1 - 1e-2) - 1e-9
+
+    @pytest.mark.host
+    def test_events(self):
+        pytest.importorskip("dp_accounting")
+        from dp_accounting import dp_event
+
+        assert Privacy(mu=0.5).dp_event() == dp_event.GaussianDpEvent(2.0)
+        assert Privacy(rho=0.5).dp_event() == dp_event.ZCDpEvent(0.5)
+        assert isinstance(Privacy(0.5).dp_event(), dp_event.RandomizedResponseDpEvent)
+        assert isinstance(Privacy(800.0).dp_event(), dp_event.NonPrivateDpEvent)
+        ledger = Ledger(2.0, 1e-3)
+        assert ledger.dp_event() == dp_event.NoOpDpEvent()
+        ledger.reserve(PrivacyProfile(Privacy(0.5)), times=2)
+        response = Privacy(0.5).dp_event()
+        assert ledger.dp_event() == dp_event.ComposedDpEvent([response, response])
+        ledger.reserve(PrivacyProfile(Privacy(0.25), (("laplace", 0.25, 1),)))
+        assert len(ledger.dp_event().events) == 3
+        noise = PrivacyProfile(Privacy(0.5), (("laplace", 0.25, 2),))
+        assert noise.dp_event() == dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(4.0), 2)
+        ledger.reserve(PrivacyProfile(Privacy(0.25, 1e-6)))
+        with pytest.raises(ValueError, match="failure must be 0"):
+            ledger.dp_event()

@@ -9,10 +9,11 @@ from numpy.random import PCG64, default_rng
 
 import dpfast as dpf
 from dpfast import Chunks, Grid, Ledger, Privacy
-from dpfast.robust.choice import MethodErrors, compared
+from dpfast.choosing import gainful
+from dpfast.robust.choice import by_errors
 from dpfast.robust.depth import TukeyDepth
 from dpfast.robust.whitened import Whitened
-from dpfast.statistics import TrimmedMean
+from dpfast.statistics import Median, TrimmedMean
 from dpfast.theory import depth_error, medians_error
 from tests.untouchable import Untouchable
 
@@ -26,6 +27,10 @@ def correlated(n, d, rho, seed):
 
 def error(release, inverse):
     return float(np.linalg.norm(inverse @ release))
+
+
+def compared(n, grids, delta=0.0):
+    return by_errors(Median(), n, grids, 1.0, delta)
 
 
 class TestWhitened:
@@ -67,7 +72,7 @@ class TestWhitened:
         dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=texts.append)
         [text] = texts
         assert text.startswith("Release of the coordinate-wise median of 4 whitened columns: epsilon = 1 (pure")
-        assert "1/8 is for locations, 1/8 for scales, 1/4 for the covariance and 1/2 for a NestedBoxes" in text
+        assert "12.5 % is for locations, 12.5 % for scales, 25 % for the covariance and 50 % for a NestedBoxes" in text
         with pytest.raises(TypeError, match="explain must be True, False or a function"):
             dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=3)
 
@@ -103,29 +108,35 @@ class TestChoice:
         ],
     )
     def test_methods(self, n, d, delta, expected):
-        comparison = compared(n, (GRID,) * d, 1.0, delta)
-        assert comparison.method == expected
-        assert f"method='auto': {expected}." in str(comparison)
-        assert set(comparison.errors) == set(comparison.methods)
+        choice = compared(n, (GRID,) * d, delta)
+        assert choice.method == expected
+        assert f"Taken: {expected}, because" in str(choice)
+        assert {row[0] for row in choice.table[1:]} == {"boxes", "columns", "depth", "whitened"}
+        assert set(choice.known.rows) == set(choice.candidates)
 
     def test_three_columns_need_a_grid_that_is_coarse_already(self):
-        assert "depth" not in compared(1000, (GRID,) * 3, 1.0, 0.0).methods
-        assert compared(1000, (Grid(0, 200, step=1),) * 3, 1.0, 0.0).method == "depth"
-        assert "depth" not in compared(3001, (Grid(0, 200, step=1),) * 3, 1.0, 0.0).methods
+        assert "256 points" in compared(1000, (GRID,) * 3).limits["depth"]
+        assert compared(1000, (Grid(0, 200, step=1),) * 3).method == "depth"
+        assert "3,000 records" in compared(3001, (Grid(0, 200, step=1),) * 3).limits["depth"]
 
     def test_the_default_stays_unless_five_percent_are_gained(self):
-        comparison = MethodErrors(1000, 2, 1.0, 0.0, ("boxes", "depth"))
         for gain, method in ((0.96, "boxes"), (0.94, "depth")):
-            comparison.__dict__["errors"] = {"boxes": 1.0, "depth": gain}
-            assert comparison.method == method
-            del comparison.__dict__["method"]
+            assert gainful(["boxes", "depth"], {"boxes": 1.0, "depth": gain}.__getitem__, "boxes") == method
+
+    def test_by_noise(self):
+        """Without an assumption a delta decides between boxes and columns."""
+        for d, method in ((3, "boxes"), (30, "columns")):
+            texts = []
+            options = {"epsilon": 1.0, "delta": 1e-6, "explain": texts.append}
+            dpf.robust_mean(np.zeros((50, d)), bounds=(-1, 1), **options)
+            assert f"Taken: {method}, because it has less noise for {d} columns" in texts[0]
 
     def test_is_the_same_for_all_data(self):
         texts = set()
         for x in (np.zeros((900, 2)), np.full((900, 2), math.nan), correlated(900, 2, 0.99, 1)[0], np.eye(900, 2)):
             dpf.robust_mean(x, bounds=(-5, 5), epsilon=1.0, distribution="normal", explain=texts.add, rng=PCG64(1))
         [text] = texts
-        assert text.startswith("method='auto': depth. Expected errors in standard deviations")
+        assert "Taken: depth, because its expected error is the least" in text
 
     @pytest.mark.parametrize(("d", "n", "least", "most"), [(2, 1000, 0.9, 1.1), (3, 200, 0.85, 1.15)])
     def test_errors_of_depths(self, d, n, least, most):

@@ -1,11 +1,12 @@
-"""T45: Running totals: exact sensitivities of all small streams, laws by enumeration, errors, states that are not copied."""
+"""T45: Running totals: exact sensitivities of all small streams, laws by enumeration, errors; states without copies."""
 
 import copy
 import itertools
 import math
 import os
 import pickle
-from contextlib import nullcontext
+import threading
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 
 import numpy as np
@@ -366,6 +367,22 @@ class TestReleases:
         with pytest.raises(ValueError, match="missing='drop' makes"):
             Running(Sum(), grid=grid, periods=1, mu=1.0)
 
+    @every("options", [{"mu": 1.0}, {"epsilon": 1.0}], ids=str)
+    def test_the_type_of_outcome_does_not_depend_on_records(self, options):
+        nasty = [[], [np.nan], [np.inf, -np.inf], [1e308, -5e-324], np.full(3, 2**63, np.uint64), [None, 3]]
+        for statistic, grid, kind in [
+            (Sum(), GRID, float),
+            (Mean(), GRID, float),
+            (Bins(3, bounds=(0, 9)), None, None),
+        ]:
+            state = Running(statistic, grid=grid, periods=len(nasty), **options).start()
+            for x in nasty:
+                state.update(x)
+                released = state.release()
+                assert type(released) is (kind or np.ndarray)
+                assert np.shape(released) == (() if kind else (3,))
+                assert np.isfinite(released).all()
+
     def test_sums_beyond_64_bits_are_clamped(self):
         running = Running(Sum(), grid=dpf.Grid(0, 1), periods=3, mu=1.0)
         state = running.start()
@@ -421,6 +438,21 @@ class TestStates:
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert isinstance(state.release(), float)
+
+    def test_threads_share_the_periods(self):
+        state, released = Running(Count(), periods=200, mu=1.0).start(), []
+
+        def release():
+            with suppress(ValueError):
+                while True:
+                    released.append(state.release())
+
+        threads = [threading.Thread(target=release) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(released) == state.period == 200
 
     def test_the_last_period(self):
         state = Running(Count(), periods=2, mu=1.0).start()

@@ -1,5 +1,7 @@
 """Student-t noise on trimmed means of few records, whose smoothness depends on their number."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,16 @@ class TestFewRecords:
         default = dpf.SmoothSensitivity(TrimmedMean(0.1), grid=grid, epsilon=1.0)
         least = dpf.SmoothSensitivity(TrimmedMean(0.1), grid=grid, epsilon=1.0, beta=0.0500001)
         assert 2 * default.law(x).noise.scale < least.law(x).noise.scale
+
+
+def test_a_single_record_that_is_left_counts_for_all_that_it_replaces():
+    """A draw from an array has the law of one from the summary, for every number of records and share."""
+    grid = dpf.Grid(0, 100, step=1)
+    for n, trim in itertools.product(range(1, 8), (0.0, 0.2, 0.34, 0.4, 0.49)):
+        for statistic in (dpf.statistics.WinsorizedMean(trim), dpf.statistics.TrimmedMean(trim)):
+            mechanism = dpf.SmoothSensitivity(statistic, grid=grid, epsilon=1.0, delta=1e-6)
+            x = np.full(n, 40.0)
+            law = mechanism.law(x)
+            assert law.value(law.center) == 40.0
+            drawn = law.sample(rng=np.random.PCG64(1))
+            assert mechanism(x, rng=np.random.PCG64(1)) == law.value(drawn)

@@ -8,7 +8,8 @@ from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import SampleAndAggregate, SufficientStatistics, audit
-from dpfast.aggregate.choice import choice_between, rounded_down, sums_for
+from dpfast.aggregate.choice import choice_between, sums_for
+from dpfast.choosing import rounded_down
 from dpfast.families.summed import summed
 from dpfast.families.user import family_of
 from dpfast.laws import ClampedNoise, NoisyIntegers, Staircase

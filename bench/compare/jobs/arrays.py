@@ -171,10 +171,52 @@ def groups(size) -> Iterator[Job]:
             floors = tuple(Floor(name, run, 0.17) for name, run in pandas.items())
             yield Job(f"{name}, workers=2", partial(run, workers=2), (*floors, Floor("workers=1", run)))
             yield from _sorts(labels, y, count)
+    yield from _sums_of_groups(size)
+    yield from _ranks_of_groups(size)
     private = data.median_mechanism(neighbors="add-remove")
     run = partial(dpf.by_group, private, y, labels=labels, num_groups=count)
     name = f"medians, {power(count)} groups of 10, random labels"
     yield Job(f"{name}, n private", run, tuple(Floor(name, run, 0.5) for name, run in pandas.items()))
+
+
+def _sums_of_groups(size) -> Iterator[Job]:
+    """Means, sums, variances and counts of groups, against pandas if installed."""
+    count, grid = size(10**5), dpf.Grid(*data.BOUNDS)
+    x, labels = data.pay(10 * count), data.labels(count, 10)
+    private = {"neighbors": "add-remove"}
+    cases = {
+        "means": (dpf.statistics.Mean(), {}, "mean"),
+        "sums": (dpf.statistics.Sum(), {}, "sum"),
+        "variances": (dpf.statistics.Variance(), {}, "var"),
+        "counts": (dpf.statistics.Count(), private, "count"),
+        "means, n private": (dpf.statistics.Mean(), private, "mean"),
+    }
+    for name, (statistic, options, method) in cases.items():
+        mechanism = dpf.GlobalSensitivity(statistic, grid=grid, epsilon=data.EPSILON, **options)
+        run = partial(dpf.by_group, mechanism, x, labels=labels, num_groups=count)
+        floors = tuple(Floor(name, run, 1.0) for name, run in installed.grouped(x, labels, method).items())
+        yield Job(f"{name}, {power(count)} groups of 10, random labels", run, floors)
+
+
+def _ranks_of_groups(size) -> Iterator[Job]:
+    """Statistics of ranks of groups, against the medians or the quantiles of pandas, if installed."""
+    count, grid, qs = size(10**4), dpf.Grid(*data.BOUNDS), [0.25, 0.5, 0.75]
+    x, labels = data.pay(100 * count), data.labels(count, 100)
+    public = {"grid": grid, "epsilon": data.EPSILON}
+    medians, quantiles = installed.grouped(x, labels, "median"), installed.grouped(x, labels, "quantile", qs)
+    cases = {
+        "interquartile ranges": (dpf.InverseSensitivity(dpf.statistics.InterquartileRange(), **public), 1.5),
+        "trimmed means": (dpf.InverseSensitivity(dpf.statistics.TrimmedMean(0.1), **public), 1.5),
+        "Winsorized means": (dpf.InverseSensitivity(dpf.statistics.WinsorizedMean(0.1), **public), 1.5),
+        "Huber's estimates": (dpf.InverseSensitivity(dpf.statistics.Huber(2e4), **public), 10.0),
+        "medians with smooth noise": (dpf.SmoothSensitivity(dpf.statistics.Median(), **public), 10.0),
+        "three quantiles": (dpf.Quantiles(qs, **public), 1.5),
+    }
+    for name, (mechanism, limit) in cases.items():
+        rivals = quantiles if name == "three quantiles" else medians
+        run = partial(dpf.by_group, mechanism, x, labels=labels, num_groups=count)
+        floors = tuple(Floor(rival, theirs, limit) for rival, theirs in rivals.items())
+        yield Job(f"{name}, {power(count)} groups of 100, random labels", run, floors)
 
 
 def _sorts(labels, x, groups) -> Iterator[Job]:
