@@ -14,7 +14,7 @@ from bench.columns.cases import CASES, Case, Release, near
 from bench.columns.runs import Call
 from bench.columns.tables import Column
 from dpfast import domains
-from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import (
@@ -160,6 +160,11 @@ def _counts(column, information, rng):
     return made, column.x, lambda released: Release(released.counts, 0, column.n, column.n)
 
 
+def _counts_for_ranges(column, information, rng):
+    made = RangeSums(bins=7, grid=_bounded(column), epsilon=_epsilon(column, information))
+    return made, column.x, lambda released: Release(released.counts, 0, column.n, column.n)
+
+
 def _coefficients(column, information, rng):
     made = SeriesCoefficients(terms=4, grid=_bounded(column), epsilon=_epsilon(column, information))
     return made, column.x, lambda released: Release(released, -1.5, 1.5, 1.5)
@@ -201,6 +206,7 @@ JUDGED = {
     ),
     KolmogorovSmirnov: partial(_density, KolmogorovSmirnov, {"k": 20}),
     PerturbedHistogram: _counts,
+    RangeSums: _counts_for_ranges,
     RangeFreeBoxes: _range_free,
     SeriesCoefficients: _coefficients,
     SmoothedHistogram: partial(_density, SmoothedHistogram, {"bins": 7, "k": 20}),

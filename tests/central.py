@@ -7,7 +7,7 @@ import numpy as np
 
 import dpfast as dpf
 from dpfast import domains
-from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Mean, Quantile, Statistic
@@ -123,6 +123,7 @@ OPTIONS = {
     LabelShares: [{"classes": 3}, {"classes": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
+    RangeSums: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],

@@ -5,6 +5,7 @@ from dpfast.densities.columns import Bins, Categories
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram, histogram
 from dpfast.densities.kolmogorov import KolmogorovSmirnov, KolmogorovSmirnovLaw
 from dpfast.densities.marginals import NoisyMarginals
+from dpfast.densities.ranges import RangeHistogram, RangeSums
 from dpfast.densities.released import Histogram
 from dpfast.densities.released_marginals import Marginals
 from dpfast.densities.released_series import SeriesDensity, density
@@ -22,6 +23,8 @@ __all__ = [
     "Marginals",
     "NoisyMarginals",
     "PerturbedHistogram",
+    "RangeHistogram",
+    "RangeSums",
     "SeriesCoefficients",
     "SeriesDensity",
     "SmoothedHistogram",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -20,77 +20,20 @@ from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.grid import Grid, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import up
-from dpfast.core.traps import Trap
 from dpfast.core.types import Exact, Records
-from dpfast.densities.bins import automatic_bins, table, whole_bins
-from dpfast.densities.cells import Cells, traps_of_bins
+from dpfast.densities.bins import automatic_bins, table
+from dpfast.densities.cells import Cells, is_whole
+from dpfast.densities.on_cells import OnCells
+from dpfast.densities.ranges import RangeSums
 from dpfast.densities.released import Histogram
 from dpfast.densities.weights import RULES, consistent
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
-from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counts, Gathered, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
 from dpfast.theory.densities import perturbed_mise, smoothed_mise
 
-
-@dataclass(frozen=True, repr=False)
-class OnCells(Mechanism):
-    """Base class of mechanisms on the cells of a box."""
-
-    bins: int | Sequence[int]
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column."""
-        return _several(self.grid)
-
-    @cached_property
-    def cells(self) -> Cells:
-        """The box and its bins."""
-        return Cells(self.grids, _several(self.bins))
-
-    def _set_cells(self) -> None:
-        """Check `grid` and `bins`; `bins` becomes one number for one column, else a tuple."""
-        grids = _several(tuple(self.grid) if isinstance(self.grid, list) else self.grid)
-        for grid in grids:
-            if not isinstance(grid, Grid):
-                raise TypeError(f"grid must be a dpfast.Grid or a tuple of them, not {type(grid).__name__}")
-        cells = Cells(grids, whole_bins(self.bins, len(grids)))
-        object.__setattr__(self, "grid", grids[0] if len(grids) == 1 else grids)
-        object.__setattr__(self, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
-        self.check_missing()
-
-    @property
-    def dimensions(self) -> int:
-        return min(len(self.grids), 2)
-
-    def _traps(self) -> Iterator[Trap]:
-        yield from super()._traps()
-        yield from traps_of_bins(self.grids, self.cells.bins)
-
-    def _columns(self, x: Any) -> NDArray[Any]:
-        """Return the records as an array with one column per axis."""
-        r = len(self.grids)
-        values = containers.numbers("x", x, dimensions=self.dimensions)
-        if values.ndim == 1 and r == 1:
-            return values[:, None]
-        if values.ndim != 2 or values.shape[1] != r:
-            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {containers.shape_of(values)}")
-        return values
-
-    def _described(self) -> str:
-        axes = (
-            f"{count} bins of {grid.size} points from {grid.lower!r} to {grid.upper!r}"
-            for count, grid in zip(self.cells.bins, self.grids, strict=True)
-        )
-        return " x ".join(axes)
-
-
-def _several(one_or_more: Any) -> tuple[Any, ...]:
-    return one_or_more if isinstance(one_or_more, tuple) else (one_or_more,)
+_BINS_OF_RANGES = 1024
 
 
 @dataclass(frozen=True, repr=False)
@@ -418,6 +361,7 @@ def histogram(
     roughness: float | None = None,
     delta: Exact = 0.0,
     noise: str = "auto",
+    workload: str = "cells",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -461,6 +405,10 @@ def histogram(
         In [0, 1). Positive: (epsilon, delta)-differentially private, with Gaussian noise where that has less variance.
     noise : {"auto", "discrete-laplace", "gaussian"}
         See `PerturbedHistogram`.
+    workload : {"cells", "ranges"}
+        What is to be accurate: each cell, or sums of neighbouring cells, such as `Histogram.range` and
+        `Histogram.cdf` of many narrow bins, by `RangeSums`. "ranges" is for one column, and "auto" bins are then 1024,
+        or one for each whole number if these are fewer.
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become in each column: this value, clamped to the bounds; the lower bound; the lower and the
         upper bound in even and odd records (from 0, in X or in each chunk); or no record, for records with NaN in any
@@ -513,6 +461,10 @@ def histogram(
     bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, _ = table(X, bounds, grid, missing)
     check_missing("PerturbedHistogram", grids, hides_n=neighbors == "add-remove")
+    if checks.choice("workload", workload, ("cells", "ranges")) == "ranges":
+        ranges = _for_ranges(bins, grids, epsilon, consistency, neighbors, delta, noise)
+        made: Histogram = explained(ranges, explain, values)(values, rng=rng, workers=workers)
+        return made
     if isinstance(bins, str):
         if neighbors == "add-remove":
             raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
@@ -521,6 +473,17 @@ def histogram(
     mechanism = (_kept if plain else _perturbed)(bins, grids, epsilon, consistency, neighbors, delta, noise)
     released: Histogram = explained(mechanism, explain, values)(values, rng=rng, workers=workers)
     return released
+
+
+def _for_ranges(
+    bins: Any, grids: tuple[Grid, ...], epsilon: float, consistency: Any, neighbors: Any, delta: float, noise: Any
+) -> RangeSums:
+    if consistency != "auto":
+        raise ValueError(f"consistency must be 'auto' for workload='ranges', not {consistency!r}")
+    if isinstance(bins, str):
+        checks.choice("bins", bins, ("auto",))
+        bins = min(_BINS_OF_RANGES, grids[0].size if is_whole(grids[0]) else _BINS_OF_RANGES)
+    return RangeSums(bins, grid=grids, epsilon=epsilon, neighbors=neighbors, delta=delta, noise=noise)
 
 
 def _perturbed(
