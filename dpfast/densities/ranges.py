@@ -31,7 +31,6 @@ Values = NDArray[np.float64]
 MOST_CELLS = 2**20
 _MOST_SCALE = 2**54
 _FEW = 4096  # cells up to which a product of integers by its definition takes less time than one of polynomials
-_MOST_FEW = 4096  # cells up to which a product of integers by its definition takes less time than one of polynomials
 
 
 class CellSums(ABC):
