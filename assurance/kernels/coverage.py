@@ -33,6 +33,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "measure.h": "dpfast_float_weight",
         "pages.h": "dpfast_fetch dpfast_large",
+        "ranked.h": "dpfast_huber_ranges dpfast_ranked_boxes",
         "scores.h": "scores_fill_guide scores_index",
         "select.h": (
             "select_fill select_keys_of_doubles select_kind_of select_load select_load_filled select_scan "
@@ -50,6 +51,10 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_least_side dpfast_polygon dpfast_polygon_count dpfast_polygon_point dpfast_strip_count"
         ),
         "randomize.h": "dpfast_line",
+        "ranked.h": "dpfast_clipped_sum",
+        "segments.h": (
+            "dpfast_add_code dpfast_length dpfast_quotient dpfast_spread_code dpfast_spread_of dpfast_spread_value"
+        ),
         "scores.h": "scores_add scores_at scores_end scores_inverse_prior scores_sweep scores_value",
     },
     _NOT_YET: {

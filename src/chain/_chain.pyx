@@ -5,7 +5,7 @@ docs/proofs/joint-quantiles.md. This module has the forward pass, which computes
 which draws one output from them.
 """
 
-from libc.math cimport INFINITY, exp, fabs, fmin, log
+from libc.math cimport INFINITY, M_LN2, fabs, fmin
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -21,6 +21,7 @@ from chain cimport (
     dpfast_choose_weight,
     dpfast_exp_neg,
     dpfast_gap,
+    dpfast_log,
     dpfast_most_runs,
     dpfast_narrow,
     dpfast_runs,
@@ -492,8 +493,12 @@ cdef class GroupStage:
         cdef GroupChain chain = self._chain
         cdef uint64_t word = chain._source.next_uint64(chain._source.state)
         cdef double at = <double> word * 2.0 ** -64, share, doubt
-        cdef double log_total = log(chain.total) + <double> chain.exponent * log(2.0) if chain.total else -INFINITY
-        share = 1.0 / (1.0 + exp(fmin(log_total - self._log_anywhere, 700.0)))
+        cdef double log_total = -INFINITY, odds, less
+        if chain.total:
+            log_total = dpfast_log(chain.total) + <double> chain.exponent * M_LN2
+        odds = fmin(log_total - self._log_anywhere, 700.0)
+        less = dpfast_exp_neg(fabs(odds))
+        share = (less if odds > 0 else 1.0) / (1.0 + less)
         doubt = fabs(self._log_anywhere) + fabs(log_total) + fabs(self._log_vectors) + 2.0 ** 10
         doubt = fmin(2.0 * (2.0 * chain.margin + 2.0 ** -48 * doubt) * share, 1.0) + 2.0 ** -52
         if fabs(at - share) > doubt and not exact:
@@ -503,7 +508,8 @@ cdef class GroupStage:
     cdef bint _keeps(self, object bit_generator, int64_t score, bint exact) except -1:
         cdef GroupChain chain = self._chain
         cdef uint64_t word = chain._source.next_uint64(chain._source.state)
-        cdef double doubt = 4.0 * chain.margin + exp(-self._epsilon / 2.0 * <double> (self._reach + 1 - score)) + 2.0 ** -40
+        cdef double beyond = dpfast_exp_neg(self._epsilon / 2.0 * <double> (self._reach + 1 - score))
+        cdef double doubt = 4.0 * chain.margin + beyond + 2.0 ** -40
         if chain.certain and not exact and <double> (word >> 11) * 2.0 ** -53 < 1.0 - doubt - 2.0 ** -50:
             return True
         return self._decisions.keeps(word, bit_generator, score)
