@@ -701,15 +701,15 @@ cdef int _fill_many_levels(bit_generator, object rate, uint64_t s, uint64_t r, i
     return 0
 
 
-def add_discrete_laplace(bit_generator, const int64_t[:] sensitivities not None, epsilon, const int64_t[:] lasts not None,
-                         uint64_t whole, int64_t[::1] out not None, *, bint exact=False):
-    """Add noise of scale sensitivity / epsilon to each integer of 0..last, one after the other, and clamp it to 0..last.
+def add_discrete_laplace(bit_generator, const int64_t[:] sensitivities not None, epsilon,
+                         const int64_t[:] lasts not None, uint64_t whole, int64_t[::1] out not None, *, bint exact=False):
+    """Add noise of scale sensitivity / epsilon to each integer of 0..last, one after the other, clamped to 0..last.
 
     A constant, of last = 0, stays; last < 0 stands for an empty group, which becomes any integer of 0..whole.
 
     **Law** of `one_discrete_laplace`, from the same words; of `dpfast.laws.anywhere` for last < 0, two words. epsilon a
-    double, the scale exact. **Assumes** sensitivities of 1 to 2**53 where last > 0, scales of at most 2**56. **Cost** two
-    words each, from a scale of 2**34 on four.
+    double, the scale exact. **Assumes** sensitivities of 1 to 2**53 where last > 0, scales of at most 2**56.
+    **Cost** two words each, from a scale of 2**34 on four.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef double loss = epsilon

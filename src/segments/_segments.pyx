@@ -28,8 +28,8 @@ def add_by_label(const int64_t[:] labels not None, const int64_t[::1] codes not 
     With four columns of `sums`, the sum of squares, too: its low and its high word. A code below 0 is a missing record;
     with `half` it becomes 0 at an even place in its group and `last` at an odd one, else it is left out.
 
-    **Law** deterministic; other labels are left out. **Assumes** labels and codes of equal length, `sums` of two or four
-    columns, the number of records times `last` below 2**62. **Cost** one pass.
+    **Law** deterministic; other labels are left out. **Assumes** labels and codes of equal length, `sums` of two or
+    four columns, the number of records times `last` below 2**62. **Cost** one pass.
     """
     cdef Py_ssize_t i, n = labels.shape[0], width = sums.shape[1]
     cdef uint64_t groups = sums.shape[0], g
@@ -64,7 +64,8 @@ def spreads(const int64_t[:, ::1] sums not None, int64_t last, int64_t[::1] code
     """The release codes of the variance of each group, their largest, and their sensitivity; empty groups are skipped.
 
     **Law** deterministic, exact: that of `dpfast.statistics.Variance` for n, the first column of `sums`. **Assumes**
-    four columns, `last` > 0, n `last` below 2**62. **Cost** O(1) for each group. **Reference** docs/proofs/exact-sums.md.
+    four columns, `last` > 0, n `last` below 2**62. **Cost** O(1) for each group.
+    **Reference** docs/proofs/exact-sums.md.
     """
     cdef Py_ssize_t g
     cdef dpfast_spread spread

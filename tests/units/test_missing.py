@@ -12,7 +12,7 @@ import dpfast as dpf
 from dpfast import Grid, audit
 from dpfast._kernels._calls import Parameters
 from dpfast.core.grid import resolved
-from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums
 from dpfast.domains import Ball, Box
 from dpfast.laws import ClampedNoise, DiscreteLaplace
 from dpfast.mechanisms import plan as base
@@ -108,6 +108,7 @@ def test_each_mechanism_takes_the_policies_of_its_guarantee():
         dpf.InverseSensitivity,
         dpf.NoisySums,
         PerturbedHistogram,
+        RangeSums,
     }
     assert all(made.ordered for made, _ in HALVES)
     assert not any(made.ordered for made, _ in DROPS)
