@@ -702,7 +702,8 @@ cdef int _fill_many_levels(bit_generator, object rate, uint64_t s, uint64_t r, i
 
 
 def add_discrete_laplace(bit_generator, const int64_t[:] sensitivities not None, epsilon,
-                         const int64_t[:] lasts not None, uint64_t whole, int64_t[::1] out not None, *, bint exact=False):
+                         const int64_t[:] lasts not None, uint64_t whole, int64_t[::1] out not None, *,
+                         bint exact=False):
     """Add noise of scale sensitivity / epsilon to each integer of 0..last, one after the other, clamped to 0..last.
 
     A constant, of last = 0, stays; last < 0 stands for an empty group, which becomes any integer of 0..whole.
