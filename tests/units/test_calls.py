@@ -10,7 +10,7 @@ import pytest
 import dpfast as dpf
 from dpfast import Grid
 from dpfast._kernels._calls import Calls, Described, Parameters
-from dpfast.mechanisms import methods
+from dpfast.choosing import rounded_down
 from dpfast.statistics import Median
 from tests.threads import in_threads
 
@@ -91,7 +91,7 @@ class TestFind:
         for one, other in itertools.product(vectors, vectors[::3]):
             calls = Calls(frozenset())
             calls.keep(STATISTIC, one, of(1.0), True, "kept")
-            alike = [(x.dtype.kind, methods._rounded_down(len(x)) if len(x) else 0) for x in (one, other)]
+            alike = [(x.dtype.kind, rounded_down(len(x)) if len(x) else 0) for x in (one, other)]
             assert (calls.find(STATISTIC, other, of(1.0), True) == "kept") == (alike[0] == alike[1])
 
     def test_results_take_places_but_never_of_other_parameters(self):
