@@ -49,6 +49,10 @@ def delta_up(parts: dict[Part, int], epsilon: Fraction) -> float:
         return exact
     rho = sum((times * rho_up(part) for part, times in parts.items()), Fraction())
     delta = concentrated_delta_up(rho, epsilon)
+    pure = {part: times for part, times in parts.items() if has_epsilon(part.family)}
+    left = epsilon - sum((times * Fraction(part.parameter) for part, times in pure.items()), Fraction())
+    if pure and left >= 0:  # epsilons add up to those of the rest, whatever its delta
+        delta = min(delta, delta_up({part: times for part, times in parts.items() if part not in pure}, left))
     if any(part.family == "concentrated" for part in parts):
         return delta
     try:

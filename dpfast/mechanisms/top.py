@@ -119,7 +119,7 @@ class TopK(Mechanism):
     @property
     def privacy_profile(self) -> PrivacyProfile:
         if self.method == "peeling":
-            return PrivacyProfile(self.privacy, (("pure", self._selection.epsilon, self.k),))
+            return PrivacyProfile(self.privacy, (("pure", up(Fraction(self.epsilon) / self.k), self.k),))
         if self.contributions > 1:
             return PrivacyProfile(self.privacy)
         changed = 2 if self.neighbors == "replace-one" else 1

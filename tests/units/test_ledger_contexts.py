@@ -22,7 +22,7 @@ import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
 from dpfast.core.spending import Ticket, known
 from dpfast.local import Randomizer
-from tests.releases import GRID, MEAN, MEDIAN, B, X, in_thread
+from tests.releases import GRID, MEDIAN, B, X, in_thread
 from tests.threads import in_threads
 from tests.untouchable import Untouchable
 
@@ -79,13 +79,13 @@ class TestContexts:
         """The workers of a release, and the threads of a block whose cost was declared."""
         ledger, threads = Ledger(1.0), set()
 
-        class Seen(type(MEAN)):
+        class Seen(type(MEDIAN)):
             def values_of(self, x):
                 threads.add(threading.get_ident())
                 return super().values_of(x)
 
         with ledger:
-            mechanism = Seen(MEAN.statistic, grid=GRID, epsilon=0.25)
+            mechanism = Seen(MEDIAN.statistic, grid=GRID, epsilon=0.25, interpolate=True)  # without a kernel of groups
             dpf.by_group(mechanism, np.zeros(3000), labels=np.arange(3000), workers=2)
         assert threads
         assert threading.get_ident() not in threads
