@@ -1,4 +1,4 @@
-"""Checks of public parameters, and their messages; `_containers` reads private data."""
+"""Checks of public parameters, and their messages; `containers` reads private data."""
 
 from __future__ import annotations
 
@@ -299,6 +299,14 @@ def positive_rational(name: str, value: Any) -> Fraction:
     number = rational(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
+    return number
+
+
+def nonnegative_rational(name: str, value: Any) -> Fraction:
+    """Check a number that is at least 0 and return its exact value."""
+    number = rational(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, not {value!r}")
     return number
 
 

@@ -229,9 +229,7 @@ class Privacy:
         >>> f"{dpf.Privacy(mu=0.25).delta_up(1.0):.4g}"
         '2.924e-06'
         """
-        target = checks.rational("epsilon", epsilon)
-        if target < 0:
-            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        target = checks.nonnegative_rational("epsilon", epsilon)
         aside = Fraction(self.delta)
         if self.unit == "mu":
             delta = gaussian_delta_up(Fraction(self.amount) ** 2, target)
@@ -467,9 +465,7 @@ class PrivacyProfile:
         >>> [f"{twice.delta(epsilon):.3g}" for epsilon in (0.5, 1, 2)]
         ['0.0524', '0.00683', '9.44e-06']
         """
-        target = checks.rational("epsilon", epsilon)
-        if target < 0:
-            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        target = checks.nonnegative_rational("epsilon", epsilon)
         stated = self.privacy.delta_up(epsilon)
         if stated == 0 or (self.failure and self.failure >= stated):
             return stated

@@ -13,6 +13,6 @@ Exact: TypeAlias = float | Fraction | Decimal | str
 # Numbers, or rows of them. None is a missing one, and texts of numbers count as such.
 Records: TypeAlias = ArrayLike | Sequence[float | str | None] | Sequence[Sequence[float | None]]
 
-# Public bounds of columns, as `_checks.bounds_of` reads them: a pair (lower, upper), one pair for each column, or a
+# Public bounds of columns, as `checks.bounds_of` reads them: a pair (lower, upper), one pair for each column, or a
 # mapping from column names to pairs.
 Bounds: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | NDArray[Any] | Mapping[Any, Sequence[float]]

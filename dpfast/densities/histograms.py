@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -28,6 +28,7 @@ from dpfast.densities.ranges import RangeSums
 from dpfast.densities.released import Histogram
 from dpfast.densities.weights import RULES, consistent
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
+from dpfast.mechanisms.noisy_integers import FromIntegers
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counts, Gathered, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
@@ -37,7 +38,7 @@ _BINS_OF_RANGES = 1024
 
 
 @dataclass(frozen=True, repr=False)
-class PerturbedHistogram(OnCells):
+class PerturbedHistogram(FromIntegers, OnCells):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon, given that its sum is 0.
 
     Pure epsilon-differential privacy under one replaced record, with n public; or with independent noise of scale 1 /
@@ -96,8 +97,6 @@ class PerturbedHistogram(OnCells):
     (10,)
     """
 
-    releases_numbers: ClassVar[bool] = False
-
     consistency: str = field(kw_only=True, default="auto")
     neighbors: str = field(kw_only=True, default="replace-one")
     delta: float = field(kw_only=True, default=0.0)
@@ -155,23 +154,6 @@ class PerturbedHistogram(OnCells):
             most=2**62 // counts.size,  # the total fits 64 bits
             decode=partial(self._histogram, n=n if self.neighbors == "replace-one" else None),
         )
-
-    def release(
-        self,
-        x: Records,
-        *,
-        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-        rng: RandomSource = None,
-        workers: int = 1,
-    ) -> Any:
-        """Draw `size` independent releases of noisy counts, of shape ``(*size, *bins)``: EACH ONE spends the budget.
-
-        For None, return one `Histogram`, as a call does.
-        """
-        return super().release(x, size=size, rng=rng, workers=workers)
-
-    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        return np.asarray(law.sample(shape, rng=source))
 
     def error(self, n: SupportsIndex, *, roughness: float = 0.0) -> float:
         """Return the expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`.

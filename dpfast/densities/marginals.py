@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,8 @@ from dpfast.core.rounding import root_up, up
 from dpfast.core.traps import Trap
 from dpfast.densities.columns import Bins, Codes, Column, DataColumns, columns_of, traps_of_columns
 from dpfast.densities.released_marginals import Marginals
-from dpfast.laws import DiscreteLaplace, IndependentRuns, IntegerNoise, Law, NoisyIntegers, RoundedGaussian
-from dpfast.mechanisms import Mechanism
-from dpfast.random import RandomSource
+from dpfast.laws import DiscreteLaplace, IndependentRuns, IntegerNoise, NoisyIntegers, RoundedGaussian
+from dpfast.mechanisms.noisy_integers import FromIntegers
 from dpfast.streaming import Counts
 
 MOST_CELLS = 2**24
@@ -39,7 +38,7 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyMarginals(Mechanism):
+class NoisyMarginals(FromIntegers):
     """Release marginals of a table: exact counts plus Gaussian or discrete Laplace noise, under one budget.
 
     (epsilon, delta)- or mu-Gaussian differential privacy for all marginals together under one replaced record (row), or
@@ -92,8 +91,6 @@ replaced (the number of records is public)>
     >>> mechanism({"age": np.arange(100), "member": np.arange(100) % 2}).counts["age", "member"].shape
     (5, 3)
     """
-
-    releases_numbers: ClassVar[bool] = False
 
     columns: Any
     marginals: Sequence[Sequence[Any]]
@@ -220,23 +217,6 @@ replaced (the number of records is public)>
         return NoisyIntegers(
             counts, noise=IndependentRuns(runs), most=2**62 // max(self.sizes), decode=partial(self._released, n=n)
         )
-
-    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        return np.asarray(law.sample(shape, rng=source))
-
-    def release(
-        self,
-        x: Any,
-        *,
-        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-        rng: RandomSource = None,
-        workers: int = 1,
-    ) -> Any:
-        """Draw `size` independent releases of all noisy counts, shape ``(*size, cells)``: EACH ONE spends the budget.
-
-        For None, return one `Marginals`, as a call does.
-        """
-        return super().release(x, size=size, rng=rng, workers=workers)
 
     def _released(self, codes: NDArray[np.int64], *, n: int) -> Marginals:
         pieces = np.split(codes, np.cumsum(self.sizes)[:-1])

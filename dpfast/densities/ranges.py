@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -18,11 +18,11 @@ from dpfast.core import checks
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import root_up, up
-from dpfast.core.types import Records
 from dpfast.densities.on_cells import OnCells
 from dpfast.densities.released import Histogram
-from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers, RoundedGaussian
+from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot, series_product, square_root
+from dpfast.mechanisms.noisy_integers import FromIntegers
 from dpfast.streaming import Counts
 from dpfast.theory.counts import CHANGED_COUNTS, NOISES
 
@@ -30,6 +30,7 @@ Integers = NDArray[np.int64]
 Values = NDArray[np.float64]
 MOST_CELLS = 2**20
 _MOST_SCALE = 2**54
+_MOST = 2**61  # of noisy sums, and of the estimates of prefix sums
 _FEW = 4096  # cells up to which a product of integers by its definition takes less time than one of polynomials
 
 
@@ -65,6 +66,11 @@ class CellSums(ABC):
     @abstractmethod
     def variance(self, shares: Values, *, total: bool) -> float:
         """Return the variance of a sum of shares of the cells; `total`: the number of records is public."""
+
+    @property
+    @abstractmethod
+    def most_variance(self) -> float:
+        """At least the variance of the estimate of any cell."""
 
     @abstractmethod
     def mean_variance(self, *, total: bool) -> float:
@@ -172,6 +178,11 @@ class TreeSums(CellSums):
                 below = ((1 - weight) * together)[self._parents(level - 1)]
         return self.noise.variance * found
 
+    @property
+    def most_variance(self) -> float:
+        """Return that of the noise: the noisy count of a cell alone is an unbiased estimate, too."""
+        return self.noise.variance
+
     def mean_variance(self, *, total: bool) -> float:
         """As if all blocks of a kind had equally many parts.
 
@@ -258,6 +269,11 @@ class RootSums(CellSums):
             found -= float(steps @ self._lags) ** 2 / float(self._lags[-1])
         return self.noise.variance * self._unit**2 * max(found, 0.0)
 
+    @property
+    def most_variance(self) -> float:
+        """Return that of the last cell for a private total: the sums of squares of differences grow along the cells."""
+        return self.variance(np.eye(1, self.size, self.size - 1)[0], total=False)
+
     def mean_variance(self, *, total: bool) -> float:
         found = np.cumsum(self.factor.estimate**2)
         if total:
@@ -322,10 +338,8 @@ class RangeHistogram(Histogram):
         return self.sums.variance(shares, total=self.n is not None)
 
     def _reach(self, confidence: float) -> int:
-        """By Chebyshev's inequality, as estimates add noise of several kinds; for the cell with the most."""
-        size = len(self.cells)
-        ends = np.eye(1, size)[0], np.eye(1, size, size // 2)[0], np.eye(1, size, size - 1)[0]
-        return math.ceil(math.sqrt(1.01 * max(map(self._variance, ends)) / (1 - confidence)) + 0.5)
+        """By Chebyshev's inequality, as estimates add noise of several kinds, and are rounded by 1/2 at both ends."""
+        return math.ceil(math.sqrt(self.sums.most_variance / (1 - confidence)) + 1.0)
 
 
 def _remade(fields: tuple[Any, ...], sums: CellSums) -> RangeHistogram:
@@ -333,7 +347,7 @@ def _remade(fields: tuple[Any, ...], sums: CellSums) -> RangeHistogram:
 
 
 @dataclass(frozen=True, repr=False)
-class RangeSums(OnCells):
+class RangeSums(FromIntegers, OnCells):
     """Release noisy sums of neighbouring cells of one column, from which ranges of many cells follow with little noise.
 
     Pure differential privacy under one replaced record, with n public, or under one record added or removed, with n
@@ -378,8 +392,6 @@ class RangeSums(OnCells):
     >>> abs(histogram.range(20, 60) - 4000) < 100
     True
     """
-
-    releases_numbers: ClassVar[bool] = False
 
     bins: int
     neighbors: str = field(kw_only=True, default="replace-one")
@@ -427,28 +439,11 @@ class RangeSums(OnCells):
         public = n if self.neighbors == "replace-one" else None
         noise = Independent(self.sums.noise, self.sums.length)
         return NoisyIntegers(
-            self.sums.of(counts), noise=noise, most=2**61, decode=lambda noisy: self._histogram(noisy, public)
+            self.sums.of(counts), noise=noise, most=_MOST, decode=lambda noisy: self._histogram(noisy, public)
         )
 
-    def release(
-        self,
-        x: Records,
-        *,
-        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-        rng: Any = None,
-        workers: int = 1,
-    ) -> Any:
-        """Draw `size` independent releases of the noisy sums, of shape ``(*size, sums)``: EACH ONE spends the budget.
-
-        For None, return one `RangeHistogram`, as a call does.
-        """
-        return super().release(x, size=size, rng=rng, workers=workers)
-
-    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        return np.asarray(law.sample(shape, rng=source))
-
     def _histogram(self, noisy: Integers, n: int | None) -> RangeHistogram:
-        prefixes = self.sums.prefixes(noisy.astype(np.float64), n)
+        prefixes = np.clip(self.sums.prefixes(noisy.astype(np.float64), n), -_MOST, _MOST)
         counts = np.diff(np.rint(prefixes), prepend=0.0).astype(np.int64)
         most = max(prefixes[-1], 1.0) if n is None else float(n)
         increasing = np.rint(np.clip(scipy.optimize.isotonic_regression(prefixes).x, 0.0, most))

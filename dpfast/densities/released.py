@@ -190,19 +190,18 @@ class Histogram(Tabular):
 
     def _variance(self, shares: NDArray[np.float64]) -> float:
         """Return the variance of the noise of a sum of shares of the counts: equal ones, whose sum may be known."""
-        noise, size = self._noise, shares.size
+        noise, size = self._noise(len(self.cells)), shares.size
         square = float(shares @ shares)
         if isinstance(noise.law, ZeroSumLaplace) and size > 1:
             square = (square - float(shares.sum()) ** 2 / size) * size / (size - 1)
         return noise.variance * square
 
-    @property
-    def _noise(self) -> CountNoise:
+    def _noise(self, cells: int | None) -> CountNoise:
+        """Return the noise on the counts of a histogram of so many cells; None for independent noise."""
         privacy = self.privacy
         if privacy.unit != "epsilon":
             raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")
         noise = "gaussian" if privacy.delta else "discrete-laplace"
-        cells = len(self.cells)
         return count_noise(
             cells, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise
         )
@@ -277,13 +276,7 @@ class Histogram(Tabular):
 
     def _reach(self, confidence: float) -> int:
         """Return a number of records that the noise on a count exceeds at most with probability 1 - confidence."""
-        privacy = self.privacy
-        if privacy.unit != "epsilon":
-            raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")
-        noise = "gaussian" if privacy.delta else "discrete-laplace"
-        law = count_noise(
-            None, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise
-        ).law
+        law = self._noise(None).law
         assert isinstance(law, Independent)
         return law.noise.magnitude(confidence)
 

@@ -239,9 +239,7 @@ class Ledger(Tabular, Cautious):
         It is the curve of `PrivacyProfile.delta` for all charges together, if their costs were not chosen after seeing
         answers; the budget holds in any case.
         """
-        target = checks.rational("epsilon", epsilon)
-        if target < 0:
-            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        target = checks.nonnegative_rational("epsilon", epsilon)
         charges = self.charges
         failure = sum((charge.times * Fraction(charge.profile.failure) for charge in charges), Fraction())
         return min(self.spent.delta_up(epsilon), up(failure + Fraction(delta_up(_parts(charges), target))))

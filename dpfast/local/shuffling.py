@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -123,7 +122,7 @@ class Shuffled(Declared, Cautious):
 
     def delta_up(self, epsilon: float) -> float:
         """Return a delta with which the batch is (epsilon, delta)-differentially private, rounded up."""
-        return shuffling.delta_up(self._batch, _target(epsilon))
+        return shuffling.delta_up(self._batch, checks.nonnegative_rational("epsilon", epsilon))
 
     def epsilon_up(self, delta: float) -> float:
         """Return the least epsilon, up to one part in 2**24, for which `delta_up` is at most delta."""
@@ -134,7 +133,9 @@ class Shuffled(Declared, Cautious):
 
         One is known for `Categorical` with method "k-rr" and k > 2.
         """
-        return shuffling.delta_down(self._batch, _target(epsilon)) if self._bounded_below else 0.0
+        if not self._bounded_below:
+            return 0.0
+        return shuffling.delta_down(self._batch, checks.nonnegative_rational("epsilon", epsilon))
 
     def epsilon_down(self, delta: float) -> float:
         """Return an epsilon below which the batch is not (epsilon, delta)-differentially private; see `delta_down`."""
@@ -167,10 +168,3 @@ class Shuffled(Declared, Cautious):
             sorted_keys = keys[order]
             if not (sorted_keys[1:] == sorted_keys[:-1]).any():  # equal keys would favour one order
                 return rows[order]
-
-
-def _target(epsilon: float) -> Fraction:
-    target = checks.rational("epsilon", epsilon)
-    if target < 0:
-        raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
-    return target

@@ -13,13 +13,11 @@ from numpy.random import BitGenerator
 
 from dpfast._kernels import _samplers
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.spending import Carrier, Cost, spending
-from dpfast.core.tabular import Declared
-from dpfast.core.traps import Cautious
+from dpfast.core.privacy import Privacy
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.sole import Sole
+from dpfast.running.started import Started
 
 _MOST = 2**61  # of thresholds and values
 _MOST_SCALE = 2**54
@@ -28,7 +26,7 @@ _PARTS = 2**20  # of epsilon, of which the noise of the threshold has a whole nu
 
 
 @dataclass(frozen=True, repr=False)
-class AboveThreshold(Declared, Cautious, Carrier):
+class AboveThreshold(Started["ThresholdState"]):
     """Answer whether private values are at least a threshold, until a number of answers were yes. The sparse vector.
 
     Epsilon-differentially private for all answers together, however many are no; charged once, when a state is started.
@@ -105,20 +103,6 @@ class AboveThreshold(Declared, Cautious, Carrier):
         """The guarantee of all answers together."""
         return Privacy(self.epsilon, 0.0, self.neighbors)
 
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """The guarantee that a `dpfast.Ledger` composes."""
-        return PrivacyProfile(self.privacy)
-
-    @property
-    def cost(self) -> Cost:
-        """What a ledger is charged for a state."""
-        return Cost(repr(self), self.privacy_profile)
-
-    def privacy_map(self, d_in: SupportsIndex) -> Privacy:
-        """Return the guarantee for `d_in` changed records (group privacy), rounded up."""
-        return self.privacy.group_up(checks.whole("d_in", d_in))
-
     def __repr__(self) -> str:
         kind = "monotone values" if self.monotone else "values"
         until = f"until {self.answers} are" if self.answers > 1 else "until one is"
@@ -157,17 +141,8 @@ for one record replaced (the number of records is public).
         )
         return "\n".join(f"{part}." for part in parts)
 
-    def start(self, *, rng: RandomSource = None) -> ThresholdState:
-        """Charge all answers, and return the state before the first one.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the answers reproducible, hence not private. Default: the secure generator.
-        """
-        bit_generator(rng)
-        with spending(self.privacy_profile, label=repr(self), of=self):
-            return ThresholdState(self, rng)
+    def _begin(self, rng: RandomSource) -> ThresholdState:
+        return ThresholdState(self, rng)
 
 
 class ThresholdState(Sole):

@@ -15,15 +15,13 @@ from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.grid import Grid, Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import root_down, up
-from dpfast.core.spending import Carrier, Cost, spending
-from dpfast.core.tabular import Declared
-from dpfast.core.traps import Cautious
 from dpfast.densities import Bins, Categories
 from dpfast.mechanisms.factors import square_root
 from dpfast.mechanisms.plan import resolutions
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource
 from dpfast.running.contents import Contents, contents_of
 from dpfast.running.schemes import MOST_PERIODS, Factored, Scheme, Tree, best_tree
+from dpfast.running.started import Started
 from dpfast.running.state import PeriodRecords, RunningState
 from dpfast.statistics import Statistic
 from dpfast.streaming import Reading
@@ -32,7 +30,7 @@ _NOISES = ("auto", "gaussian", "discrete-laplace")
 
 
 @dataclass(frozen=True, repr=False)
-class Running(Declared, Cautious, Carrier):
+class Running(Started["RunningState"]):
     """Release the total of all records so far after each of many periods, under one guarantee for all of them.
 
     Epsilon, delta, rho or mu is that of all periods together, and charged once, when a state is started. A record is in
@@ -188,15 +186,6 @@ class Running(Declared, Cautious, Carrier):
         part = ("discrete-laplace", up(Fraction(self.epsilon) / changed), changed, steps)
         return PrivacyProfile(self.privacy, (part,))
 
-    @property
-    def cost(self) -> Cost:
-        """What a ledger is charged for a state."""
-        return Cost(repr(self), self.privacy_profile)
-
-    def privacy_map(self, d_in: SupportsIndex) -> Privacy:
-        """Return the guarantee for `d_in` changed records or units (group privacy), rounded up."""
-        return self.privacy.group_up(checks.whole("d_in", d_in))
-
     def __repr__(self) -> str:
         what = "histogram" if self.contents.shape else str(self.statistic)
         return f"<Running release of the {what} after each of {self.periods} periods: {self.privacy}>"
@@ -232,17 +221,8 @@ added or removed.
             raise ValueError(f"t must be at most the number of periods, {self.periods}, not {period}")
         return self.scheme.greatest_deviation(period) * self.contents.unit
 
-    def start(self, *, rng: RandomSource = None) -> RunningState:
-        """Charge all periods, and return the state before the first one.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the releases reproducible, hence not private. Default: the secure generator.
-        """
-        bit_generator(rng)
-        with spending(self.privacy_profile, label=repr(self), of=self):
-            return RunningState(self, rng)
+    def _begin(self, rng: RandomSource) -> RunningState:
+        return RunningState(self, rng)
 
     # ---- the readings of the records of a period ----
 
