@@ -17,6 +17,7 @@ from dpfast.densities.ranges import RootSums, TreeSums, sums_for
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.factors import SquareRoot
 from tests.statistical import chi_square_rejects
+from tests.windows import Windowed
 
 TREES = [(1, ()), (2, (2,)), (7, (2, 2, 2)), (7, (3, 3)), (10, (4, 3)), (13, (5, 2, 2))]
 RELATIONS = [("replace-one", 2), ("add-remove", 1)]
@@ -130,6 +131,18 @@ class TestPrivacy:
         wrong = DiscreteLaplace(change / Fraction(1))
         loss = most * (wrong.logpmf(np.array([0.0])) - wrong.logpmf(np.array([1.0])))[0]
         assert loss > 1 + 1e-9
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_certificate(neighbors):
+    """On a window that leaves out less than 1e-9 of every law; the second loses 2 epsilon under replacement."""
+    mechanism = RangeSums(2, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="replace-one")
+    if neighbors == "add-remove":
+        sums = TreeSums(2, (2,), change=1, epsilon=1.0, total=True)  # too little noise for a replaced record
+        mechanism.__dict__["sums"] = sums
+    certificate = dpf.audit.verify(Windowed(mechanism, 46))
+    assert certificate.holds == (neighbors == "replace-one")
+    assert certificate.epsilon == pytest.approx(1 if certificate.holds else 2, abs=1e-9)
 
 
 def test_samples_have_the_law():
