@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.core.quadrature import gauss_legendre
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import Family
@@ -27,7 +28,7 @@ from dpfast.families.family import Family
 Values = NDArray[np.float64]
 _TINY = 1e-300
 _FARTHEST = 700.0  # exp(-700) is positive
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+_NODES, _WEIGHTS = gauss_legendre(40)
 _NEGLIGIBLE = math.log(1e-18)  # of the mass that quadrature leaves out
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks, containers
+from dpfast.core.quadrature import gauss_legendre
 from dpfast.laws.law import Law
 from dpfast.laws.vectors import RoundedBox
 from dpfast.random import RandomSource
@@ -88,7 +89,7 @@ class ClampedBox(Law):
         """
         reach = np.minimum(high - low, self.noise.dimension + 10 * math.sqrt(self.noise.dimension) + _FAR)
         parts = max(math.ceil(float(reach.max(initial=0.0)) / _PART), 1)
-        nodes, weights = np.polynomial.legendre.leggauss(24)
+        nodes, weights = gauss_legendre(24)
         half, total = reach / parts / 2, np.full(low.shape, -np.inf)
         with np.errstate(divide="ignore"):
             for part in range(parts):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast._kernels._measures import Measure
 from dpfast.core import checks, containers
 from dpfast.core.grid import Points
+from dpfast.core.quadrature import gauss_legendre
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
@@ -22,7 +23,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 TAIL = 42.0
 
 _EIGHTHS = np.arange(1, 8)
-_NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
+_NODES, _PANELS, _BLOCK = 48, 64, 2**17  # of the quadrature of permute-and-flip
 
 
 def score_cap(epsilon: float, log_outcomes: float) -> int:
@@ -150,6 +151,18 @@ class NestedIntervals(ScalarLaw):
         return values if values.ndim else float(values)
 
 
+@cache
+def _flip_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return points and weights for the integral over (0, 1) of permute-and-flip.
+
+    Panels double in length up to 1, because the integrand decays like exp(-u * sum(sizes * coins)).
+    """
+    nodes, weights = gauss_legendre(_NODES)
+    ends = np.concatenate([[0.0], 2.0 ** np.arange(-_PANELS, 1)])
+    half = np.diff(ends)[:, None] / 2
+    return (ends[:-1, None] + half * (nodes + 1)).reshape(-1), (half * weights).reshape(-1)
+
+
 class FlippedIntervals(NestedIntervals):
     """The law of permute-and-flip on the points of `NestedIntervals`, each as often as it weighs.
 
@@ -167,15 +180,13 @@ class FlippedIntervals(NestedIntervals):
         distinct, place = np.unique(exponents, return_inverse=True)
         sizes = np.bincount(place, weights=weights)
         coins = np.exp(-self.epsilon / 2 * distinct)
-        nodes, shares = np.polynomial.legendre.leggauss(_NODES)
-        # Panels that double in length up to 1: the integrand decays like exp(-u * sum(sizes * coins)).
-        ends = np.concatenate([[0.0], 2.0 ** np.arange(-_PANELS, 1)])
+        points, shares = _flip_rule()
         totals = np.zeros(len(distinct))
-        for start, stop in itertools.pairwise(ends):
-            u = start + (stop - start) / 2 * (nodes + 1)
-            factors = np.log1p(-np.outer(coins, u))
+        together = max(_BLOCK // len(distinct), 1)  # of the points: all at once would take much memory
+        for start in range(0, len(points), together):
+            factors = np.log1p(-np.outer(coins, points[start : start + together]))
             product = sizes @ factors
-            totals += np.exp(product - factors) @ (shares * (stop - start) / 2)
+            totals += np.exp(product - factors) @ shares[start : start + together]
         return np.asarray((np.log(totals) - self.epsilon / 2 * distinct)[place])
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:

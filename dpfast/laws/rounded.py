@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from dpfast._kernels import _balls, _samplers
+from dpfast.core.quadrature import gauss_legendre
 
 
 class IntegerNoise(ABC):
@@ -179,7 +180,6 @@ class RoundedStudent3(IntegerNoise):
     sqrt(3)) is far enough from the poles at +-i for Gauss-Legendre quadrature: at least 2 z half-widths.
     """
 
-    _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
     # atan y - y / (1 + y**2) = y**3 (2/3 - 4/5 y**2 + 6/7 y**4 - ...)
     _SERIES = tuple((-1) ** n * (2 * n + 2) / (2 * n + 3) for n in range(30, -1, -1))
 
@@ -203,7 +203,7 @@ class RoundedStudent3(IntegerNoise):
         half = self._width / 2
         center = np.abs(z) * self._width
         total = np.zeros(np.shape(z))
-        for node, weight in zip(*_quadrature(), strict=True):
+        for node, weight in zip(*gauss_legendre(20), strict=True):
             total += weight * (np.hypot(1, center) / np.hypot(1, center + node * half)) ** 4
         cell = np.log(total) - 4 * np.log(np.hypot(1, center))
         at_zero = math.log(2 / math.pi * (math.atan(half) + half / (1 + half * half)))
@@ -214,13 +214,6 @@ class RoundedStudent3(IntegerNoise):
 
     def draw(self, source: np.random.BitGenerator) -> int:
         return _samplers.one_rounded_student3(source, float(self.scale))
-
-
-@cache
-def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of Gauss and Legendre, 20 on [-1, 1]; they take milliseconds to compute."""
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    return nodes, weights
 
 
 class RoundedGaussian(IntegerNoise):
@@ -247,7 +240,7 @@ class RoundedGaussian(IntegerNoise):
     def _narrow_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         scale = float(self.scale)
         center, total = z / scale, np.zeros(z.shape)
-        for node, weight in zip(*_quadrature(), strict=True):
+        for node, weight in zip(*gauss_legendre(20), strict=True):
             offset = node / (2 * scale)
             total += weight / 2 * np.exp(-offset * (center + offset / 2))
         return np.log(total) - center**2 / 2 - math.log(scale * math.sqrt(2 * math.pi))

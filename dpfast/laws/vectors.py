@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _knorm, _samplers
 from dpfast.core import checks
+from dpfast.core.quadrature import gauss_legendre
 from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
@@ -215,7 +216,7 @@ class RoundedBox(NormNoise):
         d = self.dimension
         reach = min(1 / self._doubles.min(), d + 10 * math.sqrt(d) + 60)
         parts = math.ceil(reach / 8)
-        nodes, weights = np.polynomial.legendre.leggauss(16 + d // 2)
+        nodes, weights = gauss_legendre(16 + d // 2)
         half = np.minimum(high - low, reach) / parts / 2
         total = np.full(np.shape(low), -np.inf)
         with np.errstate(divide="ignore"):
@@ -305,7 +306,7 @@ Rule: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 def _composite_rule(low: float, high: float, parts: int) -> Rule:
     """Points and weights of Gauss and Legendre, 20 in each of equal parts of an interval, for the mean over it."""
-    nodes, weights = np.polynomial.legendre.leggauss(20)
+    nodes, weights = gauss_legendre(20)
     starts = np.arange(parts)[:, None]
     points = low + (high - low) * (starts + (nodes + 1) / 2) / parts
     return points.reshape(-1), np.tile(weights / (2 * parts), parts)

@@ -272,9 +272,16 @@ class MixedLaw(Law):
         return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        """Draw samples first, and then from the law of each: draws from the same sample are taken together."""
         source, shape = bit_generator(rng), checks.shape(size)
-        draws = [self._law(drawn_places(self.n, self.size, source)).sample(rng=source) for _ in range(math.prod(shape))]
-        return draws[0] if size is None else np.array(draws).reshape(*shape, *np.shape(draws[0]) if draws else ())
+        drawn = np.array([drawn_places(self.n, self.size, source) for _ in range(math.prod(shape))])
+        samples, which = np.unique(drawn.reshape(-1, self.size), axis=0, return_inverse=True)
+        empty = self._law(np.arange(self.size)).sample(0, source)
+        counts = np.bincount(which.ravel(), minlength=len(samples)).tolist()
+        parts = [self._law(places).sample(count, source) for places, count in zip(samples, counts, strict=True)]
+        draws = np.concatenate([empty, *parts])
+        draws[np.argsort(which.ravel(), kind="stable")] = draws.copy()
+        return draws[0] if size is None else draws.reshape(*shape, *draws.shape[1:])
 
     def value(self, k: ArrayLike) -> Any:
         return self._law(np.arange(self.size)).value(k)

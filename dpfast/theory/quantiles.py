@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import checks
 from dpfast.core.least import least
+from dpfast.core.quadrature import gauss_legendre
 
 
 def quantile_error(
@@ -185,7 +186,7 @@ def normal_plus_box_error(deviation: float, scale: float, dimension: int, confid
     if dimension == 1:
         return normal_plus_laplace_error(deviation, scale, confidence)
     # |X| is uniform up to a Gamma(dimension + 1) variable: Gauss-Legendre quadrature over it.
-    nodes, weights = np.polynomial.legendre.leggauss(256)
+    nodes, weights = gauss_legendre(256)
     most = dimension + 10 * math.sqrt(dimension) + 60
     reach = (nodes + 1) * most / 2
     masses = weights * most / 2 * np.exp(dimension * np.log(reach) - reach - math.lgamma(dimension + 1))

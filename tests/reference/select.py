@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from tests.reference import grid as grid_reference
 
@@ -11,8 +12,12 @@ def key(record, *, lower, upper, step, missing):
     if record.dtype.kind == "f":
         return missing if math.isnan(record) else float(record)
     value = int(record)
-    if record.dtype.itemsize < 8:
-        return float(value)
+    return float(value) if record.dtype.itemsize < 8 else rounded(value, lower, upper, step)
+
+
+@lru_cache(2**16)
+def rounded(value, lower, upper, step):
+    """The key of an integer of 64 bits."""
     if step > 1:
         value = round(Fraction(value, int(step))) * int(step)  # half to even
     return float(min(max(value, Fraction(lower)), Fraction(upper)))

@@ -61,7 +61,7 @@ def test_passes_at_the_limits(points, passes):
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
 @every("mechanism", ALL, ids=name)
 def test_a_release_of_chunks_equals_that_of_one_array(mechanism, kind):
-    for n, size in [(1, 1), (23, 1), (23, 7), (23, 23), (700, 300)]:
+    for n, size in [(1, 1), (23, 7), (700, 300)] if kind == "smooth" else [(23, 1), (23, 23)]:
         x = records(mechanism, n, kind=kind)
         pieces = [x[:0], *(x[i : i + size] for i in range(0, n, size)), x[:0]]
         release = outcome(mechanism, x, rng=PCG(1))
