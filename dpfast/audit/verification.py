@@ -317,7 +317,8 @@ class _Outcomes:
 
     def _aligned(self, other: _Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Both laws on the union of their values; a value that a law cannot release has probability 0."""
-        if np.array_equal(self.values, other.values) and self.distinct:
+        same = self.values is other.values or np.array_equal(self.values, other.values)
+        if same and self.distinct:
             return self.logpmf, other.logpmf
         union = np.union1d(self.values, other.values)
         return self._on(union), other._on(union)

@@ -100,7 +100,7 @@ MODELS = {"logistic": {}, "poisson": {"label_bound": 10.0}, "huber": {"label_bou
 @pytest.mark.parametrize("model", MODELS)
 def test_all_records_have_an_answer(case, model):
     X, y = hard_cases()[case]
-    for delta, epsilon in itertools.product(GUARANTEES, (0.01, 1.0, 1e4)):
+    for delta, epsilon in itertools.product(GUARANTEES, (0.01, 1e4)):
         rng = np.random.default_rng(3)
         fit = dpf.glm(X, y, model=model, radius=2.0, epsilon=epsilon, delta=delta, rng=rng, **MODELS[model])
         for part in (fit.coefficients, fit.intercept, fit.standard_errors, fit.intercept_error, fit.covariance):
@@ -183,9 +183,9 @@ def coverage(kind, delta, *, size=0.8, n=20_000, runs=30):
     ("kind", "delta"),
     [
         ("normal", 1e-6),
-        ("normal", 0.0),
-        ("uniform", 1e-6),
         ("binary", 0.0),
+        pytest.param("normal", 0.0, marks=pytest.mark.slow),
+        pytest.param("uniform", 1e-6, marks=pytest.mark.slow),
         pytest.param("uniform", 0.0, marks=pytest.mark.slow),
         pytest.param("binary", 1e-6, marks=pytest.mark.slow),
     ],

@@ -44,7 +44,7 @@ def draws(fill, scale, n, source=None, **options):
 def test_refined_draws_of_a_small_scale_have_the_law_of_the_large_one(name, scale, halvings):
     """The slow path, at scales at which many words are rejected and all integers can be counted."""
     fill, refined, pmf = REFINED[name]
-    n, words = 40_000, PCG64(2)
+    n, words = 15_000, PCG64(2)
     coarse = draws(fill, scale, n).tolist()
     sample = np.array([refined(z, words.random_raw(), words.random_raw, scale, halvings) for z in coarse])
     large = float(scale) * 2**halvings
