@@ -121,14 +121,14 @@ def gross_error_sensitivity(
         Ends of the domain of the records. Default: the whole line, except for callables; then the result is infinite
         for means and variances, and for other statistics if the share is large enough to move them to infinity.
     points : array_like, optional
-        Further points to try, for a callable that is not monotone.
+        Further points to try, for a callable.
 
     Returns
     -------
     float
-        Exact and correctly rounded for statistics. For a callable, exact if it does not decrease when a record grows,
-        since the ends of the domain are then the worst points; else the largest over the ends and `points`, a lower
-        bound.
+        Exact and correctly rounded for statistics. For a callable, the largest that a search finds: exact if it does
+        not decrease when a record grows, since the ends of the domain are then the worst points; else a lower bound,
+        which misses peaks that are narrower than 1/128 of the domain and hold no record of `x` and none of `points`.
 
     Raises
     ------
@@ -143,7 +143,9 @@ def gross_error_sensitivity(
     variance is ``(1 - rho)(at - E X)**2 - Var X``, whose modulus is greatest at an end or at the point closest to the
     mean. A quantile of the mixture is ``at`` clipped between two points, so the interquartile range is piecewise linear
     in ``at`` between four such points, and its change is greatest at one of them or at an end.
-    Cost: two to six times that of `influence_function`.
+    The search for a callable tries the ends, `points`, 129 points at equal distances and 129 quantiles of x, and then
+    three times 33 points around the best. Cost: two to six times that of `influence_function`; for a callable up to 360
+    times.
 
     References
     ----------
@@ -171,7 +173,22 @@ def gross_error_sensitivity(
         values, share = _sample(x), _share(contamination)
         turns = statistic.turns(_Weighted.empirical(values), partial(_Weighted.mixture, values, share))
         places += [min(max(turn, lower), upper) for turn in turns]
-    return max(abs(influence_function(statistic, x, place, contamination)) for place in places)
+        return max(abs(influence_function(statistic, x, place, contamination)) for place in places)
+    return _searched(lambda place: abs(influence_function(statistic, x, place, contamination)), places, _sample(x))
+
+
+def _searched(influence: Callable[[float], float], places: list[float], values: NDArray[np.float64]) -> float:
+    """Return the largest influence on a mesh of the domain, whose ends are the first places, and around the best."""
+    lower, upper = places[:2]
+    inside = np.clip(np.quantile(values, np.linspace(0, 1, 129), method="inverted_cdf"), lower, upper)
+    mesh = np.unique(np.concatenate([places, np.linspace(lower, upper, 129), inside]))
+    largest = -math.inf
+    for _ in range(4):
+        found = [influence(place) for place in mesh.tolist()]
+        best = int(np.argmax(found))
+        largest = max(largest, found[best])
+        mesh = np.linspace(mesh[max(best - 1, 0)], mesh[min(best + 1, len(mesh) - 1)], 33)
+    return largest
 
 
 def _share(contamination: Any) -> Fraction:

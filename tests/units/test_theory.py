@@ -65,9 +65,18 @@ def test_gross_error_sensitivity_is_the_largest_influence():
     found = theory.gross_error_sensitivity(Quantile(0.3), x, 0.2, bounds=(0, 10))
     assert found == max(abs(theory.influence_function(Quantile(0.3), x, at, 0.2)) for at in np.linspace(0, 10, 201))
     assert theory.gross_error_sensitivity(Quantile(1.0), x, 0.01) == math.inf
-    bump = lambda values, weights: float(np.exp(-((values - 5) ** 2)) @ weights)  # noqa: E731
-    ends = theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10))
-    assert theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10), points=[5.0]) > ends
+
+
+def test_a_search_finds_peaks_of_a_callable_inside_the_domain():
+    """A peak between points of the mesh, one at a record, and one that only `points` shows."""
+    x = np.array([2.0, 3.0, 3.0, 3.0, 8.0])
+    for place, width, points in ((5.0337, 0.3, None), (8.0, 1e-6, None), (6.123, 1e-6, [6.123])):
+        bump = lambda values, weights, a=place, w=width: float(np.exp(-(((values - a) / w) ** 2)) @ weights)  # noqa: E731
+        found = theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10), points=points)
+        assert found == pytest.approx(abs(theory.influence_function(bump, x, place, 0.2)), rel=1e-3)
+    assert theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10)) < 0.5 * found
+    with pytest.raises(ValueError, match="bounds"):
+        theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, math.inf))
 
 
 def is_functional(statistic):
