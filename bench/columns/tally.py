@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.columns.cases import CASES, OTHERS
 from bench.columns.runs import ABSURD, BINS, BROKEN, REFUSED, WARNED, bin_of
 from bench.columns.tables import columns
+from bench.pages import colophon
 from bench.pages.tables import digits, paragraph, table
 
 BEFORE = Path(__file__).with_name("before.json")
@@ -98,7 +99,6 @@ def page(now):
     return "\n".join(
         [
             "# Real columns: absurd releases, and what was said before\n",
-            "Made by `python -m bench.columns`; do not edit it by hand.\n",
             paragraph(f"""The {len(used):,} numeric columns (up to four of a table) of the {tables:,} tables with 20 to
             400,000 records that {versions} ship: `pip install -e '.[data]'`. Each column is given as floats, and as
             integers too if it is whole, with epsilon = 0.1, 0.5, 1 and 4; calls are spread evenly over them. A release
@@ -123,5 +123,6 @@ def page(now):
             _ranks(now, before),
             "## Functions that are left out\n",
             "\n".join(f"- `{name}`: {reason}" for name, reason in OTHERS.items()) + "\n",
+            colophon("bench.columns"),
         ]
     )

@@ -48,6 +48,11 @@ def save(figure, path):
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
+def colophon(command):
+    """Return the last line of a page that `python -m <command>` writes."""
+    return f"Made by `python -m {command}`, which overwrites this page.\n"
+
+
 def write(name, title, sections, *, figure, caption, arguments=None):
     """The command ``python -m bench.<name>``: write <name>.md, with the figure after the first section, and <name>.svg.
 
@@ -74,6 +79,6 @@ def write(name, title, sections, *, figure, caption, arguments=None):
         return
     folder.mkdir(parents=True, exist_ok=True)
     figure(options.quick, folder / f"{name}.svg")
-    head = f"# {title}\n\nMade by `python -m bench.{name}`; do not edit it by hand.\n"
     first, *rest = texts.values()
-    (folder / f"{name}.md").write_text("\n".join([head, first, f"![{caption}]({name}.svg)\n", *rest]), encoding="utf-8")
+    parts = [f"# {title}\n", first, f"![{caption}]({name}.svg)\n", *rest, colophon(f"bench.{name}")]
+    (folder / f"{name}.md").write_text("\n".join(parts), encoding="utf-8")

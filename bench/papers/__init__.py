@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.pages import colophon
 from bench.pages.tables import paragraph, table
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
@@ -99,8 +100,12 @@ def section(paper: Paper, item: Item, result: Result, *, drawn: bool) -> str:
     if result.text:
         parts.append(result.text)
     if drawn:
-        parts.append(f"![{item.caption}]({paper.key}-{item.key}.svg)\n")
+        parts.append(_picture(paper, item))
     return "\n".join(parts)
+
+
+def _picture(paper: Paper, item: Item) -> str:
+    return f"![{item.caption}]({paper.key}-{item.key}.svg)\n"
 
 
 def page(paper: Paper, results: dict[str, Result]) -> str:
@@ -111,15 +116,17 @@ def page(paper: Paper, results: dict[str, Result]) -> str:
         names = [f"`{name.removeprefix('dpfast.')}`" for name in item.functions if name.startswith("dpfast.")]
         first = "<br>".join([item.name, f"`{item.key}`", *names])
         rows.append([first, item.claim, result.found, result.agrees])
+    drawn = [item for item in paper.items if item.draw is not None]
     flat = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     parts = [
         f"# {paper.title}\n",
-        f"Made by `python -m bench.papers --only {paper.key}`; do not edit it by hand.\n",
         paragraph(paper.about),
+        *(_picture(paper, item) for item in drawn[:1]),
         paragraph(f"**Reference**: {paper.reference}"),
         "## Items\n",
         paragraph("Below each item are its key, for the command line, and its functions, without `dpfast.`."),
         table(["item", "the paper", "found", "agrees"], flat),
         *(section(paper, item, results[item.key], drawn=item.draw is not None) for item in paper.items),
+        colophon(f"bench.papers --only {paper.key}"),
     ]
     return "\n".join(parts)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.pages import colophon
 from bench.pages.tables import digits, paragraph, table
 from bench.peers.comparison import quotient, rows
 from bench.peers.jobs import SECTIONS
@@ -115,7 +116,7 @@ def write(path, folder):
         means, quantiles, regressions and components in floating point; OpenDP's rows of second moments, components and
         lines need its feature "idealized-numerics"."""
     body = [_text(name, stored) for name, stored in sections.items()]
-    head = "# Other libraries\n\nMade by `python -m bench.peers`; do not edit it by hand.\n"
-    path.write_text("\n".join([head, paragraph(text), paragraph(guarantee), *body]), encoding="utf-8")
+    parts = ["# Other libraries\n", paragraph(text), paragraph(guarantee), *body, colophon("bench.peers")]
+    path.write_text("\n".join(parts), encoding="utf-8")
     for row in unexplained(sections):
         print(f"UNEXPLAINED: {' | '.join(cells(row))}")

@@ -113,6 +113,10 @@ class Plan:
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         """Return the plan for the number of the records, and their summary. PRIVATE."""
         mechanism = self.mechanism
+        if isinstance(values, Counted):
+            mechanism.check_missing()
+            n, summary = self.reading().of_counted(*values.resolved(mechanism.points))
+            return (self if self.n == n else mechanism.plan(n)), summary
         if isinstance(values, Chunks):
             if isinstance(values, Begun):
                 state = values.whole(threads)

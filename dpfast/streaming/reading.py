@@ -16,6 +16,7 @@ from dpfast.core.grid import Grid, Points
 from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items, read_whole
 
 Array = NDArray[Any]
+_COMPARED = 2**15  # records whose masks stay in a cache
 
 
 def weighted_sum(codes: Integers, counts: Integers) -> int:
@@ -79,6 +80,15 @@ class Reading(ABC):
             if len(values):
                 self.add(values, threads)
         return self.summary(len(values))
+
+    def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
+        """Return the number of all records, given by their values and counts, and their summary; otherwise as `of`."""
+        n = 0
+        for number in range(self.passes):
+            if number:
+                self.advance(n)
+            n = self.add_counted(values, counts)
+        return n, self.summary(n)
 
     @abstractmethod
     def pack(self) -> Any:
@@ -157,9 +167,12 @@ class RecordCount(Reading):
         self._kept = kept
 
     def records(self, x: Any) -> Array:
+        """Return a chunk of as many records, without their values: a copy of those would take longer than to count."""
         values = containers.vector("x", x)
-        kept = self._kept(values)
-        return values if kept is None else values[kept]
+        if self._kept(values[:0]) is None:
+            return values
+        pieces = (values[start : start + _COMPARED] for start in range(0, len(values), _COMPARED))
+        return np.broadcast_to(False, (sum(int(np.count_nonzero(self._kept(piece))) for piece in pieces),))
 
     def add(self, values: Array, threads: int) -> None:
         pass
