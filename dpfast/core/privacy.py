@@ -477,8 +477,8 @@ class PrivacyProfile:
 
         Parts that are all noise have the events of it. If there are others, each epsilon is the event of a randomised
         response, whose losses are at least as large: give accountants ``NeighboringRelation.REPLACE_ONE`` then, the
-        only relation that they know for it, whatever the neighbours of `privacy` are. rho is `ZCDpEvent`, which only
-        the Renyi accountant takes.
+        only relation that they know for it, whatever the neighbours of `privacy` are. rho is
+        ``dp_accounting.ZCDpEvent``, which only the Renyi accountant takes.
 
         Raises
         ------
