@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AnySet
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -62,7 +63,7 @@ def vector(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a one-dimensional array of numbers in native byte order, without a copy if possible.
 
     A masked entry and a null become NaN, and so does, in a sequence, None and any other cell that is not a number. A
-    dtype of text, objects, dates or complex numbers raises a TypeError.
+    dtype of text, objects, dates or complex numbers raises a TypeError; decimals of Arrow and polars are numbers.
     """
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED:
         return x
@@ -100,6 +101,8 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
     with foreign(), np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
+        if type(x).__name__ == "LazyFrame":  # even its attributes would be computed
+            raise TypeError(f"{name} must hold numbers, not a lazy frame: pass x.collect()")
         x = imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
@@ -110,19 +113,40 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
         if _is_polars(x):
             return _from_polars(name, x)
         if (columns := _table(x)) is not None:
-            return np.column_stack([numbers(name, column) for column in columns]) if columns else np.empty((0, 0))
+            named = zip(column_names(x) or (), columns, strict=True)
+            read = [numbers(f"column {column!r} of {name}", values) for column, values in named]
+            return np.column_stack(read) if read else np.empty((0, 0))
         if _is_extension(x):
-            if x.dtype.kind not in "biuf":
+            if x.dtype.kind not in "biuf" and not str(x.dtype).startswith("decimal"):
                 raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}")
             return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))
+        if not _declares(x):
+            if not hasattr(x, "__dlpack__"):
+                raise TypeError(f"{name} must hold numbers, not {_described(x)}")
+            x = np.from_dlpack(x)
         array: NDArray[Any] = np.asarray(x)
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must hold numbers, not dtype {name_of(array.dtype)}")
+            advice = ": convert it first, such as by x.astype(float)" if array.dtype.kind == "O" else ""
+            raise TypeError(f"{name} must hold numbers, not dtype {name_of(array.dtype)}{advice}")
         if isinstance(x, np.ma.MaskedArray):
             array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
         if array.dtype not in _SUPPORTED:
             array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
         return array
+
+
+def _described(x: Any) -> str:
+    """Return what x is, if it is no container of records, and what to pass in its place."""
+    if isinstance(x, (str, bytes, bytearray)):
+        return "text"
+    if isinstance(x, Mapping):
+        return "a mapping: pass a list of its values"
+    if isinstance(x, AnySet):
+        return "a set, which has no equal records: pass a list"
+    kind = "None" if x is None else f"a {type(x).__name__}"
+    if isinstance(x, Iterator):
+        return f"{kind}, which can be read once: pass a list, or pieces by dpfast.Chunks"
+    return kind + (": pass a list" if isinstance(x, Iterable) else "")
 
 
 def doubles(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -192,7 +216,7 @@ def imported(x: Any) -> Any:
 
 def _from_arrow(name: str, x: Any) -> NDArray[Any]:
     kind = str(x.type)
-    if kind not in _ARROW:
+    if kind not in _ARROW and not kind.startswith("decimal"):
         raise TypeError(f"{name} must hold numbers, not Arrow's {kind}")
     if getattr(x, "num_chunks", 0) == 1:  # several pieces are concatenated
         x = x.chunk(0)
@@ -207,7 +231,7 @@ def _is_polars(x: Any) -> bool:
 
 def _from_polars(name: str, x: Any) -> NDArray[Any]:
     kind = str(x.dtype)
-    if kind.lower() not in _POLARS:
+    if kind.lower() not in _POLARS and not kind.startswith("Decimal"):
         raise TypeError(f"{name} must hold numbers, not polars' {kind}")
     return np.asarray(x.to_numpy() if kind.startswith("Float") else x.cast(float).to_numpy())
 
@@ -234,7 +258,8 @@ def _table(x: Any) -> list[Any] | None:
         return list(x.columns)
     if library == "pandas" and hasattr(x, "dtypes") and x.ndim == 2:
         dtypes = list(x.dtypes)
-        if not all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in dtypes}
+        if "O" in kinds or ("b" in kinds and len(kinds) > 1):  # NumPy would make one array of objects
             return [x.iloc[:, j] for j in range(len(dtypes))]
     return None
 

@@ -38,6 +38,8 @@ class Fit(Tabular):
         The covariance matrix of the errors of the coefficients, and of the intercept as the last one, where known.
     names : tuple of d str, or None
         The names of the columns, of a fit to a data frame.
+    classes : tuple of labels, or None
+        Those of the classes, if they were given: what `predict` returns.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Fit(Tabular):
     n: int | None = None
     covariance: Values | None = None
     names: tuple[str, ...] | None = None
+    classes: tuple[Any, ...] | None = None
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
@@ -87,6 +90,16 @@ class Fit(Tabular):
         ndarray of shape (m,)
         """
         return self.linear_predictor(X)
+
+    def _labels(self, codes: Values) -> NDArray[Any]:
+        """Return the labels of classes by their places, as floats if there are none."""
+        if self.classes is None:
+            return codes
+        labels = np.empty(len(self.classes), object)
+        labels[:] = self.classes
+        kinds = set(map(type, self.classes))
+        plain = labels.astype(kinds.pop()) if kinds < {str, int, bool, float} and len(kinds) == 1 else labels
+        return np.asarray(plain[codes.astype(np.intp)])
 
     def interval(self, confidence: float = 0.95) -> Values:
         """Confidence intervals for the coefficients, each by itself, from `standard_errors` and normal quantiles.
@@ -174,9 +187,9 @@ class Fit(Tabular):
             )
         )
         ends = _around(estimates, errors, 0.95)
-        names = [*(self.names or (f"x{j}" for j in range(d))), "intercept"]
+        names, classes = [*(self.names or (f"x{j}" for j in range(d))), "intercept"], self.classes or range(len(ends))
         return [
-            (f"{i}: {name}" if several else name, [estimates[i, j], errors[i, j], *ends[i, j]])
+            (f"{classes[i]}: {name}" if several else name, [estimates[i, j], errors[i, j], *ends[i, j]])
             for i in range(len(estimates))
             for j, name in enumerate(names)
         ]

@@ -18,6 +18,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.bounds import given_bounds
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
+from dpfast.regression.labels import class_places, named_classes
 from dpfast.regression.schedules import Schedule
 from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
 
@@ -34,7 +35,7 @@ def glm(
     intercept: bool = True,
     label_bound: float | None = None,
     k: float | None = None,
-    classes: SupportsIndex | None = None,
+    classes: SupportsIndex | Sequence[Any] | None = None,
     center: float | Sequence[float] = 0.0,
     steps: Schedule | int | str = "auto",
     start: Fit | None = None,
@@ -52,8 +53,9 @@ def glm(
         1 and d >= 1 are public. Also `dpfast.Chunks` of pairs (X, y) or of tables whose last column is y, with ``y``
         left out; the chunks are read once for each release.
     y : array_like of shape (n,)
-        Private labels, numbers or booleans. Logistic: a label above 0 is positive; for two words pass ``y == "yes"``.
-        Poisson: a label below 0 is 0. Multinomial: labels are 0, 1, ..., K - 1; another one counts as missing.
+        Private labels, numbers or booleans, or with named `classes` keys of any kind, such as text. Logistic: a label
+        above 0 is positive. Poisson: a label below 0 is 0. Multinomial: labels are 0, 1, ..., K - 1. A label that is of
+        no class counts as missing.
     model : {"logistic", "poisson", "huber", "multinomial"}
         "huber": a linear regression with Huber's loss, that is with residuals moved into +-k in the gradients.
         "multinomial": logistic regression for several classes.
@@ -75,8 +77,10 @@ def glm(
         mean, from which the descent starts.
     k : float
         Public, for the model "huber": Huber's corner, in units of the label, as in `dpfast.huber`.
-    classes : int
-        Public, for the model "multinomial": the number of classes K, at least 2.
+    classes : int, or sequence of labels
+        Public, for the model "multinomial": the number of classes K, at least 2, or the label of each, such as ``["no",
+        "yes", "maybe"]``. For the model "logistic": two labels, the second being positive. Their order is that of
+        probabilities; `Fit.predict` returns labels. Not with `Chunks`.
     center : float or d floats
         Public: a guess of the mean of the rows.
     steps : "auto", int or dpfast.regression.Schedule
@@ -153,6 +157,10 @@ def glm(
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     privacy = Privacy(checks.positive_down("epsilon", epsilon), checks.delta_down(delta))
+    labels = named_classes(classes, model)
+    if labels is not None:
+        y, classes = class_places(y, labels), None if model == "logistic" else len(labels)
+    number = cast("SupportsIndex | None", classes)
     records, n, d, names = _records(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
@@ -167,7 +175,7 @@ def glm(
         intercept=intercept,
         label_bound=label_bound,
         k=k,
-        classes=classes,
+        classes=number,
         steps=steps,
         start=start,
     )
@@ -178,7 +186,7 @@ def glm(
             _show(descent, progress)
             descent.advance(descent.mechanism(records, rng=rng, workers=workers))
         _show(descent, progress)
-    fit = replace(descent.result, names=names)
+    fit = replace(descent.result, names=names, classes=labels)
     return fit if columns is None else columns.in_data_units(fit)
 
 

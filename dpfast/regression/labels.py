@@ -1,4 +1,4 @@
-"""Counts of labels with noise."""
+"""Labels of classes: their counts with noise, and the places of named ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.core import checks
+from dpfast import keys
+from dpfast.core import checks, containers
 from dpfast.core.rounding import root_up, up
 from dpfast.laws import DiscreteLaplace, Independent, IntegerNoise, NoisyIntegers, RoundedGaussian
 from dpfast.mechanisms.gaussian import GaussianOrPure
@@ -123,3 +124,24 @@ def _counted(classes: int, labels: NDArray[Any], threads: int) -> Integers:
             y[~((y >= 0) & (y < classes) & (y == np.trunc(y)))] = classes
             counts += np.bincount(y.astype(np.intp), minlength=classes + 1)
     return counts
+
+
+def named_classes(classes: Any, model: str) -> tuple[Any, ...] | None:
+    """Return the labels of the classes of a model; None for a number of classes."""
+    if classes is None or (hasattr(classes, "__index__") and np.ndim(classes) == 0):
+        return None
+    if not containers.is_sequence(classes) and not isinstance(classes, np.ndarray):
+        raise TypeError(f"classes must be a number or a list of labels, not {type(classes).__name__}")
+    labels = tuple(classes.tolist() if isinstance(classes, np.ndarray) else classes)
+    if len(labels) < 2 or (model == "logistic" and len(labels) > 2):
+        most = "two labels for the model 'logistic'" if model == "logistic" else "at least two labels"
+        raise ValueError(f"classes must be {most}, not {len(labels)}")
+    return labels
+
+
+def class_places(y: Any, classes: tuple[Any, ...]) -> NDArray[np.float64]:
+    """Return 0, 1, ... for labels of the classes, and NaN for others."""
+    if y is None:
+        raise TypeError("named classes need y: in chunks, labels are the numbers 0, 1, ... of the classes")
+    places = keys.lookup(y, classes, "classes")
+    return np.where(places < 0, np.nan, places)

@@ -29,9 +29,11 @@ class LogisticFit(Fit):
         """Return the probability of a positive label, for rows of shape (m, d): an ndarray of shape (m,)."""
         return np.asarray(scipy.special.expit(self.linear_predictor(X)))
 
-    def predict(self, X: ArrayLike) -> Values:
-        """Return the more probable label, 0.0 or 1.0, for rows of shape (m, d): an ndarray of shape (m,)."""
-        return np.asarray(self.linear_predictor(X) > 0, dtype=np.float64)
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the more probable label, 0.0 or 1.0 or one of `classes`, for rows of shape (m, d): an ndarray of shape
+        (m,).
+        """
+        return self._labels(np.asarray(self.linear_predictor(X) > 0, dtype=np.float64))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -51,11 +53,11 @@ class MultinomialFit(Fit):
         """Return the probabilities of the classes, softmax, for rows of shape (m, d): an ndarray of shape (m, K)."""
         return np.asarray(scipy.special.softmax(self._predictor(X), axis=1))
 
-    def predict(self, X: ArrayLike) -> Values:
-        """Return the most probable class, 0.0 to K - 1, for rows of shape (m, d): an ndarray of shape (m,); 0 for a
-        NaN.
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class, 0.0 to K - 1 or one of `classes`, for rows of shape (m, d): an ndarray of
+        shape (m,); the first for a NaN.
         """
-        return np.asarray(np.argmax(self._predictor(X), axis=1), dtype=np.float64)
+        return self._labels(np.asarray(np.argmax(self._predictor(X), axis=1), dtype=np.float64))
 
     def _predictor(self, X: ArrayLike) -> Values:
         """Return the linear predictors, with finite differences."""

@@ -171,8 +171,8 @@ class RecordCount(Reading):
         values = containers.vector("x", x)
         if self._kept(values[:0]) is None:
             return values
-        pieces = (values[start : start + _COMPARED] for start in range(0, len(values), _COMPARED))
-        return np.broadcast_to(False, (sum(int(np.count_nonzero(self._kept(piece))) for piece in pieces),))
+        masks = (self._kept(values[start : start + _COMPARED]) for start in range(0, len(values), _COMPARED))
+        return np.broadcast_to(np.False_, sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None))
 
     def add(self, values: Array, threads: int) -> None:
         pass

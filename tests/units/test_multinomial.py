@@ -377,6 +377,62 @@ CASES = AWKWARD | {
 }
 
 
+class TestNamedClasses:
+    """Labels of any kind by public classes: the fit is that of their places, and others are missing."""
+
+    WORDS = ("red", "green", "blue")
+
+    @pytest.mark.parametrize("kind", ["text", "list", "numbers", "missing"])
+    def test_the_fit_is_that_of_places(self, kind):
+        X, y, _, _ = people(2000)
+        labels, classes, places = np.array(self.WORDS)[y], self.WORDS, y.astype(float)
+        if kind == "list":
+            labels = labels.tolist()
+        elif kind == "numbers":
+            labels, classes = y * 10 - 3, np.array([-3, 7, 17])
+        elif kind == "missing":
+            labels = [None, "violet", *labels[2:].tolist()]
+            places[:2] = np.nan
+        options = {"model": "multinomial", "radius": 4.0, "epsilon": 1.0, "delta": 1e-6}
+        named = dpf.glm(X, labels, classes=classes, rng=PCG64(1), **options)
+        plain = dpf.glm(X, places, classes=3, rng=PCG64(1), **options)
+        np.testing.assert_array_equal(named.coefficients, plain.coefficients)
+        np.testing.assert_array_equal(named.predict(X), np.array(classes)[plain.predict(X).astype(int)])
+        assert named.classes == tuple(np.array(classes).tolist())
+        assert f"{named.classes[2]}: intercept" in repr(named)
+
+    def test_two_words(self):
+        X, y, _, _ = people(2000, classes=2)
+        options = {"radius": 4.0, "epsilon": 1.0, "delta": 1e-6}
+        named = dpf.glm(X, np.array(["no", "yes"])[y], classes=["no", "yes"], rng=PCG64(1), **options)
+        plain = dpf.glm(X, y, rng=PCG64(1), **options)
+        np.testing.assert_array_equal(named.probability(X), plain.probability(X))
+        np.testing.assert_array_equal(named.predict(X) == "yes", plain.predict(X) == 1)
+        assert plain.classes is None
+
+    @pytest.mark.parametrize(
+        ("classes", "model", "error", "match"),
+        [
+            ("ab", "logistic", TypeError, "classes must be a number or a list of labels, not str"),
+            (["a"], "multinomial", ValueError, "classes must be at least two labels, not 1"),
+            (["a", "b", "c"], "logistic", ValueError, "classes must be two labels for the model 'logistic', not 3"),
+            (["a", "a"], "multinomial", ValueError, "the public classes must be distinct"),
+            (["a", None], "multinomial", TypeError, "must be text, like the classes of the records"),
+            ([1, 2], "multinomial", TypeError, "must be text, like the classes of the records"),
+            (["a", "b"], "poisson", TypeError, "model='poisson' does not take classes"),
+        ],
+    )
+    def test_wrong_classes(self, classes, model, error, match):
+        X, options = np.zeros((5, 2)), {"radius": 1.0, "epsilon": 1.0}
+        options |= {"label_bound": 1.0} if model == "poisson" else {}
+        with dpf.Ledger(1.0) as ledger, pytest.raises(error, match=match):
+            dpf.glm(X, np.array(["a"] * 5), model=model, classes=classes, **options)
+        assert not ledger.charges
+        chunks = dpf.Chunks([(X, np.zeros(5))])
+        with pytest.raises(TypeError, match="named classes need y"):
+            dpf.glm(chunks, classes=["a", "b"], model="multinomial", **options)
+
+
 class TestAwkwardData:
     @pytest.mark.parametrize("name", CASES)
     @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-6), (1.0, 1e-6), (1.0, 0.0), (1e4, 0.0)])
