@@ -172,8 +172,8 @@ def interval(
     True
     >>> region = np.array(["north", "south"])[np.arange(100_000) % 2]
     >>> by_region = dpf.interval("median", pay, labels=region, keys=["south", "north"], epsilon=1.0)
-    >>> by_region["south"].low <= np.exp(10.5) <= by_region["south"].high
-    True
+    >>> list(by_region), bool(abs(by_region["south"].value - np.exp(10.5)) < 1000)
+    (['south', 'north'], True)
     """
     made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
     if labels is None and keys is None and partitions is None:

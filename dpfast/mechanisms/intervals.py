@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -82,6 +83,9 @@ class IntervalMechanism(Mechanism):
     @property
     def parts(self) -> tuple[str, ...]:
         return "value", "low", "high"
+
+    @abstractmethod
+    def _make_plan(self, n: int | None) -> Plan: ...
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         """Return the public range of the value for n records; None for a private number."""
