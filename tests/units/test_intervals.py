@@ -425,7 +425,7 @@ def test_estimates_by_group_are_those_of_its_records(statistic, options):
     assert list(found) == KEYS
     assert found.counts is None
     for key in "ab":
-        alone = dpf.interval(statistic, X[LABELS_OF_X == key], epsilon=1e5, rng=rng(), **options)
+        alone = dpf.interval(statistic, X[key == LABELS_OF_X], epsilon=1e5, rng=rng(), **options)
         assert [*found[key]] == pytest.approx([*alone], rel=1e-3, abs=2e-3)
         assert (found[key].privacy, found[key].confidence) == (alone.privacy, 0.95)
         assert found[key].bounds == alone.bounds
