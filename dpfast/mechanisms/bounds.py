@@ -156,7 +156,7 @@ class _Finding(StatisticMechanism):
         """The points among which bounds are found."""
         return _FLOATS if self.step is None else _INTEGERS
 
-    def _least_records(self, product: float) -> int:
+    def _least_for(self, product: float) -> int:
         """Return the least n with n epsilon of at least `product`."""
         return math.ceil(Fraction(product) / Fraction(self.epsilon))
 
@@ -219,10 +219,15 @@ class _Coverage(_Finding):
     def __repr__(self) -> str:
         return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
 
+    @property
+    def least_records(self) -> int:
+        """The least number of records. Public."""
+        return self._least_for(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is None:
             return super()._make_plan(n)
-        least = self._least_records(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
+        least = self.least_records
         if checks.records(n) < least:
             raise ValueError(
                 f"bounds need {least} records for epsilon={self.epsilon!r}, not {n}: use public knowledge, or a larger "
@@ -343,10 +348,15 @@ class _PrivatelyBounded(_Finding):
 
         def plan(self, n: SupportsIndex | None = None) -> WithinBounds: ...
 
+    @property
+    def least_records(self) -> int:
+        """The least number of records. Public."""
+        return self._least_for(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is None:
             return super()._make_plan(n)
-        least = self._least_records(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
+        least = self.least_records
         if n < least:
             what = "bounds='private'" if self.within is None else "method='private-bounds'"
             other = "give bounds=(lower, upper)" if self.within is None else "use 'global-sensitivity'"
