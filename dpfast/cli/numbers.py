@@ -16,10 +16,11 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
 from dpfast.cli.records import UNREAD, charging, column_points, context, hides_n, read, release, rng_of, tell
+from dpfast.core import checks
 from dpfast.core.grid import Grid, Points
 from dpfast.core.privacy import Privacy
 from dpfast.groups.estimates import estimator
-from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of
 from dpfast.statistics import (
@@ -48,7 +49,6 @@ class Number:
     method: str = "inverse-sensitivity"
     bounded: bool = True  # whether bounds are required
     interval: bool = False
-    hides_n: bool = True  # whether it can
     after: Callable[[float], float] = float
 
 
@@ -61,7 +61,6 @@ SINGLE = {
         lambda arguments: Variance(),
         "global-sensitivity",
         interval=True,
-        hides_n=False,
         after=math.sqrt,
     ),
     "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "auto"),
@@ -221,11 +220,11 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         make = partial(_estimator, statistic, grid, arguments)
         return _with_interval("quantile", statistic, make, arguments, rng, _facts(grid, arguments))
     if arguments.group_by:
-        made = partial(_quantiles, qs, grid)
+        made = partial(_quantiles, qs, grid, arguments)
         keyed = _grouped("quantiles", made, np.ndarray.tolist, arguments, rng, _facts(grid, arguments))
         return {"q": qs, **keyed}
     with charging(arguments):
-        mechanism = Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
+        mechanism = _quantiles(qs, grid, arguments, arguments.epsilon)
         released, n, story = release(mechanism, arguments, rng)
     values = released.tolist()
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(qs, values, strict=True)]
@@ -239,8 +238,11 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _quantiles(qs: list[float], grid: Points, epsilon: Any, delta: Any) -> Quantiles:
-    return Quantiles(qs, grid=grid, epsilon=epsilon)
+def _quantiles(
+    qs: list[float], grid: Points, arguments: argparse.Namespace, epsilon: Any, delta: Any = 0.0
+) -> Mechanism:
+    public = Parameters(None, grid, epsilon, neighbors=arguments.neighbors)
+    return mechanism_for(checks.fractions("qs", qs), None, public)
 
 
 def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:

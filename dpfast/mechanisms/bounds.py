@@ -26,6 +26,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Mean, Median, Statistic, Sum
@@ -57,6 +58,7 @@ def bounds(
     *,
     epsilon: Exact,
     coverage: float = 0.99,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -77,9 +79,13 @@ def bounds(
     coverage : float
         In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 112 to 160, inner
         quantiles are released and extended outward by up to three times their distance, as exponential tails need it.
-    missing : float, "lower" or "half", optional
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record, by `dpfast.Resized`: the number of records is
+        private, and too few of them are not refused.
+    missing : float, "lower", "half" or "drop", optional
         A number counts as the value of NaN and None. By default, and for the others, missing records do not move the
         bounds while fewer than half are missing: a median, released first with a part of epsilon, stands for them.
+        "drop" leaves them out, for "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -115,7 +121,15 @@ def bounds(
     share = checks.between("coverage", coverage, 0, 1)
     epsilon = checks.positive_down("epsilon", epsilon)
     bit_generator(rng)  # reject it before the number of records
-    mechanism = _Coverage(share, natural_step(x), epsilon, checked_policy(missing))
+    step, policy = natural_step(x), checked_policy(missing)
+    if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
+        mechanism: Mechanism = _Coverage(share, step, epsilon, policy)
+    else:
+        drops = policy == "drop"
+        known = None if drops else policy
+        mechanism = resized(
+            lambda part: _Coverage(share, step, part, known), epsilon=epsilon, missing="drop" if drops else None
+        )
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper
 

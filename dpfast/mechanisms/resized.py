@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -26,9 +27,8 @@ from dpfast.statistics import MomentStatistic, Sum
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Counted, Labelled
 
-_MOST = 2**30  # records of a sample
+_MOST = 10**9  # records of a sample
 _SHARE = Fraction(1, 10)  # of epsilon, for the number of records
-_FILLED = 0.005  # the probability that a sample is filled up
 _LEAST_EPSILON = 2.0**-12  # of the number, whose noise the memory must hold
 _NEGLIGIBLE = 60.0  # of the noise, in scales, in a law
 
@@ -50,20 +50,23 @@ class Resized(Mechanism):
     missing : {None, "drop"}
         "drop": records that are missing, of rows those with a missing entry, are left out before they are counted.
         Otherwise they follow the policy of the mechanism.
+    filled : float
+        In (0, 1/2): at most the probability that a sample is filled up with missing records.
 
     Raises
     ------
     TypeError, ValueError
-        From the constructor: a wrong parameter; a mechanism that does not take up to 2**30 records.
+        From the constructor: a wrong parameter; a mechanism that does not take up to 10**9 records.
 
     Notes
     -----
     Privacy: given the noisy number N, the samples of neighbours can be drawn together so that they differ in one
     record, which is replaced (https://dpfast.readthedocs.io/en/latest/proofs/resized.html).
-    The noisy number is discrete Laplace, less a public margin by which it is at most the number of records with a
-    probability of 0.995, and at least what the mechanism needs; at most 2**30. The sample is drawn by the generator of
-    the release, and in random order for a mechanism that depends on the order. A mechanism made for one record added or
-    removed has less error where there is one: means, sums, counts, variances and single quantiles.
+    The noise of the number is discrete Laplace. A public margin is subtracted, the least with which the result exceeds
+    the number of records with a probability of at most `filled`; it is raised to what the mechanism needs, and lowered
+    to 10**9. The sample is drawn by the generator of the release, in random order for a mechanism that depends on the
+    order. A mechanism made for one record added or removed has less error where there is one: means, sums, counts and
+    single quantiles.
     Cost: that of the mechanism and of a copy of the records.
 
     References
@@ -87,10 +90,13 @@ class Resized(Mechanism):
     mechanism: Mechanism
     epsilon: float = field(kw_only=True)
     missing: str | None = field(kw_only=True, default=None)
+    filled: float = field(kw_only=True, default=0.005)
 
     if TYPE_CHECKING:  # epsilon may be given exactly
 
-        def __init__(self, mechanism: Mechanism, *, epsilon: Exact, missing: str | None = None) -> None: ...
+        def __init__(
+            self, mechanism: Mechanism, *, epsilon: Exact, missing: str | None = None, filled: float = 0.005
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         mechanism = self.mechanism
@@ -108,6 +114,7 @@ class Resized(Mechanism):
             )
         if self.missing not in (None, "drop"):
             raise ValueError(f"missing must be None or 'drop', not {self.missing!r}")
+        object.__setattr__(self, "filled", checks.between("filled", self.filled, 0, 0.5))
         object.__setattr__(self, "releases_numbers", mechanism.releases_numbers)
         mechanism.plan(_MOST)  # reject a mechanism that does not take as many records
 
@@ -124,7 +131,7 @@ class Resized(Mechanism):
     @cached_property
     def margin(self) -> int:
         """What is subtracted from the noisy number of records: it is then rarely too large. Public."""
-        return self._noise.magnitude(1 - 2 * _FILLED)
+        return self._noise.magnitude(1 - 2 * self.filled)
 
     @cached_property
     def least(self) -> int:
@@ -203,7 +210,7 @@ class Resized(Mechanism):
             return release
         return release * ((size + self.margin) / size)
 
-    def filled(self, records: Any, missing: int) -> Any:
+    def padded(self, records: Any, missing: int) -> Any:
         """Return records and so many missing ones."""
         if not missing:
             return records
@@ -214,7 +221,9 @@ class Resized(Mechanism):
         return np.concatenate([records, np.full((missing, *records.shape[1:]), np.nan)])
 
 
-def resized(mechanism: Any, *, epsilon: float, missing: str | None = None) -> Resized:
+def resized(
+    mechanism: Callable[[float], Mechanism], *, epsilon: float, missing: str | None = None, filled: float = 0.005
+) -> Resized:
     """Return a mechanism for one replaced record with a private number of records.
 
     Parameters
@@ -223,10 +232,11 @@ def resized(mechanism: Any, *, epsilon: float, missing: str | None = None) -> Re
         Makes it for an epsilon.
     epsilon : float
         The total, of which a tenth is for the number of records.
-    missing : {None, "drop"}
+    missing, filled
+        See `Resized`.
     """
-    made: Mechanism = mechanism(down(Fraction(epsilon) * (1 - _SHARE)))
-    return Resized(made, epsilon=epsilon, missing=missing)
+    made = mechanism(down(Fraction(epsilon) * (1 - _SHARE)))
+    return Resized(made, epsilon=epsilon, missing=missing, filled=filled)
 
 
 class ResizedPlan(RecordsPlan):
@@ -266,7 +276,7 @@ class ResizedPlan(RecordsPlan):
         if size < n:
             left_out = drawn_places(n, n - size, source)
             records = sample_of(mechanism.mechanism, records, np.delete(np.arange(n), left_out))
-        sample = mechanism.filled(records, max(size - n, 0))
+        sample = mechanism.padded(records, max(size - n, 0))
         return sample[np.random.Generator(source).permutation(size)] if mechanism.mechanism.ordered else sample
 
 
@@ -305,7 +315,7 @@ class SizesLaw(Law):
         plan = mechanism.mechanism.plan(size)
 
         def law(places: NDArray[np.int64]) -> Law:
-            sample = mechanism.filled(self._records[places], max(size - n, 0))
+            sample = mechanism.padded(self._records[places], max(size - n, 0))
             read, summary = plan.read(sample)
             return read.law_of(summary)
 

@@ -231,10 +231,6 @@ class TestPrivateBounds:
         with pytest.raises(error, match=message):
             call(Untouchable())
 
-    def test_a_private_number_of_records_is_refused(self):
-        with pytest.raises(ValueError, match="needs a public number of records"):
-            dpf.mean(PAY, bounds="private", epsilon=1.0, neighbors="add-remove")
-
     def test_few_records_are_refused_by_their_public_number(self):
         for x in (np.zeros(447), np.full(447, np.nan), dpf.Chunks.slices(np.ones(447), 100)):
             with (

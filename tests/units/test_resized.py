@@ -98,7 +98,7 @@ class TestReleases:
     def test_what_is_made_of_a_sample(self):
         mechanism = Resized(MEDIAN, epsilon=1.5)
         assert mechanism.size(0) == mechanism.least == 1
-        assert mechanism.size(2**70) == 2**30
+        assert mechanism.size(2**70) == 10**9
         assert mechanism.size(1000) == 1000 - mechanism.margin
         bounded = partial(dpf.mean, bounds="private", epsilon=1.0, neighbors="add-remove")
         assert math.isfinite(bounded([]))
@@ -219,6 +219,66 @@ class TestFunctions:
         assert 35_000 < found["a"] < 45_000
         empty = dpf.by_group(mechanism, PAY, labels=labels, keys=["c"])
         assert math.isfinite(empty["c"])
+
+    @every("statistic", ["median", "mean", "std", "variance", dpf.statistics.Quantile(0.9)], ids=str)
+    def test_intervals(self, statistic):
+        options = {} if statistic == "median" or not isinstance(statistic, str) else BOUNDS
+        holed = np.insert(PAY, range(0, len(PAY), 4), np.nan)
+        for x, more in ((PAY, {}), (holed, {"missing": "drop"})):
+            with dpf.Ledger(1, neighbors="add-remove") as ledger:
+                found = dpf.interval(statistic, x, epsilon=1.0, neighbors="add-remove", **options, **more)
+            assert (ledger.spent.epsilon, len(ledger.charges)) == (1.0, 1)
+            public = dpf.interval(statistic, PAY, epsilon=1.0, **options)
+            assert found.privacy == dpf.Privacy(1.0, neighbors="add-remove")
+            assert found.confidence == 0.95
+            assert found.bounds == public.bounds
+            assert found.low <= public.value <= found.high
+            assert found.high - found.low < 2.5 * (public.high - public.low)
+        empty = dpf.interval(statistic, [], epsilon=1.0, neighbors="add-remove", **options)
+        assert empty.low <= empty.value <= empty.high
+        selection, labels = dpf.PartitionSelection(0.5, 1e-6), np.arange(len(holed)) % 2
+        keys = {"labels": labels, "keys": "private", "partitions": selection}
+        groups = dpf.interval(statistic, holed, epsilon=1.0, neighbors="add-remove", missing="drop", **keys, **options)
+        assert list(groups) == [0, 1]
+        assert groups[1].privacy == dpf.Privacy(1.0, neighbors="add-remove")
+        assert groups.privacy == dpf.Privacy(1.5, 1e-6, "add-remove")
+
+    def test_an_interval_is_wrong_as_often_as_it_says(self):
+        """Of 400 samples; the control with half of the sizes too large would be filled up, and too short."""
+        rng, wrong = Generator(PCG64(4)), 0
+        for _ in range(400):
+            x = rng.integers(0, 1000, 400)
+            found = dpf.interval("median", x, bounds=(0, 999), epsilon=2.0, neighbors="add-remove", rng=rng)
+            wrong += not found.low <= 500 <= found.high
+        assert wrong < 400 * 0.05 + 5 * math.sqrt(400 * 0.05 * 0.95)
+
+    def test_rows_covariances_and_bounds(self):
+        X = np.random.default_rng(1).random((5000, 3))
+        holed = X.copy()
+        holed[::5, 1] = np.nan
+        private = {"epsilon": 1.0, "neighbors": "add-remove"}
+        for found in (
+            dpf.mean(X, bounds=(0, 1), **private),
+            dpf.mean(holed, bounds=[(0, 1)] * 3, missing="drop", **private),
+            dpf.mean(X, radius=2.0, delta=1e-6, **private),
+        ):
+            np.testing.assert_allclose(found, 0.5, atol=0.03)
+        matrix = dpf.covariance(X, radius=2.0, delta=1e-6, **private)
+        np.testing.assert_allclose(matrix, np.eye(3) / 12, atol=0.04)
+        assert dpf.mean(np.zeros((0, 3)), bounds=(0, 1), **private).shape == (3,)
+        holed = np.insert(PAY, range(0, len(PAY), 4), np.nan)
+        for x, more in ((PAY, {}), (holed, {"missing": "drop"}), (holed, {})):
+            low, high = dpf.bounds(x, **private, **more)
+            assert low <= 10_000 < 100_000 < high < 400_000
+
+    def test_likelihood_by_sums(self):
+        waits = np.random.default_rng(0).exponential(2.0, 20_000)
+        holed = np.insert(waits, range(0, 20_000, 4), np.nan)
+        options = {"bounds": (0.05, 5), "epsilon": 1.0, "neighbors": "add-remove"}
+        for x, more in ((waits, {}), (holed, {"missing": "drop"}), (waits, {"method": "sums"})):
+            assert abs(dpf.mle(x, "exponential", **options, **more) - 0.5) < 0.05
+        with pytest.raises(ValueError, match="'replace-one' for blocks, not 'add-remove': use method='sums'"):
+            dpf.mle(Untouchable(), "exponential", method="blocks", **options)
 
     def test_reproducible(self):
         options = {"epsilon": 1.0, "neighbors": "add-remove", "missing": "drop"}
