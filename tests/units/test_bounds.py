@@ -329,7 +329,6 @@ class TestInsideBounds:
         [
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": "private"}), ValueError, "give these, or no method"),
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": None}), TypeError, "bounds"),
-            (lambda x: dpf.mean(x, **WIDE, neighbors="add-remove"), ValueError, "neighbors must be 'replace-one'"),
             (lambda x: dpf.mean(x, **WIDE, delta=0.1), ValueError, "delta must be 0"),
             (lambda x: dpf.mean(x, **{**WIDE, "epsilon": 0.0}), ValueError, "epsilon must be positive"),
             (lambda x: dpf.mean(np.zeros(383), **WIDE), ValueError, "'private-bounds' needs 384 records"),
