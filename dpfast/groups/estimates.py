@@ -114,7 +114,9 @@ def interval(
     confidence : float
         In (0, 1).
     neighbors : {"replace-one", "add-remove"}, optional
-        "add-remove" for a count (its default), and for a sum on request.
+        "add-remove" protects the addition or removal of a record, and is the default of a count: the number of records
+        is private. Sums and counts have noise for it; the others use a noisy number of the records, chosen at random,
+        for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
         "add-remove".
