@@ -79,8 +79,8 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
         title = statistic if command.after is float else command.words
-        make = partial(_estimator, statistic, grid, arguments)
-        return _with_interval(arguments.name, title, make, arguments, rng, _facts(grid, arguments))
+        estimator_of = partial(_estimator, statistic, grid, arguments)
+        return _with_interval(arguments.name, title, estimator_of, arguments, rng, _facts(grid, arguments))
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
     after = range_of if difference else command.after
@@ -212,6 +212,8 @@ def _with_interval(
 def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release quantiles of a column together."""
     check_groups(arguments)
+    if arguments.delta and arguments.keys != "private":
+        raise ValueError("--delta of quantiles is for --keys private")
     grid, rng, qs = column_points(arguments), rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:

@@ -354,7 +354,7 @@ class TestCount:
         with dpf.Ledger(1.0, neighbors="add-remove") as ledger:
             dpf.count([1.0], epsilon=0.75)
         assert ledger.remaining.epsilon == 0.25
-        with dpf.Ledger(1.0), pytest.raises(dpf.BudgetError, match="epsilon = 1.5 does not fit"):
+        with dpf.Ledger(1.0), pytest.raises(dpf.BudgetError, match=r"epsilon = 1\.5 does not fit"):
             dpf.count([1.0], epsilon=0.75)
 
     def test_of_groups(self):
