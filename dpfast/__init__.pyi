@@ -40,7 +40,7 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
-from dpfast.groups import by_group
+from dpfast.groups import by_group, interval
 from dpfast.groups.contributions import BoundedContributions, bound_contributions
 from dpfast.ledger import Ledger
 from dpfast.location import (
@@ -68,6 +68,7 @@ from dpfast.mechanisms import (
     Partitions,
     PartitionSelection,
     Quantiles,
+    Resized,
     SecondMoments,
     Selection,
     SmoothSensitivity,
@@ -75,7 +76,6 @@ from dpfast.mechanisms import (
     TopK,
     bounds,
     covariance,
-    interval,
     m_estimate,
     partitions,
     select,
@@ -118,6 +118,7 @@ __all__ = [
     "PrivacyWarning",
     "Quantiles",
     "RegressionMoments",
+    "Resized",
     "Running",
     "SampleAndAggregate",
     "SecondMoments",

@@ -103,8 +103,7 @@ def _add_single(parser: Parser, name: str) -> None:
     add_groups(parser)
     if single.interval:
         add_interval(parser)
-    if single.hides_n:
-        add_neighbors(parser)
+    add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
 
@@ -115,6 +114,9 @@ def _add_count(parser: Parser) -> None:
         "--within", type=number, nargs=2, metavar=("LOWER", "UPPER"), help="public: count only cells between them"
     )
     parser.add_argument("--missing", choices=("drop",), help="drop: do not count empty or non-numeric cells")
+    add_delta(parser, "with --keys private")
+    add_groups(parser)
+    add_interval(parser)
     add_explain(parser)
     add_common(parser)
     parser.set_defaults(neighbors="add-remove")
@@ -127,9 +129,10 @@ def _add_quantiles(parser: Parser) -> None:
     )
     add_groups(parser)
     add_interval(parser)
+    add_delta(parser, "with --keys private")
+    add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
-    parser.set_defaults(delta=0.0)
 
 
 def _add_partitions(parser: Parser) -> None:

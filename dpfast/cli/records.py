@@ -18,7 +18,7 @@ from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy
 from dpfast.mechanisms import Mechanism
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 from dpfast.tables import open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
@@ -94,13 +94,13 @@ def release(
     start = time.perf_counter()
     x = read(arguments) if x is None else x
     tell(mechanism, arguments, x)
-    if isinstance(x, Chunks):
+    if isinstance(x, Chunks) and not mechanism.counts_first:
         state = mechanism.start().read(x)
         middle = time.perf_counter()
         value, n = state.release(rng=rng), state.n
     else:
         middle = time.perf_counter()
-        value, n = mechanism(x, rng=rng), x.size
+        value, n = mechanism(x, rng=rng), records_of(x)
     end = time.perf_counter()
     if hides_n(arguments):
         return Answer(value, None, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -393,6 +393,38 @@ class PrivacyProfile:
         privacy = self.privacy.for_units(k)
         if privacy is self.privacy:
             return self
+        return self._of_group(privacy, k)
+
+    def for_replaced(self) -> PrivacyProfile:
+        """Return the profile for one replaced record, of a guarantee for one record, or unit, added or removed.
+
+        A replaced record is one removed and one added: the group guarantee of two, with parts as in `for_units`.
+
+        Raises
+        ------
+        ValueError
+            If the neighbours are not "add-remove", or for rho with a positive delta, whose group guarantee is not
+            known.
+
+        Notes
+        -----
+        https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> count = dpf.PrivacyProfile(dpf.Privacy(0.5, neighbors="add-remove"))
+        >>> print(count.for_replaced().privacy)
+        epsilon = 1 (pure differential privacy) for one record replaced (the number of records is public)
+        """
+        stated = self.privacy
+        if stated.neighbors != "add-remove" or stated.records != 1:
+            raise ValueError(f"neighbors must be 'add-remove' for one record, not {stated}")
+        doubled = replace(stated.group_up(2), neighbors="replace-one", records=1, per_unit=None)
+        return self._of_group(doubled, 2)
+
+    def _of_group(self, privacy: Privacy, k: int) -> PrivacyProfile:
+        """Return the profile for k records at once, whose guarantee is `privacy`."""
         if self.failure:
             return PrivacyProfile(privacy)
         grouped = PrivacyProfile(privacy, (*self._parts_of_group(privacy, k),), failure=0.0)
@@ -510,6 +542,40 @@ _CLOSED = ("pure", "bounded-range", "laplace", "discrete-laplace", "concentrated
 
 # The family of a release that states its guarantee only.
 _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
+
+
+def total_up(profiles: Sequence[PrivacyProfile]) -> Privacy:
+    """Return the guarantee of several releases of the same records together, rounded up.
+
+    Sums of epsilons and deltas, or of squares of mu; of releases whose guarantees are not stated alike, of rhos. If one
+    of them is for units of several records, all are.
+
+    Raises
+    ------
+    ValueError
+        If their neighbours differ, or a guarantee for units is not known (`Privacy.for_units`).
+    """
+    if len({profile.privacy.neighbors for profile in profiles}) > 1:
+        raise ValueError("neighbors must be the same for guarantees to add up")
+    first = profiles[0].privacy
+    per_unit = min((p.privacy.per_unit for p in profiles if p.privacy.per_unit is not None), default=None)
+    if per_unit is not None:
+        profiles = [profile.for_units(per_unit) for profile in profiles]
+    if len(profiles) == 1:
+        return profiles[0].privacy
+    guarantees = [profile.privacy for profile in profiles]
+    units = {guarantee.unit for guarantee in guarantees}
+    shared: dict[str, Any] = {"neighbors": first.neighbors, "per_unit": per_unit}
+    if units == {"mu"}:
+        squares = sum((Fraction(guarantee.amount) ** 2 for guarantee in guarantees), Fraction())
+        return Privacy(mu=root_up(squares), **shared)
+    if units == {"epsilon"}:
+        shared["epsilon"] = up(sum((Fraction(guarantee.epsilon) for guarantee in guarantees), Fraction()))
+        aside = sum((Fraction(guarantee.delta) for guarantee in guarantees), Fraction())
+    else:
+        shared["rho"] = up(sum((profile.exact_rho for profile in profiles), Fraction()))
+        aside = sum((Fraction(profile.failure) for profile in profiles), Fraction())
+    return Privacy(delta=min(1.0, up(aside)), **shared)
 
 
 def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]:

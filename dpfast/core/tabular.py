@@ -39,7 +39,7 @@ class Tabular(ABC):
         """
         import pandas
 
-        return pandas.DataFrame({name: _listed(column) for name, column in self._as_columns().items()})
+        return pandas.DataFrame({name: whole_column(_listed(column)) for name, column in self._as_columns().items()})
 
     def to_polars(self) -> Any:
         """Return the table as a polars.DataFrame."""
@@ -96,6 +96,21 @@ def html_table(
     above = f"<p>{html.escape(caption)}</p>"
     below = f"<p>{html.escape(note)}</p>" if note else ""
     return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
+
+
+def whole_column(cells: Any) -> Any:
+    """Return a list of whole numbers, some of which are missing, as a column of integers of pandas; others unchanged.
+
+    pandas by itself would make floats of them.
+    """
+    if not isinstance(cells, list) or None not in cells or set(map(type, cells)) != {int, type(None)}:
+        return cells
+    import pandas
+
+    try:
+        return pandas.array(cells, dtype="Int64")
+    except OverflowError:
+        return cells
 
 
 def unused(name: str, taken: Mapping[str, object]) -> str:

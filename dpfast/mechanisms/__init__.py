@@ -2,7 +2,6 @@
 
 from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
-from dpfast.mechanisms.estimates import interval
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -12,6 +11,7 @@ from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
+from dpfast.mechanisms.resized import Resized
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -32,6 +32,7 @@ __all__ = [
     "Partitions",
     "Plan",
     "Quantiles",
+    "Resized",
     "SecondMoments",
     "Selection",
     "SmoothSensitivity",
@@ -40,7 +41,6 @@ __all__ = [
     "TopK",
     "bounds",
     "covariance",
-    "interval",
     "m_estimate",
     "partitions",
     "select",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,8 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
+from dpfast.mechanisms.resized import Resized, resized
+from dpfast.mechanisms.subsampled import RecordsPlan
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
 
@@ -46,6 +49,8 @@ def interval_for(
     """
     if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
         raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
+    if neighbors != "replace-one" and not isinstance(statistic, UnboundedStatistic):
+        return _ResizedInterval(statistic, grid, epsilon, confidence, root)
     if isinstance(statistic, (Median, Quantile)):
         check_points(grid)
         return _QuantileInterval(statistic, grid, epsilon, confidence)
@@ -59,7 +64,7 @@ def interval_for(
 
 
 @dataclass(frozen=True, repr=False)
-class _Interval(Mechanism):
+class IntervalMechanism(Mechanism):
     """A release of an `Estimate`, described by public parameters."""
 
     releases_numbers: ClassVar[bool] = False
@@ -79,8 +84,104 @@ class _Interval(Mechanism):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return "value", "low", "high"
+
+    @abstractmethod
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n)
+
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        """Return the public range of the value for n records; None for a private number."""
+        return self.grid.lower, self.grid.upper
+
+    def estimate(self, value: float, low: float, high: float, *, n: int | None) -> Estimate:
+        """Return the released numbers as an estimate from n records; None for a private number."""
+        return Estimate(value, low, high, self.confidence, self.privacy, self.range_of(n))
+
     def __repr__(self) -> str:
         return f"<estimate of the {self.statistic} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+
+
+# ---- private numbers of records ----
+
+_OF_SIZE = 0.02  # the share of the probability that an interval is wrong because its sample is filled up
+
+
+class _OfSample(RecordsPlan):
+    """A draw of an estimate from a sample of a noisy number of records."""
+
+    mechanism: _ResizedInterval
+
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
+        return self, self.mechanism._sampling.plan().read(values, threads)[1]
+
+    def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Estimate:
+        sampling = self.mechanism._sampling.plan()
+        assert isinstance(sampling, RecordsPlan)
+        return self.mechanism.estimate(*sampling.release(records, source, threads), n=None)
+
+
+@dataclass(frozen=True, repr=False)
+class _ResizedInterval(IntervalMechanism):
+    """Release an estimate with an interval for a public number of records, and keep their number private.
+
+    Parameters
+    ----------
+    statistic : Median, Quantile, Mean or Variance
+    grid : Grid or FloatGrid
+    epsilon, confidence : float
+    root : bool
+        Whether to release the standard deviation.
+
+    Notes
+    -----
+    A random sample of independent records is one of the same population: given its size, its interval is wrong with 49
+    parts of 50 of the allowed probability. The sample is filled up with the other part.
+    """
+
+    root: bool
+
+    counts_first = Resized.counts_first
+
+    @cached_property
+    def _sampling(self) -> Resized:
+        """The release of the estimate from a sample."""
+        drops, wrong = self.grid.missing == "drop", 1 - self.confidence
+        grid = self.grid.with_missing("lower") if drops else self.grid
+        confidence = 1 - wrong * (1 - _OF_SIZE)
+
+        def made(epsilon: float) -> Mechanism:
+            return interval_for(self.statistic, grid, epsilon, confidence, root=self.root)
+
+        missing = "drop" if drops else None
+        return resized(made, epsilon=self.epsilon, missing=missing, filled=wrong * _OF_SIZE)
+
+    @property
+    def _inner(self) -> IntervalMechanism:
+        assert isinstance(self._sampling.mechanism, IntervalMechanism)
+        return self._sampling.mechanism
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon, neighbors="add-remove")
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._sampling.privacy_profile
+
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        return self._inner.range_of(n)
+
+    def values_of(self, x: Any) -> Any:
+        return x if isinstance(x, Chunks) else containers.vector("x", x)
+
+    def _make_plan(self, n: int | None) -> Plan:
+        return _OfSample(self, None)
+
+    def _explained_split(self, n: int | None) -> str:
+        return self._sampling._explained_split(n)
 
 
 # ---- quantiles ----
@@ -95,7 +196,7 @@ _MOST_EXCESS = 36  # records, times epsilon, above its limit, for which a second
 
 
 @dataclass(frozen=True, repr=False)
-class _QuantileInterval(_Interval):
+class _QuantileInterval(IntervalMechanism):
     """Release a quantile and an interval whose ends are certified by noisy counts of the records beyond them.
 
     Parameters
@@ -232,7 +333,7 @@ class _Certified(Plan):
         ends[0] = min(ends[0], last - ends[1])  # order statistics that are released one after another may cross
         center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
         value, lower, upper = grid.decode([center, ends[0], last - ends[1]]).tolist()
-        return Estimate(value, lower, upper, mechanism.confidence, mechanism.privacy, (grid.lower, grid.upper))
+        return mechanism.estimate(value, lower, upper, n=n)
 
 
 class _Limits(NamedTuple):
@@ -394,7 +495,7 @@ class _OfSums(Plan):
 
 
 @dataclass(frozen=True, repr=False)
-class _MeanInterval(_Interval):
+class _MeanInterval(IntervalMechanism):
     """Release a mean and a variance, and an interval for the mean of the population, clamped to the bounds.
 
     Parameters
@@ -452,11 +553,11 @@ class _MeanInterval(_Interval):
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
         reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
         low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
-        return Estimate(mean, low, high, self.confidence, self.privacy, (grid.lower, grid.upper))
+        return self.estimate(mean, low, high, n=n)
 
 
 @dataclass(frozen=True, repr=False)
-class _VarianceInterval(_Interval):
+class _VarianceInterval(IntervalMechanism):
     """Release a variance or a standard deviation, and an interval for that of the population, clamped to the bounds.
 
     Parameters
@@ -501,6 +602,10 @@ class _VarianceInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        most = (self.grid.upper - self.grid.lower) / 2
+        return 0.0, most if self.root else most**2
+
     def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
         n = sums.n
         variance = self._release.plan(n).draw_from(sums, source)
@@ -511,13 +616,12 @@ class _VarianceInterval(_Interval):
             sampling = 2 * most * math.sqrt(2 * math.log(4 / wrong) / (n - 1))
             low, high = (math.sqrt(end * n / (n - 1)) for end in exact)
             low, high = max(low - sampling, 0.0), min(high + sampling, most)
-        ends, range_of = ((low, high), (0.0, most)) if self.root else ((low**2, high**2), (0.0, most**2))
-        value = math.sqrt(variance) if self.root else variance
-        return Estimate(value, *ends, self.confidence, self.privacy, range_of)
+        ends = (low, high) if self.root else (low**2, high**2)
+        return self.estimate(math.sqrt(variance) if self.root else variance, *ends, n=n)
 
 
 @dataclass(frozen=True, repr=False)
-class _NoiseInterval(_Interval):
+class _NoiseInterval(IntervalMechanism):
     """Release a sum or count, and an interval for that of the records: what the noise can have done.
 
     Parameters
@@ -557,10 +661,12 @@ class _NoiseInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        if isinstance(self.statistic, Count):
+            return 0.0, math.inf
+        return (-math.inf, math.inf) if n is None else (n * self.grid.lower, n * self.grid.upper)
+
     def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
         value = self._release.plan(sums.n).draw_from(sums, source)
-        ends = self._release.noise_interval(value, self.confidence, n=None if self.hides_n else sums.n)
-        grid, range_of = self.grid, (0.0, math.inf)
-        if not isinstance(self.statistic, Count):
-            range_of = (-math.inf, math.inf) if self.hides_n else (sums.n * grid.lower, sums.n * grid.upper)
-        return Estimate(value, *ends, self.confidence, self.privacy, range_of)
+        n = None if self.hides_n else sums.n
+        return self.estimate(value, *self._release.noise_interval(value, self.confidence, n=n), n=n)
