@@ -14,6 +14,7 @@ from dpfast.core import checks
 from dpfast.tables import check_encoding
 
 _TYPES = ("number", "integer")
+_FILES = "CSV (also .gz, .bz2, .xz, .zip, .zst), Parquet with pyarrow, or - for standard input"
 
 
 class Parser(argparse.ArgumentParser):
@@ -69,7 +70,7 @@ policy = _reader(
     lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
 )
 delimiter = _reader(_delimiter, "one ASCII character or tab, not a quote or the end of a line")
-encoding = _reader(_encoding, "utf-8, or an encoding of one byte for each character that extends ASCII, as latin-1")
+encoding = _reader(_encoding, "an encoding of text, as utf-8, latin-1 or utf-16")
 bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
@@ -121,17 +122,26 @@ def add_neighbors(parser: argparse.ArgumentParser, default: str = "replace-one")
 
 def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
     """Add the options of a file and a budget."""
-    parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help=_FILES)
     if column:
         parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
-    parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
-    parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
-    parser.add_argument(
-        "--encoding", type=encoding, default="utf-8", help="of CSV, of one byte for each character; default utf-8"
-    )
+    add_format(parser)
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
     parser.add_argument(
         "--ledger", metavar="FILE", help="charge the release to this budget, see dpfast ledger; exit code 4 if over it"
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how CSV is written."""
+    parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
+    parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
+    parser.add_argument(
+        "--encoding", type=encoding, default="utf-8", help="of CSV, as latin-1 or utf-16; default utf-8"
+    )
+    parser.add_argument("--decimal", choices=(".", ","), default=".", help="mark before the decimals; default .")
+    parser.add_argument(
+        "--thousands", choices=(",", ".", " ", "'", "_"), help="mark between thousands, which is left out of numbers"
     )
 
 

@@ -19,7 +19,7 @@ from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks
-from dpfast.tables import open_column, schema_type
+from dpfast.tables import Format, open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
 
@@ -60,12 +60,17 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """Return the records of a column, or the chunks of a long one."""
-    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter}
-    options |= {"encoding": arguments.encoding, "progress": True}
-    x = open_column(arguments.file, arguments.column, **options)
+    x = open_column(arguments.file, arguments.column, format_of(arguments), progress=True)
     if not isinstance(x, Chunks) and not hides_n(arguments):
         checks.records(x.size)
     return x
+
+
+def format_of(arguments: argparse.Namespace) -> Format:
+    """Return how the file of a command is written, if it is CSV."""
+    return Format(
+        not arguments.no_header, arguments.delimiter, arguments.encoding, arguments.decimal, arguments.thousands
+    )
 
 
 def charging(arguments: argparse.Namespace) -> AbstractContextManager[object]:

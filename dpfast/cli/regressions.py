@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.predictors import Predictor, labels_of, predictors_of
-from dpfast.cli.records import UNREAD, charging, rng_of
+from dpfast.cli.records import UNREAD, charging, format_of, rng_of
 from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
@@ -102,10 +102,10 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
 def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chunks:
     """Rows of the features and last the label: in memory, or read from a long file in each pass."""
     columns = [predictor.column for predictor in predictors]
-    options = not arguments.no_header, arguments.delimiter, True, arguments.encoding
+    format = format_of(arguments)
 
     def read() -> Iterator[NDArray[np.float64]]:
-        for found in blocks(arguments.file, columns, *options):
+        for found in blocks(arguments.file, columns, format, True):
             parts = [predictor.numbers(cells) for predictor, cells in zip(predictors, found, strict=True)]
             yield np.column_stack(parts)
 

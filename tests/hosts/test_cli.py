@@ -291,7 +291,7 @@ def test_as_a_module(file):
     assert (good.returncode, good.stderr) == (0, "")
     bad = subprocess.run([*command, "--column", "x"], capture_output=True, text=True, env=environment, check=False)
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "dpfast: error: no column 'x' in the header\n"
+    assert bad.stderr == "dpfast: error: no column 'x' in the header: it has 'name', 'pay'\n"
 
 
 @pytest.mark.skipif(not PAY.exists(), reason="needs the shared data")
