@@ -21,14 +21,14 @@ _NAMES = {
     ),
     "dpfast.errors": "BudgetError EntropyError PrivacyWarning UtilityWarning",
     "dpfast.core.grid": "FloatGrid Grid",
-    "dpfast.groups": "by_group",
+    "dpfast.groups": "by_group interval",
     "dpfast.ledger": "Ledger",
     "dpfast.location": "count huber iqr mean median quantile std sum trimmed_mean variance winsorized_mean",
     "dpfast.location.explaining": "explain",
     "dpfast.mechanisms": (
         "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism NoisySums PartitionSelection "
-        "Partitions Quantiles SecondMoments Selection SmoothSensitivity Subsampled TopK bounds covariance interval "
-        "m_estimate partitions select top_k"
+        "Partitions Quantiles SecondMoments Selection SmoothSensitivity Subsampled TopK bounds covariance m_estimate "
+        "partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",

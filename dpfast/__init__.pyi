@@ -40,7 +40,7 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
-from dpfast.groups import by_group
+from dpfast.groups import by_group, interval
 from dpfast.groups.contributions import BoundedContributions, bound_contributions
 from dpfast.ledger import Ledger
 from dpfast.location import (
@@ -75,7 +75,6 @@ from dpfast.mechanisms import (
     TopK,
     bounds,
     covariance,
-    interval,
     m_estimate,
     partitions,
     select,

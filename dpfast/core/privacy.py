@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -510,6 +510,39 @@ _CLOSED = ("pure", "bounded-range", "laplace", "discrete-laplace", "concentrated
 
 # The family of a release that states its guarantee only.
 _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
+
+
+def total_up(profiles: Sequence[PrivacyProfile]) -> Privacy:
+    """Return the guarantee of several releases of the same records together, rounded up.
+
+    Sums of epsilons and deltas, or of squares of mu; of releases whose guarantees are not stated alike, of rhos. If one
+    of them is for units of several records, all are.
+
+    Raises
+    ------
+    ValueError
+        If their neighbours differ, or a guarantee for units is not known (`Privacy.for_units`).
+    """
+    if len({profile.privacy.neighbors for profile in profiles}) > 1:
+        raise ValueError("neighbors must be the same for guarantees to add up")
+    first = profiles[0].privacy
+    per_unit = min((p.privacy.per_unit for p in profiles if p.privacy.per_unit is not None), default=None)
+    if per_unit is not None:
+        profiles = [profile.for_units(per_unit) for profile in profiles]
+    if len(profiles) == 1:
+        return profiles[0].privacy
+    guarantees = [profile.privacy for profile in profiles]
+    units = {guarantee.unit for guarantee in guarantees}
+    failures = sum((Fraction(profile.failure) for profile in profiles), Fraction())
+    if units == {"epsilon"}:
+        deltas = sum((Fraction(guarantee.delta) for guarantee in guarantees), Fraction())
+        amounts = {"epsilon": up(sum((Fraction(guarantee.amount) for guarantee in guarantees), Fraction()))}
+        failures = deltas
+    elif units == {"mu"}:
+        amounts = {"mu": root_up(sum((Fraction(guarantee.amount) ** 2 for guarantee in guarantees), Fraction()))}
+    else:
+        amounts = {"rho": up(sum((profile.exact_rho for profile in profiles), Fraction()))}
+    return Privacy(delta=min(1.0, up(failures)), neighbors=first.neighbors, per_unit=per_unit, **amounts)
 
 
 def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]:

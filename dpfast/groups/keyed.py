@@ -1,10 +1,11 @@
-"""Releases by key, in the form of the library that the records came from."""
+"""Releases by key: one result for all containers and mechanisms, with its guarantee, which converts to frames."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -12,154 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core import plotting
-from dpfast.core.tabular import Tabular, unused
-from dpfast.groups.labels import GroupKeys, kind_of, library_of, name_of
-from dpfast.mechanisms import Mechanism
+from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import Column, Tabular, unused
+from dpfast.groups.key_types import KeyType
+from dpfast.mechanisms import Estimate, Mechanism
+from dpfast.mechanisms.intervals import IntervalMechanism
 
 _SHOWN = 10  # keys in a repr
 _KEY = "key"  # the name of a column of keys without a name
-_RELEASE = "release"  # the name of a column of releases without a name, in tables that need one
-
-
-class KeyedReleases(Tabular, Mapping[Any, Any]):
-    """The release of each group by its key: a mapping, and an array in the order of the keys.
-
-    Parameters
-    ----------
-    keys : sequence
-        The keys: text, bytes, numbers or the like, or tuples of them for several columns of keys.
-    array : ndarray of float64, shape (G,) or (G, ...)
-        The releases.
-    names : sequence of str, optional
-        The names of the columns of keys, for tables. Default: "key", or "key_0", "key_1" and so on.
-    parts : sequence of str, optional
-        The names of the numbers of a release, if it is not a single one.
-    mechanism : Mechanism, optional
-        The mechanism that made each of the releases.
-    sizes : ndarray of int, shape (G,), optional
-        The numbers of records of the groups, if they are public.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpfast.groups import KeyedReleases
-    >>> released = KeyedReleases(["north", "south"], np.array([2.5, np.nan]))
-    >>> released["north"], list(released), released.array
-    (2.5, ['north', 'south'], array([2.5, nan]))
-    """
-
-    def __init__(
-        self,
-        keys: Sequence[Hashable],
-        array: NDArray[np.float64],
-        names: Sequence[str] = (),
-        parts: Sequence[str] = (),
-        mechanism: Mechanism | None = None,
-        sizes: NDArray[np.int64] | None = None,
-    ) -> None:
-        self._places = {key: i for i, key in enumerate(keys)}
-        self.array, self._names, self._parts = array, list(names), list(parts)
-        self._mechanism, self._sizes = mechanism, sizes
-
-    def __getitem__(self, key: Any) -> Any:
-        release = self.array[self._places[key]]
-        return release if release.ndim else float(release)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.array, dtype) if copy or dtype is not None else self.array
-
-    def _caption(self) -> str:
-        what = "Groups" if self._mechanism is None else repr(self._mechanism).strip("<>")
-        return f"{what}; releases for {len(self):,} groups"
-
-    def _as_columns(self) -> dict[str, Any]:
-        """Return the keys, in a column or several, and the numbers of the releases."""
-        keys = list(self)
-        several = bool(keys) and isinstance(keys[0], tuple)
-        cells = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
-        names = self._names or ([f"{_KEY}_{j}" for j in range(len(cells))] if several else [_KEY])
-        columns: dict[str, Any] = dict(zip(names, cells, strict=True))
-        numbers = self.array.reshape(len(keys), -1).T
-        parts = (self._parts or [str(j) for j in range(len(numbers))]) if self.array.ndim > 1 else [_RELEASE]
-        return {**columns, **{unused(part, columns): x for part, x in zip(parts, numbers, strict=True)}}
-
-    def interval(self, confidence: float = 0.95) -> NDArray[np.float64]:
-        """Intervals for the exact statistic of each group, each by itself: what the noise can have done.
-
-        Those of `Mechanism.noise_interval`; NaN for a group without a release.
-
-        Parameters
-        ----------
-        confidence : float
-            In (0, 1).
-
-        Returns
-        -------
-        ndarray of float64, shape (G, 2)
-
-        Raises
-        ------
-        TypeError
-            If the spread of the releases depends on the data, as that of medians does, or the mechanism is not known.
-        """
-        if self._mechanism is None or self.array.ndim > 1:
-            raise TypeError("the noise of these releases is not known")
-        sizes = [None] * len(self) if self._sizes is None else self._sizes.tolist()
-        return np.array(
-            [
-                (np.nan, np.nan) if np.isnan(x) else self._mechanism.noise_interval(x, confidence, n=n)
-                for x, n in zip(self.array.tolist(), sizes, strict=True)
-            ]
-        ).reshape(-1, 2)
-
-    def plot(self, ax: Any = None, *, unit: str | None = None, confidence: float = 0.95) -> Any:
-        """Plot the release of each group with Matplotlib, with the interval of the noise where it is known.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Default: the current axes.
-        unit : str, optional
-            The unit of the releases, for the label of the axis.
-        confidence : float
-            Of the intervals, see `interval`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ValueError
-            If a release is not a single number.
-        """
-        if self.array.ndim > 1:
-            raise ValueError("plot supports releases of a single number for each group")
-        reach, notes = None, [] if self._mechanism is None else [self._mechanism.privacy]
-        with suppress(TypeError):
-            low, high = self.interval(confidence).T
-            reach = np.array([self.array - low, high - self.array])
-        ax = plotting.axes(ax)
-        ink = plotting.ink(ax)
-        names = [plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
-        ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=plotting.SKY)
-        ax.invert_yaxis()
-        ax.set_xlabel(plotting.with_unit("release", unit))
-        title = f"Private releases for {len(self):,} groups"
-        if reach is not None:
-            title += f", {plotting.percent(confidence)} intervals of the noise"
-        plotting.entitle(ax, title, *notes)
-        return ax
-
-    def __repr__(self) -> str:
-        shown = [f"{key!r}: {np.asarray(release).tolist()}" for key, release in islice(self.items(), _SHOWN)]
-        return f"KeyedReleases({{{', '.join(shown + ['...'] * (len(self) > _SHOWN))}}})"
+_COUNT = "count"  # that of the column of noisy counts
+RELEASE = "release"  # that of releases without a name
 
 
 @dataclass(frozen=True)
@@ -168,141 +31,285 @@ class ReleasedColumn:
 
     Parameters
     ----------
-    name : str or None
-        None for the only mechanism of a call.
+    name : str
     array : ndarray of float64, shape (G,) or (G, ...)
         The releases.
-    parts : sequence of str
+    parts : sequence of str, optional
         The names of the numbers of one release, unless it is a single number.
     mechanism : Mechanism, optional
     sizes : ndarray of int64, shape (G,), optional
         The numbers of records of the groups, if they are public.
     """
 
-    name: str | None
+    name: str
     array: NDArray[np.float64]
-    parts: Sequence[str]
+    parts: Sequence[str] = ()
     mechanism: Mechanism | None = None
     sizes: NDArray[np.int64] | None = None
 
-    def keyed(self, keys: GroupKeys) -> KeyedReleases:
-        """Return the releases by key."""
-        return KeyedReleases(keys.listed, self.array, keys.column_names(), self.parts, self.mechanism, self.sizes)
+    def size(self, place: int) -> int | None:
+        """Return the number of records of a group; None if it is private."""
+        return None if self.sizes is None else int(self.sizes[place])
 
-    def numbers(self, default: Any) -> dict[Any, NDArray[np.float64]]:
-        """Return the columns of numbers by name: that of the mechanism or, without one, `default`."""
+    def release(self, place: int) -> Any:
+        """Return the release of a group: a float, an array, or an `Estimate`."""
+        found = self.array[place]
+        if isinstance(self.mechanism, IntervalMechanism):
+            return self.mechanism.estimate(*found.tolist(), n=self.size(place))
+        return found if found.ndim else float(found)
+
+    def numbers(self, *, alone: bool) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of numbers by name, which begins with that of the mechanism unless it is alone."""
         if self.array.ndim == 1:
-            return {default if self.name is None else self.name: self.array}
-        names = self.parts if self.name is None else [f"{self.name} {part}" for part in self.parts]
-        return dict(zip(names, self.array.reshape(len(self.array), len(names)).T, strict=True))
+            return {self.name: self.array}
+        size = int(np.prod(self.array.shape[1:]))
+        parts = self.parts or [str(j) for j in range(size)]
+        names = parts if alone else [f"{self.name} {part}" for part in parts]
+        return dict(zip(names, self.array.reshape(len(self.array), size).T, strict=True))
+
+    def interval(self, confidence: float | None) -> NDArray[np.float64]:
+        """Return an interval for each group: `KeyedReleases.interval`."""
+        if isinstance(self.mechanism, IntervalMechanism):
+            if confidence not in (None, self.mechanism.confidence):
+                raise ValueError(f"confidence must be {self.mechanism.confidence!r}, that of the estimates")
+            return self.array[:, 1:].copy()
+        if self.mechanism is None or self.array.ndim > 1:
+            raise TypeError("the noise of these releases is not known")
+        wanted = 0.95 if confidence is None else confidence
+        return np.array(
+            [
+                (np.nan, np.nan) if np.isnan(x) else self.mechanism.noise_interval(x, wanted, n=self.size(place))
+                for place, x in enumerate(self.array.tolist())
+            ]
+        ).reshape(-1, 2)
 
 
-def result(keys: GroupKeys, columns: Sequence[ReleasedColumn], x: Any) -> Any:
-    """Return the releases of all mechanisms, as a frame if the labels or the records were in one."""
-    library = next(filter(None, map(library_of, (*keys.columns, x))), None)
-    if library == "pandas":
-        return _pandas(keys, columns, name_of(x))
-    if library in ("polars", "pyarrow"):
-        levels = _levels(keys, _polars_level if library == "polars" else _arrow_level)
-        if levels is not None:
-            default = str(name_of(x) or _RELEASE)
-            numbers = _numbers(columns, _RELEASE if default in levels else default)
-            if both := sorted(set(levels) & set(numbers)):
-                raise ValueError(f"{both[0]!r} names both a column of keys and a release: rename one")
-            return (_polars if library == "polars" else _arrow)(levels, numbers)
-    if columns[0].name is None:
-        return columns[0].keyed(keys)
-    return {column.name: column.keyed(keys) for column in columns}
+class KeyedReleases(Tabular, Mapping[Any, Any]):
+    """The release of each group by its key: a mapping that keeps the guarantee, and converts to frames.
 
+    Of one mechanism, a key has a float, an array or an `Estimate`; of several, a dict of these by their names.
+    `to_pandas`, `to_polars` and `to_arrow` return the keys in columns, with the types of the labels, the noisy `counts`
+    if there are any, and a column for each number.
 
-def _levels(keys: GroupKeys, level: Callable[[str, list[Any], Any], Any]) -> dict[str, Any] | None:
-    """Return the columns of keys by name; None if the library cannot hold one of them."""
-    names = keys.column_names()
-    made = dict(zip(names, map(level, names, keys.cells(), keys.columns), strict=True))
-    return None if any(column is None for column in made.values()) else made
+    Parameters
+    ----------
+    keys : sequence
+        The keys: text, bytes, numbers or the like, or tuples of them for several columns of keys.
+    columns : sequence of ReleasedColumn
+        The releases of each mechanism.
+    privacy : Privacy
+        The guarantee of all releases for all groups together, with the selection of the keys if they are private.
+    names : sequence of str, optional
+        The names of the columns of keys. Default: "key", or "key_0", "key_1" and so on.
+    types : sequence of KeyType, optional
+        Their types.
+    counts : ndarray of int64, shape (G,), optional
+        With private keys, the noisy numbers of records that their selection released; None for public keys.
+    alone : bool
+        Whether a single mechanism was given by itself, rather than in a list or a mapping.
 
+    Attributes
+    ----------
+    privacy : Privacy
+    counts : ndarray of int64 or None
 
-def _numbers(columns: Sequence[ReleasedColumn], default: Any) -> dict[Any, NDArray[np.float64]]:
-    return {name: array for column in columns for name, array in column.numbers(default).items()}
-
-
-def _pandas(keys: GroupKeys, columns: Sequence[ReleasedColumn], name: Any) -> Any:
-    import pandas
-
-    if keys.index is not None:
-        index = keys.index.rename(keys.names if len(keys.names) > 1 else keys.names[0])
-    else:
-        made = list(map(_pandas_level, keys.cells(), keys.columns, keys.names))
-        index = made[0] if len(made) == 1 else pandas.MultiIndex.from_arrays(made)
-    numbers = _numbers(columns, name)
-    if len(columns) == 1 and columns[0].name is None and columns[0].array.ndim == 1:
-        return pandas.Series(columns[0].array, index=index, name=name)
-    return pandas.DataFrame(numbers, index=index)
-
-
-def _kind(cells: list[Any], column: Any) -> str:
-    """Return the kind of keys in a column of labels: of floats, those that users give as integers,
-    released ones never.
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 9, step=1), epsilon=200)
+    >>> released = dpf.by_group(median, [2, 7, 3], labels=["a", "b", "a"], keys=["b", "a", "none"])
+    >>> released["b"], list(released), released.array
+    (7.0, ['b', 'a', 'none'], array([ 7.,  2., nan]))
+    >>> released.privacy.epsilon
+    200.0
     """
-    kind = kind_of(column)
-    return "integers" if kind == "floats" and cells and set(map(type, cells)) == {int} else kind
+
+    def __init__(
+        self,
+        keys: Sequence[Hashable],
+        columns: Sequence[ReleasedColumn],
+        privacy: Privacy,
+        *,
+        names: Sequence[str] = (),
+        types: Sequence[KeyType] = (),
+        counts: NDArray[np.int64] | None = None,
+        alone: bool = True,
+    ) -> None:
+        self._places = {key: i for i, key in enumerate(keys)}
+        self._columns, self._alone = list(columns), alone
+        self._names, self._types = list(names), list(types)
+        self.privacy, self.counts = privacy, counts
+
+    def __getitem__(self, key: Any) -> Any:
+        place = self._places[key]
+        if self._alone:
+            return self._columns[0].release(place)
+        return {column.name: column.release(place) for column in self._columns}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def array(self) -> NDArray[np.float64]:
+        """The releases in the order of the keys, shape (G,) or (G, ...); of several mechanisms their numbers, (G,
+        k).
+        """
+        if self._alone:
+            return self._columns[0].array
+        return np.stack([numbers for column in self._columns for numbers in column.numbers(alone=False).values()], 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype) if copy or dtype is not None else self.array
+
+    @cached_property
+    def columns(self) -> dict[str, KeyedReleases]:
+        """The releases of each mechanism by its name. The guarantee stays that of all together."""
+        shared: dict[str, Any] = {"names": self._names, "types": self._types, "counts": self.counts}
+        return {column.name: KeyedReleases(list(self), [column], self.privacy, **shared) for column in self._columns}
+
+    def _caption(self) -> str:
+        what = ", ".join(column.name for column in self._columns)
+        return f"{what} of {len(self):,} groups; {self.privacy}, all groups together"
+
+    def _keys(self) -> tuple[list[str], list[list[Any]], list[KeyType]]:
+        """Return the names, cells and types of the columns of keys."""
+        keys = list(self)
+        width = len(self._types) or len(self._names) or (len(keys[0]) if keys and isinstance(keys[0], tuple) else 1)
+        cells = [list(column) for column in zip(*keys, strict=True)] if width > 1 and keys else [list(keys)]
+        cells += [[] for _ in range(width - len(cells))]
+        names = self._names or ([f"{_KEY}_{j}" for j in range(width)] if width > 1 else [_KEY])
+        return names, cells, self._types or [KeyType()] * width
+
+    def _numbers(self, taken: Sequence[str]) -> dict[str, Column]:
+        """Return the noisy counts and the numbers of the releases by names that are not taken."""
+        found: dict[str, Column] = {} if self.counts is None else {_COUNT: self.counts}
+        for column in self._columns:
+            for name, numbers in column.numbers(alone=self._alone).items():
+                found[unused(name, found)] = numbers
+        named: dict[str, Column] = {}
+        for name, numbers in found.items():
+            named[unused(name, {**dict.fromkeys(taken), **named})] = numbers
+        return named
+
+    def _as_columns(self) -> dict[str, Column]:
+        names, cells, _ = self._keys()
+        return {**dict(zip(names, cells, strict=True)), **self._numbers(names)}
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame: columns of keys, with the types of the labels, and columns of numbers."""
+        import pandas
+
+        names, cells, types = self._keys()
+        keys = {name: kind.pandas(column) for name, column, kind in zip(names, cells, types, strict=True)}
+        return pandas.DataFrame({**keys, **self._numbers(names)})
+
+    def to_polars(self) -> Any:
+        """Return a polars.DataFrame with the same columns."""
+        import polars
+
+        names, cells, types = self._keys()
+        keys = [kind.polars(name, column) for name, column, kind in zip(names, cells, types, strict=True)]
+        return polars.DataFrame([*keys, *(polars.Series(*named) for named in self._numbers(names).items())])
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.Table with the same columns.
+
+        Raises a TypeError for keys that no type of Arrow can hold together.
+        """
+        import pyarrow
+
+        names, cells, types = self._keys()
+        keys = {name: kind.arrow(column) for name, column, kind in zip(names, cells, types, strict=True)}
+        return pyarrow.table({**keys, **{name: pyarrow.array(x) for name, x in self._numbers(names).items()}})
+
+    def interval(self, confidence: float | None = None) -> NDArray[np.float64]:
+        """Intervals for each group, each by itself; NaN for a group without a release.
+
+        Of estimates (`dpfast.interval`), theirs, for the population. Of other releases, those of
+        `Mechanism.noise_interval` for the exact statistic: what the noise can have done.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            In (0, 1). Default: 0.95; for estimates theirs, which is the only one.
+
+        Returns
+        -------
+        ndarray of float64, shape (G, 2)
+
+        Raises
+        ------
+        TypeError
+            If the spread of the releases depends on the data, as that of medians does (`dpfast.interval` releases them
+            with intervals), or the mechanism is not known; for several mechanisms, which have them in `columns`.
+        """
+        return self._single("interval").interval(confidence)
+
+    def _single(self, method: str) -> ReleasedColumn:
+        if len(self._columns) > 1:
+            name = self._columns[0].name
+            raise TypeError(f"these are releases of several mechanisms: use columns[{name!r}].{method}()")
+        return self._columns[0]
+
+    def plot(self, ax: Any = None, *, unit: str | None = None, confidence: float | None = None) -> Any:
+        """Plot the release of each group with Matplotlib, with its interval where one is known.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        unit : str, optional
+            The unit of the releases, for the label of the axis.
+        confidence : float, optional
+            Of the intervals, see `interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        TypeError
+            For several mechanisms, which have their plots in `columns`.
+        ValueError
+            If a release is neither a single number nor an estimate.
+        """
+        column = self._single("plot")
+        estimates = isinstance(column.mechanism, IntervalMechanism)
+        values = column.array[:, 0] if estimates else column.array
+        if values.ndim > 1:
+            raise ValueError("plot supports releases of a single number for each group")
+        reach = None
+        with suppress(TypeError):
+            low, high = self.interval(confidence).T
+            reach = np.array([values - low, high - values])
+        ax = plotting.axes(ax)
+        names = [plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
+        ax.errorbar(values, names, xerr=reach, fmt="o", capsize=4, color=plotting.ink(ax), markerfacecolor=plotting.SKY)
+        ax.invert_yaxis()
+        ax.set_xlabel(plotting.with_unit(column.name, unit))
+        title = f"Private {'estimates' if estimates else 'releases'} for {len(self):,} groups"
+        if reach is not None:
+            stated = column.mechanism.confidence if isinstance(column.mechanism, IntervalMechanism) else confidence
+            title += f", {plotting.percent(0.95 if stated is None else stated)} intervals"
+            title += "" if estimates else " of the noise"
+        plotting.entitle(ax, title, self.privacy)
+        return ax
+
+    def __repr__(self) -> str:
+        shown = [f"{key!r}: {_shown(release)}" for key, release in islice(self.items(), _SHOWN)]
+        return f"KeyedReleases({{{', '.join(shown + ['...'] * (len(self) > _SHOWN))}}}; {self.privacy})"
 
 
-def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
-    """Keys with the dtype of their column of labels or, if that is not one of keys, by its kind.
-
-    Those of a categorical column have a dtype by themselves, because categories may come from private data.
-    """
-    import pandas
-
-    dtype = column.dtype if library_of(column) == "pandas" else None
-    if hasattr(dtype, "categories"):
-        dtype = None
-    elif dtype is None or getattr(dtype, "kind", "O") in "fb":
-        kinds = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}
-        dtype = kinds.get(_kind(cells, column))
-    for wanted in (dtype, None):
-        with suppress(TypeError, ValueError, OverflowError):  # keys of another type, or surrogates in text
-            return pandas.Index(cells, dtype=wanted, name=name)
-    return pandas.Index(cells, dtype=object, name=name)
-
-
-def _polars_level(name: str, cells: list[Any], column: Any) -> Any:
-    import polars
-
-    kinds = {"integers": polars.Int64, "unsigned": polars.UInt64, "floats": polars.Float64}
-    dtype: Any = (kinds | {"text": polars.String, "bytes": polars.Binary}).get(_kind(cells, column))
-    if library_of(column) == "polars" and column.dtype.is_integer():
-        dtype = column.dtype
-    for wanted in (dtype, None):
-        with suppress(TypeError, ValueError, OverflowError, polars.exceptions.PolarsError):
-            return polars.Series(name, cells, dtype=wanted)
-    return polars.Series(name, cells, dtype=polars.Object)
-
-
-def _polars(levels: dict[str, Any], numbers: dict[str, NDArray[np.float64]]) -> Any:
-    import polars
-
-    return polars.DataFrame([*levels.values(), *(polars.Series(name, array) for name, array in numbers.items())])
-
-
-def _arrow_level(name: str, cells: list[Any], column: Any) -> Any:
-    import pyarrow
-
-    kinds = {"integers": "int64", "unsigned": "uint64", "floats": "double", "text": "string", "bytes": "binary"}
-    dtype: Any = kinds.get(_kind(cells, column))
-    if library_of(column) == "pyarrow":
-        own = getattr(column.type, "value_type", column.type)
-        dtype = own if not (pyarrow.types.is_floating(own) or pyarrow.types.is_boolean(own)) else dtype
-    if dtype is None and len(set(map(type, cells))) > 1:  # Arrow would make bytes of text
-        return None
-    for wanted in (dtype, None):
-        with suppress(TypeError, ValueError, OverflowError, pyarrow.ArrowException):
-            return pyarrow.array(cells, wanted)
-    return None
-
-
-def _arrow(levels: dict[str, Any], numbers: dict[str, NDArray[np.float64]]) -> Any:
-    import pyarrow
-
-    return pyarrow.table({**levels, **{name: pyarrow.array(values) for name, values in numbers.items()}})
+def _shown(release: Any) -> str:
+    """Return a release in short; its guarantee, which is that of all, is left out."""
+    if isinstance(release, dict):
+        return f"{{{', '.join(f'{name!r}: {_shown(part)}' for name, part in release.items())}}}"
+    if isinstance(release, np.ndarray):
+        return str(release.tolist())
+    if isinstance(release, Estimate):
+        return "{:.6g} ({:.6g} to {:.6g})".format(*release)
+    return repr(release)

@@ -30,15 +30,12 @@ class GroupKeys:
         The names of the columns.
     table : dpfast.keys.KeyTable, optional
         The places of the keys, if the types of the columns are known before records are read.
-    index : pandas.Index, optional
-        The keys as given, if they were an index of pandas.
     """
 
     listed: list[Any]
     columns: list[Any]
     names: Sequence[Any]
     table: keys.KeyTable | None
-    index: Any = None
 
     @classmethod
     def of(cls, labels: list[tuple[Any, Any]], given: Any) -> GroupKeys:
@@ -59,7 +56,6 @@ class GroupKeys:
         """
         if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
             raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
-        index: Any = given if library_of(given) == "pandas" and hasattr(given, "get_indexer") else None
         if (table := table_columns(given)) is not None:
             rows = list(zip(*(_cells(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
@@ -68,7 +64,7 @@ class GroupKeys:
             names = [None] * len(given)
         else:
             rows = _cells(given)
-            names = [name_of(given)] if index is None else list(index.names)
+            names = list(given.names) if library_of(given) == "pandas" and hasattr(given, "names") else [name_of(given)]
         width = len(labels)
         if width == 1 and set(map(type, rows)) <= {str, bytes, int}:
             listed = rows
@@ -81,7 +77,9 @@ class GroupKeys:
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")
         named = names if len(names) == width else [None] * width
-        columns = [column for _, column in labels]
+        columns, found = [column for _, column in labels], [str(name) for name, _ in labels if name is not None]
+        if len(set(found)) < len(found):
+            raise ValueError(f"the columns of labels must have different names, not {', '.join(map(repr, found))}")
         empty = [_empty(column) for column in columns]
         known = not any(column is None for column in empty)
         return cls(
@@ -89,7 +87,6 @@ class GroupKeys:
             columns,
             [other if name is None else name for (name, _), other in zip(labels, named, strict=True)],
             keys.public_table(listed, together(empty), "labels") if known else None,
-            index,
         )
 
     def __len__(self) -> int:
@@ -99,12 +96,6 @@ class GroupKeys:
         """Return the place of each record's label among the keys; -1 for a label that is missing or not a key."""
         columns = together(self.columns)
         return keys.lookup(columns, self.listed, "labels") if self.table is None else self.table.find(columns, "labels")
-
-    def cells(self) -> list[list[Any]]:
-        """Return the keys of each column."""
-        if len(self.columns) == 1:
-            return [self.listed]
-        return [[key[j] for key in self.listed] for j in range(len(self.columns))]
 
     def column_names(self) -> list[str]:
         """Return a name for each column, also for those without one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex, overload
 
@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.choosing import Explain, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid
+from dpfast.core.privacy import Privacy, total_up
 from dpfast.core.spending import spending_together
 from dpfast.core.types import Records
 from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw, warn_of_groups
-from dpfast.groups.keyed import ReleasedColumn, result
-from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
+from dpfast.groups.key_types import KeyType
+from dpfast.groups.keyed import RELEASE, KeyedReleases, ReleasedColumn
+from dpfast.groups.labels import GroupKeys, label_columns, name_of, table_columns, together
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Counted
@@ -39,18 +41,31 @@ def by_group(
 
 @overload
 def by_group(
-    mechanism: Mechanism | Mapping[str, Any] | Sequence[Mechanism],
+    mechanism: Mapping[str, Any] | Sequence[Mechanism],
     x: Any,
     *,
-    labels: Any = None,
-    keys: Any = None,
-    partitions: PartitionSelection | None = None,
+    labels: ArrayLike | None = None,
+    keys: None = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
-) -> Any: ...
+) -> dict[str, NDArray[np.float64]]: ...
+
+
+@overload
+def by_group(
+    mechanism: Mechanism | Mapping[str, Any] | Sequence[Mechanism],
+    x: Any,
+    *,
+    labels: Any,
+    keys: Iterable[Any],
+    partitions: PartitionSelection | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+    explain: Explain = False,
+) -> KeyedReleases: ...
 
 
 def by_group(
@@ -111,12 +126,13 @@ def by_group(
 
     Returns
     -------
-    ndarray of float64, shape (G,) or (G, ...)
-        Without `keys`: a random point of the grid for an empty group, and NaN if the mechanism releases None.
-    pandas.Series or DataFrame, polars.DataFrame, pyarrow.Table, or KeyedReleases
-        With `keys`: in the library of the labels, otherwise of `x`. In pandas the keys are the index; in polars and
-        Arrow they are columns. Several numbers, or mechanisms, have a column each. NaN for an empty group whose
+    KeyedReleases
+        With `keys`, whatever the container: a mapping of each key to its release, with `privacy`, the `counts` of
+        private keys, `interval`, `plot`, `to_pandas`, `to_polars` and `to_arrow`. NaN for an empty group whose
         emptiness is public, that is, for one replaced record; otherwise an empty group is drawn like every other.
+    ndarray of float64, shape (G,) or (G, ...)
+        Without `keys`: a random point of the grid for an empty group, and NaN if the mechanism releases None. Of
+        several mechanisms a dict of arrays.
 
     Raises
     ------
@@ -154,6 +170,8 @@ def by_group(
     >>> released = dpf.by_group(median, score, labels=region, keys=["south", "north", "west"])
     >>> list(released), bool(abs(released["north"] - 60) < 5), released["west"]
     (['south', 'north', 'west'], True, nan)
+    >>> released.privacy
+    Privacy(epsilon=1.0, delta=0.0, neighbors='replace-one', records=1)
     """
     jobs = _jobs(mechanism)
     hides_n = jobs[0].mechanism.hides_n
@@ -174,6 +192,7 @@ def by_group(
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
         costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
+    privacy = total_up([cost.profile for cost in costs])
     if explain is not False:
         tell(_explanation(jobs, partitions), explain)
     given = [job.given(x) for job in jobs]
@@ -185,25 +204,45 @@ def by_group(
             warn_of_groups(job.mechanism, groups.sizes(column))
     with spending_together(costs, of=releasing):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
+        counts = None
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
         if any(other != n for other in others):
             raise ValueError("the columns of x must be equally long")
         if columns is not None and partitions is not None:
             released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
-            named = GroupKeys.of(columns, released.keys)
+            named, counts = GroupKeys.of(columns, released.keys), released.counts
         if groups is None:
             groups = _groups(labels, named, offsets, count, hides_n)
         groups.check_records(n)
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
-    made = [
+    released_columns = [
         ReleasedColumn(
-            job.name, array, job.parts(array.shape[1:], x), job.mechanism, None if hides_n else groups.sizes(values)
+            job.title(x),
+            array,
+            job.parts(array.shape[1:], x),
+            job.mechanism,
+            None if hides_n else groups.sizes(values),
         )
         for job, array, values in zip(jobs, arrays, records, strict=True)
     ]
-    return result(named, made, x)
+    return keyed(named, released_columns, privacy, counts=counts, alone=jobs[0].name is None)
+
+
+def keyed(
+    named: GroupKeys,
+    columns: Sequence[ReleasedColumn],
+    privacy: Privacy,
+    *,
+    counts: NDArray[np.int64] | None = None,
+    alone: bool = True,
+) -> KeyedReleases:
+    """Return the releases by their keys, which keep the names and the types of the labels."""
+    types = [KeyType.of(column) for column in named.columns]
+    return KeyedReleases(
+        named.listed, columns, privacy, names=named.column_names(), types=types, counts=counts, alone=alone
+    )
 
 
 def _explanation(jobs: Sequence[_Job], partitions: PartitionSelection | None) -> str:
@@ -250,7 +289,7 @@ class _Job:
         if not isinstance(made, Mechanism):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, with its epsilon, not {type(made).__name__}")
         checks.reads_records(made)
-        if not made.releases_numbers:
+        if not (made.releases_numbers or made.parts):
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
     def given(self, x: Any) -> Any:
@@ -266,6 +305,10 @@ class _Job:
         if values.ndim not in (1, 2):
             raise ValueError(f"{name} must have a record in each entry or row, not shape {containers.shape_of(values)}")
         return values
+
+    def title(self, x: Any) -> str:
+        """Return the name of the column of releases: for the only mechanism of a call that of the records."""
+        return str(name_of(x) or RELEASE) if self.name is None else self.name
 
     def parts(self, shape: tuple[int, ...], x: Any) -> list[str]:
         """Return the names of the numbers of a release of this shape."""

@@ -2,7 +2,6 @@
 
 from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
-from dpfast.mechanisms.estimates import interval
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -40,7 +39,6 @@ __all__ = [
     "TopK",
     "bounds",
     "covariance",
-    "interval",
     "m_estimate",
     "partitions",
     "select",

@@ -59,7 +59,7 @@ def interval_for(
 
 
 @dataclass(frozen=True, repr=False)
-class _Interval(Mechanism):
+class IntervalMechanism(Mechanism):
     """A release of an `Estimate`, described by public parameters."""
 
     releases_numbers: ClassVar[bool] = False
@@ -79,6 +79,18 @@ class _Interval(Mechanism):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return "value", "low", "high"
+
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        """Return the public range of the value for n records; None for a private number."""
+        return self.grid.lower, self.grid.upper
+
+    def estimate(self, value: float, low: float, high: float, *, n: int | None) -> Estimate:
+        """Return the released numbers as an estimate from n records; None for a private number."""
+        return Estimate(value, low, high, self.confidence, self.privacy, self.range_of(n))
+
     def __repr__(self) -> str:
         return f"<estimate of the {self.statistic} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
 
@@ -95,7 +107,7 @@ _MOST_EXCESS = 36  # records, times epsilon, above its limit, for which a second
 
 
 @dataclass(frozen=True, repr=False)
-class _QuantileInterval(_Interval):
+class _QuantileInterval(IntervalMechanism):
     """Release a quantile and an interval whose ends are certified by noisy counts of the records beyond them.
 
     Parameters
@@ -232,7 +244,7 @@ class _Certified(Plan):
         ends[0] = min(ends[0], last - ends[1])  # order statistics that are released one after another may cross
         center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
         value, lower, upper = grid.decode([center, ends[0], last - ends[1]]).tolist()
-        return Estimate(value, lower, upper, mechanism.confidence, mechanism.privacy, (grid.lower, grid.upper))
+        return mechanism.estimate(value, lower, upper, n=n)
 
 
 class _Limits(NamedTuple):
@@ -394,7 +406,7 @@ class _OfSums(Plan):
 
 
 @dataclass(frozen=True, repr=False)
-class _MeanInterval(_Interval):
+class _MeanInterval(IntervalMechanism):
     """Release a mean and a variance, and an interval for the mean of the population, clamped to the bounds.
 
     Parameters
@@ -452,11 +464,11 @@ class _MeanInterval(_Interval):
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
         reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
         low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
-        return Estimate(mean, low, high, self.confidence, self.privacy, (grid.lower, grid.upper))
+        return self.estimate(mean, low, high, n=n)
 
 
 @dataclass(frozen=True, repr=False)
-class _VarianceInterval(_Interval):
+class _VarianceInterval(IntervalMechanism):
     """Release a variance or a standard deviation, and an interval for that of the population, clamped to the bounds.
 
     Parameters
@@ -501,6 +513,10 @@ class _VarianceInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        most = (self.grid.upper - self.grid.lower) / 2
+        return 0.0, most if self.root else most**2
+
     def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
         n = sums.n
         variance = self._release.plan(n).draw_from(sums, source)
@@ -511,13 +527,12 @@ class _VarianceInterval(_Interval):
             sampling = 2 * most * math.sqrt(2 * math.log(4 / wrong) / (n - 1))
             low, high = (math.sqrt(end * n / (n - 1)) for end in exact)
             low, high = max(low - sampling, 0.0), min(high + sampling, most)
-        ends, range_of = ((low, high), (0.0, most)) if self.root else ((low**2, high**2), (0.0, most**2))
-        value = math.sqrt(variance) if self.root else variance
-        return Estimate(value, *ends, self.confidence, self.privacy, range_of)
+        ends = (low, high) if self.root else (low**2, high**2)
+        return self.estimate(math.sqrt(variance) if self.root else variance, *ends, n=n)
 
 
 @dataclass(frozen=True, repr=False)
-class _NoiseInterval(_Interval):
+class _NoiseInterval(IntervalMechanism):
     """Release a sum or count, and an interval for that of the records: what the noise can have done.
 
     Parameters
@@ -557,10 +572,12 @@ class _NoiseInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        if isinstance(self.statistic, Count):
+            return 0.0, math.inf
+        return (-math.inf, math.inf) if n is None else (n * self.grid.lower, n * self.grid.upper)
+
     def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
         value = self._release.plan(sums.n).draw_from(sums, source)
-        ends = self._release.noise_interval(value, self.confidence, n=None if self.hides_n else sums.n)
-        grid, range_of = self.grid, (0.0, math.inf)
-        if not isinstance(self.statistic, Count):
-            range_of = (-math.inf, math.inf) if self.hides_n else (sums.n * grid.lower, sums.n * grid.upper)
-        return Estimate(value, *ends, self.confidence, self.privacy, range_of)
+        n = None if self.hides_n else sums.n
+        return self.estimate(value, *self._release.noise_interval(value, self.confidence, n=n), n=n)

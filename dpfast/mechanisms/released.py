@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfast.core import plotting
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular
@@ -14,7 +17,7 @@ from dpfast.core.tabular import Tabular
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Tabular):
-    """A private estimate with an interval. It unpacks into ``value, low, high``.
+    """A private estimate with an interval. It unpacks into ``value, low, high``, an array of these three.
 
     Attributes
     ----------
@@ -59,6 +62,9 @@ number of records is public)
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.value, self.low, self.high))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array([*self], np.float64 if dtype is None else dtype)
 
     def __repr__(self) -> str:
         return f"{self._numbers}; {self.privacy}"

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.core.privacy import total_up
 from dpfast.core.spending import Cost, spending_together
-from dpfast.groups.keyed import ReleasedColumn, result
+from dpfast.groups.keyed import RELEASE, KeyedReleases, ReleasedColumn
 from dpfast.groups.labels import GroupKeys
-from dpfast.groups.releases import selects
+from dpfast.groups.releases import keyed, selects
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
@@ -36,7 +37,7 @@ def by_group(
     partitions: PartitionSelection | None = None,
     y: str | None = None,
     rng: RandomSource = None,
-) -> Any:
+) -> KeyedReleases:
     """Release one number, or vector, for each group of the rows of a Spark frame; one epsilon covers all groups.
 
     If the mechanism is for one replaced record, labels and groups are public and the same for neighbours. If it is for
@@ -62,10 +63,10 @@ def by_group(
 
     Returns
     -------
-    pandas.Series or DataFrame
-        On the driver, with the keys as index, as `dpfast.by_group` returns for labels in pandas; several numbers have a
-        column each. NaN for an empty group whose emptiness is public, that is, for one replaced record; otherwise an
-        empty group is drawn like every other. ``spark.createDataFrame(released.reset_index())`` makes a Spark frame.
+    dpfast.groups.KeyedReleases
+        On the driver, as from `dpfast.by_group`. NaN for an empty group whose emptiness is public, that is, for one
+        replaced record; otherwise an empty group is drawn like every other.
+        ``spark.createDataFrame(released.to_pandas())`` makes a Spark frame.
 
     Raises
     ------
@@ -84,12 +85,12 @@ def by_group(
     >>> import dpfast as dpf, dpfast.spark
     >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=1.0)
     >>> frame = spark.sql("SELECT id % 2 AS school, id % 100 AS score FROM range(100000)")  # doctest: +SKIP
-    >>> dpfast.spark.by_group(mean, frame, "score", labels="school", keys=[0, 1, 2]).round()  # doctest: +SKIP
-    school
-    0    49.0
-    1    50.0
-    2     NaN
-    Name: score, dtype: float64
+    >>> released = dpfast.spark.by_group(mean, frame, "score", labels="school", keys=[0, 1, 2])  # doctest: +SKIP
+    >>> released.to_pandas().round()  # doctest: +SKIP
+       school  score
+    0       0   49.0
+    1       1   50.0
+    2       2    NaN
     """
     import pandas
 
@@ -109,14 +110,17 @@ def by_group(
         named = None
     else:
         named = GroupKeys.of(made, keys)
+    privacy, counts = total_up([cost.profile for cost in costs]), None
     with spending_together(costs, of=releasing):
         if named is None:
             assert partitions is not None
-            named = GroupKeys.of(made, select(partitions, frame, names, rng).keys)
+            selected = select(partitions, frame, names, rng)
+            named, counts = GroupKeys.of(made, selected.keys), selected.counts
         array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
     parts = list(mechanism.parts) or _parts(chosen, array)
-    records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)
-    return result(named, [ReleasedColumn(None, array, parts)], records)
+    name = columns if isinstance(columns, str) else RELEASE
+    noise = mechanism if mechanism.hides_n else None  # else it depends on sizes, which are not counted
+    return keyed(named, [ReleasedColumn(name, array, parts, noise)], privacy, counts=counts)
 
 
 def _parts(chosen: ChosenColumns, array: NDArray[np.float64]) -> list[str]:

@@ -1,17 +1,19 @@
-"""A private estimate with an interval, in one call."""
+"""Private estimates with intervals, in one call: of all records, or of each group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, overload
 
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact, Records
+from dpfast.groups.keyed import KeyedReleases
+from dpfast.groups.releases import by_group
+from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.intervals import interval_for
-from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.mechanisms.released import Estimate
 from dpfast.random import RandomSource
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
 from dpfast.streaming import Chunks
@@ -27,6 +29,7 @@ _NAMED: dict[str, Callable[[], Statistic]] = {
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
+@overload
 def interval(
     statistic: str | Statistic,
     x: Records | Chunks,
@@ -37,10 +40,52 @@ def interval(
     confidence: float = 0.95,
     neighbors: str | None = None,
     missing: float | str | None = None,
+    labels: None = None,
+    keys: None = None,
+    partitions: None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
-) -> Estimate:
+) -> Estimate: ...
+
+
+@overload
+def interval(
+    statistic: str | Statistic,
+    x: Any,
+    *,
+    epsilon: Exact,
+    bounds: tuple[float, float] | None = None,
+    grid: Points | None = None,
+    confidence: float = 0.95,
+    neighbors: str | None = None,
+    missing: float | str | None = None,
+    labels: Any,
+    keys: Iterable[Any],
+    partitions: PartitionSelection | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+    explain: Explain = False,
+) -> KeyedReleases: ...
+
+
+def interval(
+    statistic: str | Statistic,
+    x: Any,
+    *,
+    epsilon: Exact,
+    bounds: tuple[float, float] | None = None,
+    grid: Points | None = None,
+    confidence: float = 0.95,
+    neighbors: str | None = None,
+    missing: float | str | None = None,
+    labels: Any = None,
+    keys: Any = None,
+    partitions: PartitionSelection | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+    explain: Explain = False,
+) -> Any:
     """Release an estimate with an interval that contains the population value with probability `confidence`.
 
     Epsilon-differentially private for one replaced record (a count: one added or removed): epsilon is spent once, for
@@ -73,6 +118,9 @@ def interval(
     missing : float, "lower", "half" or "drop", optional
         What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
         "add-remove".
+    labels, keys, partitions
+        Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
+        replaced record the labels and the sizes of groups are public; with one added or removed they are private.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -84,6 +132,10 @@ def interval(
     -------
     Estimate
         With attributes `value`, `low`, `high`, `confidence` and `privacy`. It unpacks into ``value, low, high``.
+    KeyedReleases
+        With `labels`: a mapping of each key to its Estimate, whose guarantee covers all groups together. Each interval
+        contains the value of its group with probability `confidence`, not all of them at once. NaN for an empty group
+        whose emptiness is public.
 
     Raises
     ------
@@ -118,10 +170,18 @@ def interval(
     >>> value, low, high = dpf.interval("mean", pay, bounds=(0, 500_000), epsilon=1.0)
     >>> low <= value <= high and high - low < 600
     True
+    >>> region = np.array(["north", "south"])[np.arange(100_000) % 2]
+    >>> by_region = dpf.interval("median", pay, labels=region, keys=["south", "north"], epsilon=1.0)
+    >>> by_region["south"].low <= np.exp(10.5) <= by_region["south"].high
+    True
     """
     made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
-    estimate: Estimate = explained(made, explain, x)(x, rng=rng, workers=workers)
-    return estimate
+    if labels is None and keys is None and partitions is None:
+        return explained(made, explain, x)(x, rng=rng, workers=workers)
+    if labels is None or keys is None:
+        raise TypeError("labels= and keys= must be given together")
+    warn_of(made)
+    return by_group(made, x, labels=labels, keys=keys, partitions=partitions, rng=rng, workers=workers, explain=explain)
 
 
 def _mechanism(
