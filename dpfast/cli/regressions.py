@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.cli.predictors import Predictor, labels_of, predictors_of
+from dpfast.cli.predictors import check_type, labels_of, predictors_of
 from dpfast.cli.records import UNREAD, charging, format_of, rng_of
 from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.models import model_of
+from dpfast.reports.predictors import Predictor
 from dpfast.streaming import Chunks
 from dpfast.tables import blocks, is_long
 
@@ -32,7 +33,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     _check(arguments, len(names))
     label = labels_of(arguments)
     for predictor in [*features, label]:
-        predictor.check_type(arguments)
+        check_type(predictor, arguments)
     options = {
         "radius": arguments.radius,
         "label_bound": arguments.label_bound,

@@ -28,6 +28,7 @@ _NEIGHBORS = {
     "add-remove": "{} added or removed",
     "local": "any change of {}, against everyone but its owner",
 }
+_CHANGES = {"replace-one": "{} replaced", "add-remove": "{} added or removed", "local": "any change of {}"}
 _KINDS = {
     "epsilon": "pure differential privacy",
     "rho": "zero-concentrated differential privacy",
@@ -143,16 +144,34 @@ class Privacy:
         return f"Privacy({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __str__(self) -> str:
-        stated = f"{self.unit} = {_shown(self.amount)}"
+        stated = f"{self.unit} = {shown(self.amount)}"
         if self.delta:
-            stated += f", delta = {_shown(self.delta)}"
+            stated += f", delta = {shown(self.delta)}"
         if self.unit != "epsilon" or not self.delta:
             stated += f" ({_KINDS[self.unit]})"
+        return f"{stated} for {_NEIGHBORS[self.neighbors].format(self._changed)}"
+
+    @property
+    def short(self) -> str:
+        """The guarantee in a few words.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> dpf.Privacy("0.1", 1e-6).short
+        'epsilon = 0.1, delta = 1e-06 for one record replaced'
+        """
+        delta = f", delta = {shown(self.delta)}" if self.delta else ""
+        return f"{self.unit} = {shown(self.amount)}{delta} for {_CHANGES[self.neighbors].format(self._changed)}"
+
+    @property
+    def _changed(self) -> str:
+        """What neighbours differ in."""
         what = "record" if self.per_unit is None else "unit"
         changed = f"one {what}" if self.records == 1 else f"{self.records} {what}s"
         if self.per_unit is not None:
             changed += f" of at most {self.per_unit} record{'s' * (self.per_unit > 1)}"
-        return f"{stated} for {_NEIGHBORS[self.neighbors].format(changed)}"
+        return changed
 
     def group_up(self, records: int) -> Privacy:
         """Return the guarantee for k changed records (or units, if it is for units) at once, rounded up.
@@ -574,6 +593,13 @@ def _kinds(k: Any) -> float:
     return int(kinds) if kinds == int(kinds) else kinds
 
 
-def _shown(x: float | Fraction) -> str:
-    """Show all digits, or a ratio, so that a guarantee that was rounded up is not printed rounded down."""
-    return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")
+def shown(x: float | Fraction) -> str:
+    """Return a number of a guarantee with all digits, or as a ratio: one that was rounded up is not shown rounded down.
+
+    Of a double that is a decimal of up to 15 digits rounded down, as 0.1 given as text is, the decimal.
+    """
+    if isinstance(x, Fraction):
+        return str(x)
+    decimal = f"{x:.15g}"
+    above = math.isfinite(x) and Fraction(decimal) >= Fraction(x)
+    return (repr(float(decimal)) if above else repr(x)).removesuffix(".0")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import containers
 from dpfast.core.foreign import foreign
+from dpfast.reports.facts import Facts
 from dpfast.tables import Format, TableError, WantedColumn, blocks, column_names, record_count, schema_type
 
 
@@ -101,14 +102,14 @@ class Imagined(Source):
     Parameters
     ----------
     n : int
+    facts : mapping of str to Facts
+        The records have the categories of a column by turns, and else the middle of its bounds.
     integers : set of str
         The columns of integers.
-    categories : mapping of str to sequence
-        The keys of columns of labels, which the records have by turns; one key for others.
     """
 
-    def __init__(self, n: int, integers: set[str], categories: Mapping[str, Sequence[Any]]) -> None:
-        self._n, self._integers, self._categories = n, integers, categories
+    def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str]) -> None:
+        self._n, self._facts, self._integers = n, facts, integers
 
     def names(self) -> list[str] | None:
         return None
@@ -117,13 +118,12 @@ class Imagined(Source):
         return [self._column(column) for column in wanted]
 
     def _column(self, column: WantedColumn) -> NDArray[Any]:
-        keys = self._categories.get(str(column.name))
-        if keys is not None or column.text:
-            return np.array(keys or ["imagined"], object if column.text else None)[self._turns(len(keys or [0]))]
-        return np.zeros(self._n)
-
-    def _turns(self, count: int) -> NDArray[np.int64]:
-        return np.arange(self._n) % count
+        facts = self._facts.get(str(column.name), Facts())
+        if facts.categories is not None or column.text:
+            keys = np.array(facts.categories or ["imagined"], object if column.text else None)
+            return keys[np.arange(self._n) % len(keys)]
+        lower, upper = facts.bounds if isinstance(facts.bounds, tuple) else (0.0, 0.0)
+        return np.full(self._n, (lower + upper) / 2)
 
     def declares_integers(self, name: str) -> bool:
         return name in self._integers
