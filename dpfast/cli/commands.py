@@ -35,6 +35,7 @@ from dpfast.cli.options import (
     whole,
 )
 from dpfast.cli.regressions import MODELS, release_regression
+from dpfast.cli.reports import write_report
 from dpfast.cli.schema import schema
 from dpfast.densities.synthesis import METHODS
 from dpfast.families.user import named
@@ -79,6 +80,7 @@ def make_parser() -> Parser:
     _add_regression(command("regress", release_regression, "release a regression of a column on others"))
     _add_histogram(command("histogram", release_histogram, "release a histogram of a column"))
     _add_synthesis(command("synthesize", write_synthetic, "write synthetic records that resemble a column"))
+    _add_report(command("report", write_report, "release all that a plan declares, for one budget, as one report"))
     _add_ledger(command("ledger", show_ledger, "make a budget for several commands, or show what is left of it"))
     _add_verify(command("verify", verify, "certify a mechanism on every small dataset; exit code 1 if broken"))
     words = "print the code that completes commands and options in a shell"
@@ -218,6 +220,20 @@ def _add_synthesis(parser: Parser) -> None:
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
     )
+    add_common(parser)
+
+
+def _add_report(parser: Parser) -> None:
+    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
+    parser.add_argument("plan", metavar="REPORT.toml", help="budget, columns and releases, see docs/guides/report.md")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
+    )
+    add_force(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print charges and expected errors; no record is touched"
+    )
+    parser.add_argument("--ledger", metavar="FILE", help="the budget, if the plan has none; see dpfast ledger")
     add_common(parser)
 
 

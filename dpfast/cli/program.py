@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if getattr(arguments, "seed", None) is not None:
         warn(f"dpfast: {_NOT_PRIVATE}")
     text = json.dumps(report) if getattr(arguments, "json", False) else "\n".join(lines)
-    show(text + "\n", spent="reading" in report)
+    show(text + "\n", spent=bool({"reading", "guarantee"} & set(report)))
     return 0 if report.get("holds", True) else 1
 
 

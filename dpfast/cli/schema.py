@@ -53,6 +53,10 @@ _COLUMN = {
 _INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
 
 
+_PART = _object({"title": _TEXT, "privacy": _AMOUNTS}, {"columns": {"type": "object"}, "explanation": _TEXTS})
+_SPENT = {"privacy": _AMOUNTS, "budget": _AMOUNTS, "releases": _array(_PART)}
+
+
 def _release(statistic: list[str], fields: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
     return _object({"statistic": _among(*statistic), **fields}, {**(more or {}), **_CHARGED})
 
@@ -119,6 +123,13 @@ DEFINITIONS: dict[str, Any] = {
         },
     ),
     "synthesize": _release(["synthesize"], {**_COLUMN, "k": _WHOLE, "method": _TEXT, "output": _TEXT}),
+    "report": _release(
+        ["report"], {"title": _TEXT, "guarantee": _TEXT, "private": _FLAG, **_SPENT, "output": _or_null(_TEXT)}
+    ),
+    "dry-run": _object(
+        {"statistic": _among("dry-run"), "title": _TEXT, "records": _WHOLE, **_SPENT},
+        {"ledger": _TEXT, "remaining": _AMOUNTS},
+    ),
     "demo": _object(
         {
             "q": _NUMBERS,

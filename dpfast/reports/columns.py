@@ -43,6 +43,15 @@ class Columns:
         self._keep: NDArray[np.bool_] | None = None
         self._lock = threading.Lock()
 
+    @property
+    def wanted(self) -> tuple[WantedColumn, ...]:
+        """The columns that were read."""
+        return tuple(self._read)
+
+    def load(self, wanted: Sequence[WantedColumn]) -> None:
+        """Read columns at once, before they are needed."""
+        self._get(list(wanted))
+
     def facts(self, name: str | None) -> Facts:
         """Return what is publicly known of a column."""
         return self._facts.get(name or "", Facts())

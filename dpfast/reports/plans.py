@@ -17,9 +17,9 @@ from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
 from dpfast.reports.report import Release, Report, stated
 from dpfast.reports.sources import File, Imagined, source_of
-from dpfast.reports.table import Table
+from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
-from dpfast.tables import Format
+from dpfast.tables import Format, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
 _EXACT = {"epsilon", "delta", "share"}
@@ -110,6 +110,7 @@ class Plan:
             foreseen = self.dry_run(data, ledger=ledger)
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
+        table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
         _release_all(table, self.releases)
         return table.report(self.title)
 
@@ -123,16 +124,21 @@ class Plan:
         n = self.records or declared or _ASSUMED
         facts = self._table({}, ledger, None).columns
         integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
+        units, _ = unit_of(self.unit)
         texts: list[str] = []
         blank = _blank(ledger.privacy) if ledger is not None else None
-        table = self._table(Imagined(n, facts, integers), blank, None, explain=texts.append)
+        table = self._table(Imagined(n, facts, integers, units), blank, None, explain=texts.append)
         ends = _release_all(table, self.releases, lambda: len(texts))
         told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
-        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n)
+        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
+        if ledger is not None and (self.epsilon is not None or self.delta or self.neighbors):
+            raise ValueError("the budget is that of the ledger: leave epsilon, delta and neighbors out of the plan")
         if ledger is None:
+            if self.epsilon is None:
+                raise ValueError("the plan needs epsilon, the budget of the report, or a ledger")
             budget = {"epsilon": self.epsilon, "delta": self.delta, "neighbors": self.neighbors}
         return Table(data, **budget, unit=self.unit, columns=self.columns, format=self.format, rng=rng, explain=explain)
 
@@ -151,6 +157,8 @@ class DryRun:
     budget : Privacy
     n : int
         The number of imagined records.
+    wanted : tuple of WantedColumn
+        The columns that the releases read.
     """
 
     title: str
@@ -158,6 +166,7 @@ class DryRun:
     texts: tuple[tuple[str, ...], ...]
     budget: Privacy
     n: int
+    wanted: tuple[WantedColumn, ...]
 
     @property
     def privacy(self) -> Privacy:

@@ -18,6 +18,7 @@ from dpfast.core.tabular import Tabular, finite
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.pages import html_page, markdown_page
 
+FORMS = (".html", ".json", ".csv", ".md")
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 
@@ -151,8 +152,8 @@ class Report:
 
     def written(self, suffix: str) -> str:
         """Return the report in the form of files with this ending."""
-        forms = {".html": self.to_html, ".json": self.to_json, ".csv": self.to_csv, ".md": self.to_markdown}
-        return forms[checks.choice("the ending of a report", suffix, tuple(forms))]()
+        forms = (self.to_html, self.to_json, self.to_csv, self.to_markdown)
+        return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
 
     def _sections(self) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
         """Yield title, cost and columns of each release."""

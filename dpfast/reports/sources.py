@@ -106,10 +106,12 @@ class Imagined(Source):
         The records have the categories of a column by turns, and else the middle of its bounds.
     integers : set of str
         The columns of integers.
+    unit : sequence of str
+        The columns of units, of which each record is another one.
     """
 
-    def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str]) -> None:
-        self._n, self._facts, self._integers = n, facts, integers
+    def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str], unit: Sequence[str]) -> None:
+        self._n, self._facts, self._integers, self._unit = n, facts, integers, unit
 
     def names(self) -> list[str] | None:
         return None
@@ -119,6 +121,8 @@ class Imagined(Source):
 
     def _column(self, column: WantedColumn) -> NDArray[Any]:
         facts = self._facts.get(str(column.name), Facts())
+        if column.name in self._unit:
+            return np.arange(self._n)
         if facts.categories is not None or column.text:
             keys = np.array(facts.categories or ["imagined"], object if column.text else None)
             return keys[np.arange(self._n) % len(keys)]

@@ -97,6 +97,8 @@ class Table:
     ----------
     ledger : Ledger
     columns : dict of str to Facts
+    records : dpfast.reports.Columns
+        The columns that were read. PRIVATE.
 
     Raises
     ------
@@ -145,7 +147,7 @@ class Table:
         explain: Explain = False,
     ) -> None:
         self.columns = facts_of(columns)
-        units, per_unit = _unit(unit)
+        units, per_unit = unit_of(unit)
         if (ledger is None) == (epsilon is None):
             raise TypeError("give ledger= or epsilon=: the budget of all releases from the table")
         if ledger is None:
@@ -161,7 +163,7 @@ class Table:
         self.ledger, self._rng, self._explain = ledger, rng, explain
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
-        self._records = Columns(source, self.columns, units, per_unit, rng)
+        self.records = Columns(source, self.columns, units, per_unit, rng)
         self._releases: list[Release] = []
         self._lock = threading.Lock()
 
@@ -225,16 +227,16 @@ class Table:
         """
         if column is None and by is None:
             raise TypeError("count needs column= or by=: the column, or the columns of keys, to count records of")
-        cost, missing = self._cost(epsilon, share, delta), self._records.facts(column).missing
+        cost, missing = self._cost(epsilon, share, delta), self.records.facts(column).missing
         missing = "drop" if missing == "drop" else None
 
         def call() -> Any:
             if by is None:
                 given = {"within": within, "missing": missing, "epsilon": cost.epsilon}
-                return location.count(self._records.values(column), **given, **self._drawn(options))
+                return location.count(self.records.values(column), **given, **self._drawn(options))
             labels = self._labels(by)
             first = next(iter(labels.values()))
-            x = np.zeros(len(column_of(first))) if column is None else self._records.values(column)
+            x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
             return self._groups(by, labels, x, lambda part: count_of(within, part, missing), cost, options)
 
         return self._release(_title("count", column, by), call)
@@ -254,7 +256,7 @@ class Table:
         cost = self._cost(epsilon, share, delta)
 
         def call() -> Any:
-            x = self._records.values(column)
+            x = self.records.values(column)
             given = self._given(column, x, order=statistic == "median" or isinstance(statistic, _ORDER))
             if statistic == "count" or isinstance(statistic, Count):
                 given = {"missing": "drop"} if given.get("missing") == "drop" else {}
@@ -303,7 +305,7 @@ class Table:
         Features with categories have a coefficient for each but the first. `label_bound` is a public bound on the
         label, as for the function; default, if the label has bounds: their half width, around their middle.
         """
-        facts = self._records.facts(label)
+        facts = self.records.facts(label)
         if isinstance(facts.bounds, tuple) and "label_bound" not in options:
             lower, upper = facts.bounds
             options |= {"label_bound": (upper - lower) / 2, "label_center": (lower + upper) / 2}
@@ -361,7 +363,7 @@ class Table:
             raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
 
         def call() -> Any:
-            x = self._records.values(column)
+            x = self.records.values(column)
             given = self._given(column, x, order=name in _UNBOUNDED)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
@@ -388,7 +390,7 @@ class Table:
         cost = self._cost(epsilon, share, delta)
 
         def call() -> Any:
-            x = self._records.values(column)
+            x = self.records.values(column)
             given = self._given(column, x, order=False)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
@@ -440,12 +442,12 @@ class Table:
     ) -> Any:
         """Release a regression; the features have the bounds of their facts, unless a radius is given."""
         cost = self._cost(epsilon, share, delta)
-        predictors = [Predictor(name, self._records.facts(name).categories or ()) for name in _names(features)]
-        labels = self._records.facts(label).categories or ()
+        predictors = [Predictor(name, self.records.facts(name).categories or ()) for name in _names(features)]
+        labels = self.records.facts(label).categories or ()
         if labels and len(labels) != 2:
             raise ValueError(f"the label {label!r} must be a number, or have two categories")
         names = tuple(name for predictor in predictors for name in predictor.names)
-        bounds = [self._records.facts(each.name).bounds for each in predictors]
+        bounds = [self.records.facts(each.name).bounds for each in predictors]
         if "radius" not in options and "bounds" not in options:
             missing = [
                 each.name
@@ -461,7 +463,7 @@ class Table:
             ]
 
         def call() -> Any:
-            rows = self._records.rows([*predictors, Predictor(label, labels)])
+            rows = self.records.rows([*predictors, Predictor(label, labels)])
             return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
 
         return self._release(f"{words} of {label} on {', '.join(_names(features))}", call)
@@ -483,9 +485,9 @@ class Table:
 
     def _given(self, column: str, x: Any, *, order: bool) -> dict[str, Any]:
         """Return what the facts of a column say to a function; `order` for one that needs no bounds."""
-        facts = self._records.facts(column)
+        facts = self.records.facts(column)
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
-        whole = self._records.declares_integers(column) and not containers.declares_integers(x)
+        whole = self.records.declares_integers(column) and not containers.declares_integers(x)
         grid = facts.points(whole=whole)
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
@@ -498,11 +500,11 @@ class Table:
     # ---- groups ----
 
     def _labels(self, by: Any) -> dict[str, Any]:
-        return self._records.labels(_names(by))
+        return self.records.labels(_names(by))
 
     def _categories(self, by: Any) -> list[Any] | None:
         """Return the public keys of groups; None if they are private."""
-        each = [self._records.facts(name).categories for name in _names(by)]
+        each = [self.records.facts(name).categories for name in _names(by)]
         found = [categories for categories in each if categories is not None]
         if len(found) < len(each):
             return None
@@ -552,7 +554,7 @@ def _names(columns: Any) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns)
 
 
-def _unit(unit: Any) -> tuple[tuple[str, ...], int | None]:
+def unit_of(unit: Any) -> tuple[tuple[str, ...], int | None]:
     """Return the columns of a unit, and the largest number of records of one."""
     if unit is None:
         return (), None
