@@ -9,7 +9,7 @@ from typing import Any
 from dpfast.cli.files import Output
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
-from dpfast.reports import Plan
+from dpfast.reports import ReportPlan
 from dpfast.reports.report import FORMS
 from dpfast.tables import TableError
 
@@ -18,7 +18,7 @@ _STDOUT = "-"
 
 def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release what a plan declares, and write the report; a dry run touches no record."""
-    rng, plan = rng_of(arguments), Plan.read(arguments.plan)
+    rng, plan = rng_of(arguments), ReportPlan.read(arguments.plan)
     if arguments.file == "-":
         raise TableError("a report needs a file, not standard input: its header is read before")
     if arguments.dry_run:

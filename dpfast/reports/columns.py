@@ -19,7 +19,7 @@ from dpfast.reports.sources import File, Source
 from dpfast.tables import WantedColumn
 
 
-class Columns:
+class TableColumns:
     """The columns of a source, each of them read once.
 
     Parameters

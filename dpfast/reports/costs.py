@@ -17,7 +17,7 @@ from dpfast.ledger import Ledger
 
 
 @dataclass(frozen=True)
-class Cost:
+class ReleaseCost:
     """What a release may cost.
 
     Attributes
@@ -47,20 +47,20 @@ class Cost:
         growth = math.expm1(each) / math.expm1(whole) if whole < 700 else 0.0
         return self.unit_delta * growth * (1 - 2.0**-30)
 
-    def half(self) -> Cost:
+    def half(self) -> ReleaseCost:
         """Return half of epsilon, and all of delta, for the selection of private keys."""
         return replace(self, unit_epsilon=self.unit_epsilon / 2)
 
-    def pure(self) -> Cost:
+    def pure(self) -> ReleaseCost:
         """Return the cost without a delta."""
         return replace(self, unit_delta=0.0)
 
-    def for_unit(self) -> Cost:
+    def for_unit(self) -> ReleaseCost:
         """Return the cost of a mechanism that is for units itself."""
         return replace(self, per_unit=1)
 
 
-def cost_of(budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact) -> Cost:
+def cost_of(budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact) -> ReleaseCost:
     """Return the cost that a user gives: an epsilon, or a share of a budget.
 
     A share is the decimal that is written: ten of 0.1 are the budget, although the doubles are more than it.
@@ -69,14 +69,14 @@ def cost_of(budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: 
         raise TypeError("give epsilon= or share=, a part of the budget such as 0.2")
     per_unit = budget.per_unit or 1
     if share is None:
-        return Cost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit)
+        return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit)
     part = checks.positive_rational("share", repr(share) if isinstance(share, float) else share)
     if part > 1:
         raise ValueError(f"share must be at most 1, not {share!r}")
     if budget.unit != "epsilon":
         raise TypeError(f"a share is of a budget of epsilon, not of {budget.unit}: give epsilon=")
     of_delta = checks.delta_down(delta) if delta else down(part * Fraction(budget.delta))
-    return Cost(part * Fraction(budget.epsilon), of_delta, per_unit)
+    return ReleaseCost(part * Fraction(budget.epsilon), of_delta, per_unit)
 
 
 def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:

@@ -15,7 +15,7 @@ from dpfast.core.privacy import Privacy
 from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
-from dpfast.reports.report import Release, Report, stated
+from dpfast.reports.report import Report, TableRelease, stated
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
@@ -41,7 +41,7 @@ _MULTIPLE = ("linear_regression", "glm")  # have features instead of a column
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReportPlan:
     """What a report releases.
 
     Attributes
@@ -68,7 +68,7 @@ class Plan:
     releases: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def read(cls, path: str) -> Plan:
+    def read(cls, path: str) -> ReportPlan:
         """Read a plan from a TOML file, in which each ``[[release]]`` is one.
 
         Raises
@@ -150,7 +150,7 @@ class DryRun:
     Attributes
     ----------
     title : str
-    releases : tuple of Release
+    releases : tuple of TableRelease
         From imagined records.
     texts : tuple of tuples of str
         The explanations of each release.
@@ -162,7 +162,7 @@ class DryRun:
     """
 
     title: str
-    releases: tuple[Release, ...]
+    releases: tuple[TableRelease, ...]
     texts: tuple[tuple[str, ...], ...]
     budget: Privacy
     n: int
@@ -246,7 +246,7 @@ def _check(release: Any, number: int) -> None:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
 
 
-def _named(plan: Plan) -> Iterator[str]:
+def _named(plan: ReportPlan) -> Iterator[str]:
     """Yield the names of the columns that releases read as numbers."""
     for release in plan.releases:
         if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k", "top-k"):

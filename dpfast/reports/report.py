@@ -24,7 +24,7 @@ _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a 
 
 
 @dataclass(frozen=True)
-class Release:
+class TableRelease:
     """A release from a table.
 
     Attributes
@@ -73,7 +73,7 @@ class Report:
     Attributes
     ----------
     title : str
-    releases : tuple of Release
+    releases : tuple of TableRelease
     budget : Privacy
         That of the ledger.
     private : bool
@@ -92,7 +92,7 @@ class Report:
     """
 
     title: str
-    releases: tuple[Release, ...]
+    releases: tuple[TableRelease, ...]
     budget: Privacy
     private: bool = True
 

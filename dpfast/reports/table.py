@@ -22,11 +22,12 @@ from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
-from dpfast.reports.columns import Columns
-from dpfast.reports.costs import Cost, charged, cost_of
+from dpfast.reports.columns import TableColumns
+from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
+from dpfast.reports.likeness import like
 from dpfast.reports.predictors import Predictor
-from dpfast.reports.report import Release, Report
+from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
     Count,
@@ -57,6 +58,7 @@ _GROUPED: dict[str, Callable[..., Statistic]] = {
 }
 _ORDER = (Median, Quantile)  # need no bounds
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
+_PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
 
 
@@ -97,7 +99,7 @@ class Table:
     ----------
     ledger : Ledger
     columns : dict of str to Facts
-    records : dpfast.reports.Columns
+    records : dpfast.reports.TableColumns
         The columns that were read. PRIVATE.
 
     Raises
@@ -163,52 +165,63 @@ class Table:
         self.ledger, self._rng, self._explain = ledger, rng, explain
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
-        self.records = Columns(source, self.columns, units, per_unit, rng)
-        self._releases: list[Release] = []
+        self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        self._releases: list[TableRelease] = []
         self._lock = threading.Lock()
 
     # ---- numbers of one column ----
 
+    @like(location.median, by=True)
     def median(self, column: str, **options: Any) -> Any:
         """Release the median: `dpfast.median`. With `by`: for each group."""
         return self._number("median", column, (), **options)
 
+    @like(location.quantile, by=True)
     def quantile(self, column: str, q: Any, **options: Any) -> Any:
         """Release a quantile, or several: `dpfast.quantile`. With `by`: one of each group."""
         return self._number("quantile", column, (q,), **options)
 
+    @like(location.mean, by=True)
     def mean(self, column: str, **options: Any) -> Any:
         """Release the mean: `dpfast.mean`. With `by`: for each group."""
         return self._number("mean", column, (), **options)
 
+    @like(location.sum, by=True)
     def sum(self, column: str, **options: Any) -> Any:
         """Release the sum: `dpfast.sum`. With `by`: for each group."""
         return self._number("sum", column, (), **options)
 
+    @like(location.variance, by=True)
     def variance(self, column: str, **options: Any) -> Any:
         """Release the variance: `dpfast.variance`. With `by`: for each group."""
         return self._number("variance", column, (), **options)
 
+    @like(location.std)
     def std(self, column: str, **options: Any) -> Any:
         """Release the standard deviation: `dpfast.std`. Of groups it has an `interval`."""
         return self._number("std", column, (), **options)
 
+    @like(location.iqr, by=True)
     def iqr(self, column: str, **options: Any) -> Any:
         """Release the interquartile range: `dpfast.iqr`. With `by`, within bounds: for each group."""
         return self._number("iqr", column, (), **options)
 
+    @like(location.trimmed_mean, by=True)
     def trimmed_mean(self, column: str, trim: float, **options: Any) -> Any:
         """Release a trimmed mean: `dpfast.trimmed_mean`. With `by`: for each group."""
         return self._number("trimmed_mean", column, (trim,), **options)
 
+    @like(location.winsorized_mean, by=True)
     def winsorized_mean(self, column: str, trim: float, **options: Any) -> Any:
         """Release a Winsorized mean: `dpfast.winsorized_mean`. With `by`: for each group."""
         return self._number("winsorized_mean", column, (trim,), **options)
 
+    @like(location.huber, by=True)
     def huber(self, column: str, k: float, **options: Any) -> Any:
         """Release Huber's estimate: `dpfast.huber`. With `by`: for each group."""
         return self._number("huber", column, (k,), **options)
 
+    @like(location.count, by=True)
     def count(
         self,
         *,
@@ -233,7 +246,7 @@ class Table:
         def call() -> Any:
             if by is None:
                 given = {"within": within, "missing": missing, "epsilon": cost.epsilon}
-                return location.count(self.records.values(column), **given, **self._drawn(options))
+                return location.count(self.records.values(column), **{**given, **self._drawn(options)})
             labels = self._labels(by)
             first = next(iter(labels.values()))
             x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
@@ -241,6 +254,7 @@ class Table:
 
         return self._release(_title("count", column, by), call)
 
+    @like(interval, by=True)
     def interval(
         self,
         statistic: str | Statistic,
@@ -257,13 +271,14 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=statistic == "median" or isinstance(statistic, _ORDER))
+            order = statistic == "median" or isinstance(statistic, _ORDER)
+            given = self._given(column, x, order=order, besides=options)
             if statistic == "count" or isinstance(statistic, Count):
                 given = {"missing": "drop"} if given.get("missing") == "drop" else {}
             else:
                 given["neighbors"] = self._neighbors
             if by is None:
-                return interval(statistic, x, epsilon=cost.epsilon, **given, **self._drawn(options))
+                return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
             keyed, part = self._keys(by, cost)
             return interval(
                 statistic, x, labels=self._labels(by), epsilon=part, **keyed, **given, **self._drawn(options)
@@ -273,32 +288,39 @@ class Table:
 
     # ---- distributions ----
 
+    @like(densities.histogram)
     def histogram(self, column: str, bins: Any = "auto", **options: Any) -> Any:
         """Release a histogram of a column within its bounds: `dpfast.histogram`."""
         return self._simple(densities.histogram, "histogram", column, bins=bins, **options)
 
+    @like(densities.density)
     def density(self, column: str, **options: Any) -> Any:
         """Release a density of a column within its bounds: `dpfast.density`."""
         return self._simple(densities.density, "density", column, **options)
 
+    @like(mechanisms.bounds)
     def bounds(self, column: str, **options: Any) -> Any:
         """Release bounds of a column: `dpfast.bounds`."""
         return self._simple(mechanisms.bounds, "bounds", column, bounded=False, **options)
 
+    @like(mechanisms.partitions)
     def partitions(self, column: Any, **options: Any) -> Any:
         """Release the keys of a column, or of several, with noisy counts: `dpfast.partitions`."""
         return self._keyed(mechanisms.partitions, "keys", column, "domain", **options)
 
+    @like(mechanisms.top_k)
     def top_k(self, column: Any, k: int, **options: Any) -> Any:
         """Release the k most frequent keys of a column: `dpfast.top_k`."""
         return self._keyed(mechanisms.top_k, f"top {k} keys", column, "keys", k=k, **options)
 
+    @like(aggregate.mle)
     def mle(self, column: str, family: Any, **options: Any) -> Any:
         """Release the parameters of a family, within public `bounds` of them: `dpfast.mle`."""
         return self._simple(aggregate.mle, f"{family} fit", column, bounded=False, family=family, **options)
 
     # ---- several columns ----
 
+    @like(regression.linear_regression)
     def linear_regression(self, features: Any, label: str, **options: Any) -> Any:
         """Release a linear regression of a column on others: `dpfast.linear_regression`.
 
@@ -311,6 +333,7 @@ class Table:
             options |= {"label_bound": (upper - lower) / 2, "label_center": (lower + upper) / 2}
         return self._regression(regression.linear_regression, "linear regression", features, label, **options)
 
+    @like(regression.glm)
     def glm(self, features: Any, label: str, *, model: str = "logistic", **options: Any) -> Any:
         """Release a generalised linear model of a column on others: `dpfast.glm`.
 
@@ -321,7 +344,7 @@ class Table:
     # ---- reports ----
 
     @property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[TableRelease, ...]:
         """The releases of this table so far, with what each one cost."""
         return tuple(self._releases)
 
@@ -335,14 +358,14 @@ class Table:
     def _neighbors(self) -> str:
         return self.ledger.privacy.neighbors
 
-    def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact) -> Cost:
+    def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact) -> ReleaseCost:
         return cost_of(self.ledger.privacy, epsilon, share, delta)
 
     def _release(self, title: str, call: Callable[[], Any], qs: tuple[float, ...] = ()) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         with self._lock:
             result, profiles = charged(self.ledger, call)
-            self._releases.append(Release(title, result, profiles, qs))
+            self._releases.append(TableRelease(title, result, profiles, qs))
         return result
 
     def _number(
@@ -364,10 +387,10 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=name in _UNBOUNDED)
+            given = self._given(column, x, order=name in _UNBOUNDED, besides=options)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
-            public = {key: options.pop(key) for key in ("method", "distribution", "measure") if key in options}
+            public = {key: options.pop(key) for key in _PUBLIC if key in options}
             make = partial(self._mechanism, _statistic(name, arguments), x, given | public)
             return self._groups(by, self._labels(by), x, make, cost, options)
 
@@ -391,7 +414,7 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=False)
+            given = self._given(column, x, order=False, besides=options)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
@@ -469,7 +492,7 @@ class Table:
         return self._release(f"{words} of {label} on {', '.join(_names(features))}", call)
 
     def _call(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: Cost, options: Mapping[str, Any]
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
     ) -> Any:
         """Call a function with the parameters that it has."""
         known = inspect.signature(function).parameters
@@ -483,12 +506,17 @@ class Table:
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"rng": self._rng, "explain": self._explain, **options}
 
-    def _given(self, column: str, x: Any, *, order: bool) -> dict[str, Any]:
-        """Return what the facts of a column say to a function; `order` for one that needs no bounds."""
+    def _given(self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the facts of a column say to a function; `order` for one that needs no bounds.
+
+        Bounds or a grid among the parameters of the call take the place of those of the facts.
+        """
         facts = self.records.facts(column)
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
         whole = self.records.declares_integers(column) and not containers.declares_integers(x)
         grid = facts.points(whole=whole)
+        if {"bounds", "grid"} & set(besides):
+            return given
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
         elif facts.bounds == "private" and not order:
@@ -510,7 +538,7 @@ class Table:
             return None
         return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
 
-    def _keys(self, by: Any, cost: Cost) -> tuple[dict[str, Any], Any]:
+    def _keys(self, by: Any, cost: ReleaseCost) -> tuple[dict[str, Any], Any]:
         """Return the parameters of the keys of groups, and what is left of epsilon for each record."""
         public = self._categories(by)
         if public is not None:
@@ -531,7 +559,7 @@ class Table:
         labels: Any,
         x: Any,
         make: Callable[[Any], Mechanism],
-        cost: Cost,
+        cost: ReleaseCost,
         options: Mapping[str, Any],
     ) -> Any:
         keyed, part = self._keys(by, cost)
