@@ -57,6 +57,7 @@ _GROUPED: dict[str, Callable[..., Statistic]] = {
     "winsorized_mean": WinsorizedMean,
 }
 _ORDER = (Median, Quantile)  # need no bounds
+_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for a mean, sum or variance of a record replaced"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
@@ -271,9 +272,10 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            order = statistic == "median" or isinstance(statistic, _ORDER)
+            counts = statistic == "count" or isinstance(statistic, Count)
+            order = counts or statistic == "median" or isinstance(statistic, _ORDER)
             given = self._given(column, x, order=order, besides=options)
-            if statistic == "count" or isinstance(statistic, Count):
+            if counts:
                 given = {"missing": "drop"} if given.get("missing") == "drop" else {}
             else:
                 given["neighbors"] = self._neighbors
@@ -414,7 +416,7 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=False, besides=options)
+            given = self._given(column, x, order=not bounded, besides=options)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
@@ -521,7 +523,9 @@ class Table:
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
         elif facts.bounds == "private" and not order:
             given["bounds"] = "private"
-        elif order and grid is not None:
+        elif not order:
+            raise TypeError(f"bounds of {column!r} are needed: {_GIVE}")
+        elif grid is not None:
             given["grid"] = grid
         return given
 
