@@ -37,12 +37,15 @@ class TableRelease:
         What the ledger was charged.
     qs : tuple of float
         The levels of several quantiles.
+    keys : tuple of str
+        The columns of keys, of groups.
     """
 
     title: str
     result: Any
     profiles: tuple[PrivacyProfile, ...]
     qs: tuple[float, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def privacy(self) -> Privacy:
@@ -158,7 +161,8 @@ class Report:
     def _sections(self) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
         """Yield title, cost and columns of each release."""
         for release in self.releases:
-            yield release.title, release.privacy.short, release.columns
+            cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
+            yield release.title, release.privacy.short, cells
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -253,7 +253,7 @@ class Table:
             x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
             return self._groups(by, labels, x, lambda part: count_of(within, part, missing), cost, options)
 
-        return self._release(_title("count", column, by), call)
+        return self._release(_title("count", column, by), call, by)
 
     @like(interval, by=True)
     def interval(
@@ -286,7 +286,7 @@ class Table:
                 statistic, x, labels=self._labels(by), epsilon=part, **keyed, **given, **self._drawn(options)
             )
 
-        return self._release(_title(statistic, column, by, interval=True), call)
+        return self._release(_title(statistic, column, by, interval=True), call, by)
 
     # ---- distributions ----
 
@@ -363,11 +363,11 @@ class Table:
     def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact) -> ReleaseCost:
         return cost_of(self.ledger.privacy, epsilon, share, delta)
 
-    def _release(self, title: str, call: Callable[[], Any], qs: tuple[float, ...] = ()) -> Any:
+    def _release(self, title: str, call: Callable[[], Any], by: Any = None, qs: tuple[float, ...] = ()) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         with self._lock:
             result, profiles = charged(self.ledger, call)
-            self._releases.append(TableRelease(title, result, profiles, qs))
+            self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ()))))
         return result
 
     def _number(
@@ -397,7 +397,7 @@ class Table:
             return self._groups(by, self._labels(by), x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
-        return self._release(_title(name, column, by, *arguments), call, tuple(arguments[0]) if several else ())
+        return self._release(_title(name, column, by, *arguments), call, by, tuple(arguments[0]) if several else ())
 
     def _simple(
         self,
