@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpfast._kernels._calls import Parameters
-from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
 from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of, tell
+from dpfast.cli.singles import SINGLE
 from dpfast.core.grid import Grid, Points
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
@@ -33,29 +32,14 @@ from dpfast.statistics import (
 from dpfast.streaming import records_of
 from dpfast.tables import schema_type
 
-
-@dataclass(frozen=True)
-class Number:
-    """A command that releases one number."""
-
-    words: str  # in the help
-    make: Callable[[argparse.Namespace], Statistic]
-    method: str = "inverse-sensitivity"
-    bounded: bool = True  # whether bounds are required
-    interval: bool = False
-    hides_n: bool = True  # whether it can
-    after: Callable[[float], float] = float
-
-
-SINGLE = {
-    "median": Number("median", lambda arguments: Median(), bounded=False, interval=True),
-    "mean": Number("mean", lambda arguments: Mean(), "global-sensitivity", interval=True),
-    "sum": Number("sum", lambda arguments: Sum(), "global-sensitivity"),
-    "std": Number(
-        "standard deviation", lambda arguments: Variance(), "global-sensitivity", hides_n=False, after=math.sqrt
-    ),
-    "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "auto"),
-    "iqr": Number("interquartile range", lambda arguments: InterquartileRange(), bounded=False),
+# The statistic of each command that releases one number.
+STATISTICS: dict[str, Callable[[argparse.Namespace], Statistic]] = {
+    "median": lambda arguments: Median(),
+    "mean": lambda arguments: Mean(),
+    "sum": lambda arguments: Sum(),
+    "std": lambda arguments: Variance(),
+    "trimmed-mean": lambda arguments: TrimmedMean(arguments.trim),
+    "iqr": lambda arguments: InterquartileRange(),
 }
 
 
@@ -64,7 +48,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     # Reject a bad parameter before a long read.
     check_groups(arguments)
     command = SINGLE[arguments.name]
-    grid, rng, statistic = column_points(arguments), rng_of(arguments), command.make(arguments)
+    grid, rng, statistic = column_points(arguments), rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors = getattr(arguments, "neighbors", "replace-one")
     if getattr(arguments, "interval", None) is not None:
         if arguments.delta or arguments.method != command.method or neighbors != "replace-one":
@@ -72,7 +56,8 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _with_interval(arguments.name, statistic, grid, arguments, rng)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
-    after = range_of if difference else command.after
+    root = isinstance(statistic, Variance)
+    after = range_of if difference else math.sqrt if root else float
 
     def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
         return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
@@ -89,7 +74,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
             mechanism = make(arguments.epsilon, arguments.delta, x)
         value, n, story = release(mechanism, arguments, rng, x)
     value = after(value)
-    title = statistic if command.after is float else command.words
+    title = command.words if root else statistic
     return {
         "statistic": arguments.name,
         "column": arguments.column,
@@ -176,43 +161,3 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _quantiles(qs: list[float], grid: Points, epsilon: Any, delta: Any) -> Quantiles:
     return Quantiles(qs, grid=grid, epsilon=epsilon)
-
-
-def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Release the parameters of a family."""
-    rng = rng_of(arguments)
-    names = [name for name, _ in arguments.bounds]
-    if len(set(names)) < len(names):
-        raise ValueError("bounds must name each parameter once")
-    mechanism = SampleAndAggregate(
-        arguments.family,
-        bounds=arguments.bounds,
-        epsilon=arguments.epsilon,
-        blocks=arguments.blocks,
-        bias_correction=not arguments.no_bias_correction,
-        combine=arguments.combine,
-        shuffle=arguments.shuffle,
-    )
-    check_budget(arguments.ledger, mechanism)
-    x = read(arguments)
-    tell(mechanism, arguments, x)
-    with charging(arguments):
-        released = np.atleast_1d(mechanism(x, rng=rng)).tolist()
-    values = dict(zip(mechanism.box.names, released, strict=True))
-    n = records_of(x)
-    blocks, privacy = mechanism.block_count(n), mechanism.privacy
-    lines = [f"{name} = {value:.12g}" for name, value in values.items()]
-    return {
-        "statistic": "mle",
-        "column": arguments.column,
-        "family": arguments.family,
-        "values": values,
-        "blocks": blocks,
-        "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
-        "reading": f"read as type number; {UNREAD}, or outside the support of the family, are left out",
-        "private": arguments.seed is None,
-        "text": "\n".join([*lines, f"({arguments.family}; {n:,} records in {blocks:,} blocks; {privacy})"]),
-    }

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
 from dpfast.core import checks
-from dpfast.tables import check_encoding
 
 _TYPES = ("number", "integer")
 _FILES = "CSV (also .gz, .bz2, .xz, .zip, .zst), Parquet with pyarrow, or - for standard input"
@@ -59,6 +58,8 @@ def _delimiter(text: str) -> str:
 
 
 def _encoding(text: str) -> str:
+    from dpfast.tables import check_encoding
+
     try:
         return check_encoding(text)
     except LookupError:
