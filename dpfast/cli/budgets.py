@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpfast.core.privacy import Privacy
+from dpfast.core.privacy import Privacy, as_given
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -63,8 +63,8 @@ def shown(privacy: Privacy) -> str:
 
 def _amounts(privacy: Privacy) -> dict[str, Any]:
     return {
-        privacy.unit: float(privacy.amount),
-        "delta": float(privacy.delta),
+        privacy.unit: as_given(privacy.amount),
+        "delta": as_given(privacy.delta),
         "neighbors": privacy.neighbors,
         "per_unit": privacy.per_unit,
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.records import UNREAD, charging, read, rng_of, tell
+from dpfast.cli.records import UNREAD, charging, guaranteed, read, rng_of, tell
 from dpfast.streaming import records_of
 
 
@@ -44,9 +44,7 @@ def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
         "values": values,
         "blocks": blocks,
         "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "reading": f"read as type number; {UNREAD}, or outside the support of the family, are left out",
         "private": arguments.seed is None,
         "text": "\n".join([*lines, f"({arguments.family}; {n:,} records in {blocks:,} blocks; {privacy})"]),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.records import charging, context, format_of, hides_n, rng_of, tell
+from dpfast.cli.records import charging, context, format_of, guaranteed, hides_n, rng_of, tell
 from dpfast.core import checks, traps
 from dpfast.core.grid import Points
 from dpfast.core.privacy import Privacy
@@ -109,9 +109,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
         "keys": keys,
         "counts": counts,
         "contributions": arguments.contributions,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "reading": "records with an empty key are left out",
         "private": arguments.seed is None,
         "text": "\n".join([*map(_line, keys, counts), f"({len(keys)} keys; {privacy})"]),

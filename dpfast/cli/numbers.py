@@ -13,7 +13,7 @@ import numpy as np
 from dpfast._kernels._calls import Parameters
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
-from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of, tell
+from dpfast.cli.records import UNREAD, charging, column_points, context, guaranteed, read, release, rng_of, tell
 from dpfast.cli.singles import SINGLE
 from dpfast.core.grid import Grid, Points
 from dpfast.mechanisms import Mechanism, Quantiles
@@ -98,9 +98,7 @@ def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
         "column": arguments.column,
         "value": int(value),
         "within": within,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "missing": arguments.missing,
         "reading": f"read as type {arguments.type}; {UNREAD} {'are not counted' if left_out else 'count'}",
         "private": arguments.seed is None,

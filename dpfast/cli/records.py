@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, unbounded
-from dpfast.core.privacy import Privacy
+from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks
 from dpfast.tables import Format, open_column, schema_type
@@ -94,44 +93,40 @@ def release(
     rng: np.random.Generator | None,
     x: NDArray[np.float64] | Chunks | None = None,
 ) -> Answer:
-    """Release a statistic of the column, or of x; also return the number of records and the run times, if public."""
+    """Release a statistic of the column, or of x; also return the number of records, if public."""
     check_budget(arguments.ledger, mechanism)
-    start = time.perf_counter()
     x = read(arguments) if x is None else x
     tell(mechanism, arguments, x)
     if isinstance(x, Chunks):
         state = mechanism.start().read(x)
-        middle = time.perf_counter()
         value, n = state.release(rng=rng), state.n
     else:
-        middle = time.perf_counter()
         value, n = mechanism(x, rng=rng), x.size
-    end = time.perf_counter()
-    if hides_n(arguments):
-        return Answer(value, None, "")
-    times = f"read in {_duration(middle - start)}, released in {_duration(end - middle)}"
-    return Answer(value, n, f"{n:,} records, {times}; ")
+    return Answer(value, None, "") if hides_n(arguments) else Answer(value, n, f"{n:,} records; ")
 
 
 class Answer(NamedTuple):
-    """A release, the number of records, and a text with it and the run times, "" if n is private: both grow with n."""
+    """A release, the number of records, and a text with it, "" if n is private."""
 
     value: Any
     n: int | None
     story: str
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
+def guaranteed(privacy: Privacy) -> dict[str, Any]:
+    """Return a guarantee as the fields of a report."""
+    return {
+        "epsilon": as_given(privacy.epsilon),
+        "delta": as_given(privacy.delta),
+        "neighbors": privacy.neighbors,
+    }
 
 
 def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the public facts of a release that every report states."""
     return {
         "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.predictors import check_type, labels_of, predictors_of
-from dpfast.cli.records import UNREAD, charging, format_of, rng_of
+from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, rng_of
 from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
@@ -65,9 +65,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "low": fit.interval()[:, 0].tolist(),
         "high": fit.interval()[:, 1].tolist(),
         "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",

@@ -593,6 +593,11 @@ def _kinds(k: Any) -> float:
     return int(kinds) if kinds == int(kinds) else kinds
 
 
+def as_given(amount: float | Fraction) -> float:
+    """Return a number of a guarantee as it was given: 0.1 for the double that is 0.1 rounded down."""
+    return float(Fraction(shown(amount))) if math.isfinite(amount) else float(amount)
+
+
 def shown(x: float | Fraction) -> str:
     """Return a number of a guarantee with all digits, or as a ratio: one that was rounded up is not shown rounded down.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile, shown, total_up
+from dpfast.core.privacy import Privacy, PrivacyProfile, as_given, total_up
 from dpfast.core.tabular import Tabular, finite
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.pages import html_page, markdown_page
@@ -174,16 +173,11 @@ class Report:
 def stated(privacy: Privacy) -> dict[str, Any]:
     """Return a guarantee as an object of JSON."""
     return {
-        privacy.unit: written(privacy.amount),
-        "delta": written(privacy.delta),
+        privacy.unit: as_given(privacy.amount),
+        "delta": as_given(privacy.delta),
         "neighbors": privacy.neighbors,
         "per_unit": privacy.per_unit,
     }
-
-
-def written(amount: Any) -> float:
-    """Return a number of a guarantee as it was given: 0.1 for the double that is 0.1 rounded down."""
-    return float(Fraction(shown(amount)))
 
 
 def _quoted(cell: Any) -> str:
