@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
             mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=options.epsilon)
             by_region = {"labels": "region", "keys": REGIONS}
             means = timed("means", lambda: dpfast.spark.by_group(mean, frame, "pay", **by_region))
-            print(means.round(2).to_string())
+            print(means.to_pandas().round(2).to_string(index=False))
             select = {"epsilon": options.epsilon, "delta": 1e-6, "neighbors": "replace-one"}
             found = timed("partitions", lambda: dpfast.spark.partitions(frame, "region", **select))
             print("regions found:", dict(zip(found.keys.tolist(), found.counts.tolist(), strict=True)))

@@ -105,6 +105,9 @@ def _add_count(parser: Parser) -> None:
         "--within", type=number, nargs=2, metavar=("LOWER", "UPPER"), help="public: count only cells between them"
     )
     parser.add_argument("--missing", choices=("drop",), help="drop: do not count empty or non-numeric cells")
+    add_delta(parser, "with --keys private")
+    add_groups(parser)
+    add_interval(parser)
     add_explain(parser)
     add_common(parser)
     parser.set_defaults(neighbors="add-remove")

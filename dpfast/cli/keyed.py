@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.records import charging, context, format_of, guaranteed, hides_n, rng_of, tell
+from dpfast.cli.records import charging, format_of, guaranteed, hides_n, rng_of, tell
 from dpfast.core import checks, traps
-from dpfast.core.grid import Points
 from dpfast.core.privacy import Privacy
 from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.intervals import IntervalMechanism
 from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.streaming import Chunks
 from dpfast.tables import TableError, WantedColumn, blocks, is_long, schema_type
@@ -29,24 +29,30 @@ def check_groups(arguments: argparse.Namespace) -> None:
     """Reject options of groups that do not fit together."""
     if (arguments.group_by is None) != (arguments.keys is None):
         raise ValueError("--group-by and --keys (a file of public keys, or private) must be given together")
-    if arguments.group_by and arguments.column is None:
+    if arguments.group_by and arguments.column is None and not _counts_all(arguments):
         raise ValueError("--group-by needs --column")
-    if arguments.group_by and getattr(arguments, "interval", None) is not None:
-        raise ValueError("--interval cannot be combined with --group-by")
     if arguments.keys == "private" and not hides_n(arguments):
-        raise ValueError("--keys private needs --neighbors add-remove, which median, mean, sum and iqr take")
+        raise ValueError("--keys private needs --neighbors add-remove")
     if arguments.keys == "private" and not arguments.delta:
         raise ValueError("--keys private needs a positive --delta, such as 1e-6")
+
+
+def _counts_all(arguments: argparse.Namespace) -> bool:
+    """Whether the records are only counted, so that no column of them is read."""
+    return arguments.name == "count" and arguments.within is None and arguments.missing is None
 
 
 def release_groups(
     make: Make,
     after: Callable[[Any], Any],
-    grid: Points,
     arguments: argparse.Namespace,
     rng: np.random.Generator | None,
+    reading: Callable[[Privacy, int | None], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Release a statistic for each group of records; private keys take all of delta and half of epsilon."""
+    """Release a statistic for each group of records; private keys take all of delta and half of epsilon.
+
+    `after` changes each release, and `reading` states what its guarantee is and how n records were read.
+    """
     epsilon, delta = checks.positive_down("epsilon", arguments.epsilon), checks.delta_down(arguments.delta)
     names = arguments.group_by
     with charging(arguments):
@@ -57,24 +63,48 @@ def release_groups(
             options = {"keys": public_keys(arguments, names)}
             mechanism = make(epsilon, delta)
         check_budget(arguments.ledger, mechanism)
-        *labels, x = _columns(
-            arguments, [*(WantedColumn(name, text=True) for name in names), WantedColumn(arguments.column)]
-        )
+        labels, x = _labels_and_records(arguments, names)
         traps.warn([*traps.of_epsilon(epsilon), *traps.of_delta(delta)])  # of the keys and the groups together
         tell(mechanism, arguments, None)  # `by_group` knows how many records each group has
         released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
-    keys, values = list(released), [after(value) for value in released.array]
+    keys, estimates = list(released), isinstance(mechanism, IntervalMechanism)
+    values = [after(release) for release in (released.array[:, 0] if estimates else released.array)]
+    lines, more = list(map(_line, keys, values)), {}
+    if estimates:
+        ends = released.interval().tolist()
+        lines = [line + _between(arguments.interval, *pair) for line, pair in zip(lines, ends, strict=True)]
+        low, high = ([_json(pair[end]) for pair in ends] for end in (0, 1))
+        more = {"low": low, "high": high, "confidence": arguments.interval}
+    if released.counts is not None:
+        more["counts"] = released.counts.tolist()
+        lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
-    report = context(privacy, grid, None if hides_n(arguments) else len(x), arguments)
+    report = reading(privacy, None if hides_n(arguments) else len(x))
     labels_are = "" if hides_n(arguments) else "the group of each record is public; "
     return {
         "group_by": names,
         "keys": keys,
         "values": [_json(value) for value in values],
+        **more,
         **report,
         "reading": f"{report['reading']}; {labels_are}records of other keys are left out",
-        "text": "\n".join([*map(_line, keys, values), f"({len(keys)} groups; {privacy})"]),
+        "text": "\n".join([*lines, f"({len(keys)} groups; {privacy})"]),
     }
+
+
+def _between(confidence: float, low: float, high: float) -> str:
+    """Return the words about an interval, none for a group without records."""
+    return "" if math.isnan(low) else f", {100 * confidence:.10g} % interval {low:.12g} to {high:.12g}"
+
+
+def _labels_and_records(arguments: argparse.Namespace, names: list[str]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Return the columns of labels, and that of the records; zeros if these are only counted."""
+    columns = [WantedColumn(name, text=True) for name in names]
+    if _counts_all(arguments):
+        labels = _columns(arguments, columns)
+        return labels, np.zeros(len(labels[0]))
+    *labels, x = _columns(arguments, [*columns, WantedColumn(arguments.column)])
+    return labels, x
 
 
 def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:

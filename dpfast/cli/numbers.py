@@ -13,13 +13,27 @@ import numpy as np
 from dpfast._kernels._calls import Parameters
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
-from dpfast.cli.records import UNREAD, charging, column_points, context, guaranteed, read, release, rng_of, tell
+from dpfast.cli.records import (
+    UNREAD,
+    charging,
+    column_points,
+    context,
+    guaranteed,
+    hides_n,
+    read,
+    release,
+    rng_of,
+    tell,
+)
 from dpfast.cli.singles import SINGLE
 from dpfast.core.grid import Grid, Points
+from dpfast.core.privacy import Privacy
+from dpfast.groups.estimates import estimator
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of
 from dpfast.statistics import (
+    Count,
     InterquartileRange,
     Mean,
     Median,
@@ -31,6 +45,8 @@ from dpfast.statistics import (
 )
 from dpfast.streaming import records_of
 from dpfast.tables import schema_type
+
+Facts = Callable[[Privacy, int | None], dict[str, Any]]  # public, about a release from so many records
 
 # The statistic of each command that releases one number.
 STATISTICS: dict[str, Callable[[argparse.Namespace], Statistic]] = {
@@ -51,9 +67,11 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng, statistic = column_points(arguments), rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors = getattr(arguments, "neighbors", "replace-one")
     if getattr(arguments, "interval", None) is not None:
-        if arguments.delta or arguments.method != command.method or neighbors != "replace-one":
-            raise ValueError("--interval cannot be combined with --delta, --method or --neighbors add-remove")
-        return _with_interval(arguments.name, statistic, grid, arguments, rng)
+        if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
+            raise ValueError("--interval cannot be combined with --delta or --method")
+        title = command.words if isinstance(statistic, Variance) else statistic
+        make = partial(_estimator, statistic, grid, arguments)
+        return _with_interval(arguments.name, title, make, arguments, rng, _facts(grid, arguments))
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
     root = isinstance(statistic, Variance)
@@ -63,8 +81,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
 
     if arguments.group_by:
-        keyed = release_groups(make, after, grid, arguments, rng)
-        return {"statistic": arguments.name, "column": arguments.column, **keyed}
+        return _grouped(arguments.name, make, after, arguments, rng, _facts(grid, arguments))
     with charging(arguments):
         mechanism, x = make(arguments.epsilon, arguments.delta), None
         if arguments.method == "auto" and compared(
@@ -86,47 +103,99 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the number of records, or of those within bounds."""
-    rng, within = rng_of(arguments), arguments.within
-    arguments.type = schema_type(arguments.file, arguments.column) or "number"
+    check_groups(arguments)
+    rng, within = rng_of(arguments), arguments.within and tuple(arguments.within)
+    if arguments.delta and arguments.keys != "private":
+        raise ValueError("--delta of a count is for --keys private")
+    arguments.type = "number" if arguments.column is None and arguments.group_by else None
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+
+    def make(epsilon: Any, delta: Any) -> Mechanism:
+        if arguments.interval is None:
+            return count_of(within, epsilon, arguments.missing)
+        return estimator(Count(within), None, None, None, epsilon, arguments.interval, None, arguments.missing)
+
+    if arguments.group_by:
+        return _grouped("count", make, int, arguments, rng, partial(_counted, arguments))
+    if arguments.interval is not None:
+        return _with_interval("count", "count", make, arguments, rng, partial(_counted, arguments))
     with charging(arguments):
-        mechanism = count_of(within and tuple(within), arguments.epsilon, arguments.missing)
+        mechanism = make(arguments.epsilon, 0.0)
         value, _, _ = release(mechanism, arguments, rng)
-    privacy = mechanism.privacy
-    left_out = within is not None or arguments.missing == "drop"
     return {
         "statistic": "count",
         "column": arguments.column,
         "value": int(value),
-        "within": within,
+        **_counted(arguments, mechanism.privacy),
+        "text": f"count = {int(value)}  ({mechanism.privacy})",
+    }
+
+
+def _counted(arguments: argparse.Namespace, privacy: Privacy, n: int | None = None) -> dict[str, Any]:
+    """Return the public facts of a count; that of all records is private."""
+    left_out = arguments.within is not None or arguments.missing == "drop"
+    return {
+        "within": arguments.within,
         **guaranteed(privacy),
         "missing": arguments.missing,
         "reading": f"read as type {arguments.type}; {UNREAD} {'are not counted' if left_out else 'count'}",
         "private": arguments.seed is None,
-        "text": f"count = {int(value)}  ({privacy})",
     }
 
 
-def _with_interval(
-    name: str, statistic: Statistic, grid: Points, arguments: argparse.Namespace, rng: np.random.Generator | None
+def _facts(grid: Points, arguments: argparse.Namespace) -> Facts:
+    return lambda privacy, n: context(privacy, grid, n, arguments)
+
+
+def _estimator(
+    statistic: Statistic, grid: Points, arguments: argparse.Namespace, epsilon: Any, delta: Any
+) -> Mechanism:
+    """Return the mechanism of a statistic with an interval."""
+    neighbors, root = getattr(arguments, "neighbors", "replace-one"), arguments.name == "std"
+    return interval_for(statistic, grid, epsilon, arguments.interval, neighbors, root=root)
+
+
+def _grouped(
+    name: str,
+    make: Callable[[Any, Any], Mechanism],
+    after: Callable[[Any], Any],
+    arguments: argparse.Namespace,
+    rng: np.random.Generator | None,
+    facts: Facts,
 ) -> dict[str, Any]:
-    """Release a statistic of a column with an interval for the population value."""
+    """Release a statistic for each group of records."""
+    return {"statistic": name, "column": arguments.column, **release_groups(make, after, arguments, rng, facts)}
+
+
+def _with_interval(
+    name: str,
+    title: object,
+    make: Callable[[Any, Any], Mechanism],
+    arguments: argparse.Namespace,
+    rng: np.random.Generator | None,
+    facts: Facts,
+) -> dict[str, Any]:
+    """Release a statistic of a column, or of each group of its records, with an interval."""
+    if arguments.group_by:
+        return _grouped(name, make, float, arguments, rng, facts)
     with charging(arguments):
-        mechanism = interval_for(statistic, grid, arguments.epsilon, arguments.interval)
+        mechanism = make(arguments.epsilon, 0.0)
         check_budget(arguments.ledger, mechanism)
         x = read(arguments)
         tell(mechanism, arguments, x)
         value, low, high = mechanism(x, rng=rng)
-    n = records_of(x)
+    n = None if hides_n(arguments) else records_of(x)
     between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
+    records = "" if n is None else f"{n:,} records; "
     return {
         "statistic": name,
         "column": arguments.column,
-        "value": value,
+        "value": int(value) if name == "count" else value,
         "low": low,
         "high": high,
         "confidence": arguments.interval,
-        **context(mechanism.privacy, grid, n, arguments),
-        "text": f"{statistic} = {value:.12g}, {between}  ({n:,} records; {mechanism.privacy})",
+        **facts(mechanism.privacy, n),
+        "text": f"{title} = {value:.12g}, {between}  ({records}{mechanism.privacy})",
     }
 
 
@@ -137,11 +206,13 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.interval is not None:
         if len(qs) > 1:
             raise ValueError("--interval is for a single quantile: give one -q")
-        return _with_interval("quantile", Quantile(qs[0]), grid, arguments, rng)
+        statistic = Quantile(qs[0])
+        make = partial(_estimator, statistic, grid, arguments)
+        return _with_interval("quantile", statistic, make, arguments, rng, _facts(grid, arguments))
     if arguments.group_by:
         made = partial(_quantiles, qs, grid)
-        keyed = release_groups(made, np.ndarray.tolist, grid, arguments, rng)
-        return {"statistic": "quantiles", "column": arguments.column, "q": qs, **keyed}
+        keyed = _grouped("quantiles", made, np.ndarray.tolist, arguments, rng, _facts(grid, arguments))
+        return {"q": qs, **keyed}
     with charging(arguments):
         mechanism = Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
         released, n, story = release(mechanism, arguments, rng)

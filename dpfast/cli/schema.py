@@ -50,7 +50,15 @@ _COLUMN = {
     "type": _among("number", "integer"),
     "missing": {"anyOf": [_NUMBER, _among("half", "drop")]},
 }
+_COUNT = {
+    **_GUARANTEE,
+    "column": _or_null(_TEXT),
+    "within": _or_null(_NUMBERS),
+    "missing": _or_null(_among("drop")),
+}
 _INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
+_ENDS = _array(_or_null(_NUMBER))
+_INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE)}
 
 
 _PART = _object({"title": _TEXT, "privacy": _AMOUNTS}, {"columns": {"type": "object"}, "explanation": _TEXTS})
@@ -67,19 +75,17 @@ DEFINITIONS: dict[str, Any] = {
     ),
     "count": _release(
         ["count"],
-        {
-            **_GUARANTEE,
-            "column": _or_null(_TEXT),
-            "value": _WHOLE,
-            "within": _or_null(_NUMBERS),
-            "missing": _or_null(_among("drop")),
-        },
+        {**_COUNT, "value": _WHOLE},
+        _INTERVAL,
     ),
     "quantiles": _release(["quantiles"], {**_COLUMN, "q": _NUMBERS, "values": _NUMBERS}),
     "groups": _release(
-        ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantiles"],
+        ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantile", "quantiles"],
         {**_COLUMN, "group_by": _TEXTS, "keys": _KEYS, "values": _array(_or_null(_NUMBER), _array(_or_null(_NUMBER)))},
-        {"q": _NUMBERS},
+        {"q": _NUMBERS, **_INTERVALS},
+    ),
+    "groups of counts": _release(
+        ["count"], {**_COUNT, "group_by": _TEXTS, "keys": _KEYS, "values": _array(_WHOLE)}, _INTERVALS
     ),
     "partitions": _release(
         ["partitions"],

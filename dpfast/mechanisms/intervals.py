@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,10 +43,12 @@ def interval_for(
 ) -> Mechanism:
     """Return the mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
 
-    Raises a TypeError for a statistic without an interval.
+    Raises a TypeError for a statistic without an interval, and a ValueError for neighbours that it does not have.
     """
     if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
         raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
+    if neighbors != "replace-one" and not isinstance(statistic, UnboundedStatistic):
+        raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {neighbors!r}")
     if isinstance(statistic, (Median, Quantile)):
         check_points(grid)
         return _QuantileInterval(statistic, grid, epsilon, confidence)
@@ -82,6 +85,10 @@ class IntervalMechanism(Mechanism):
     @property
     def parts(self) -> tuple[str, ...]:
         return "value", "low", "high"
+
+    @abstractmethod
+    def _make_plan(self, n: int | None) -> Plan:
+        return super()._make_plan(n)
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         """Return the public range of the value for n records; None for a private number."""

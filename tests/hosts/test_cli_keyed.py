@@ -136,6 +136,57 @@ def test_private_keys(capsys, data, tmp_path, names):
     assert "--keys private needs a positive --delta" in err
 
 
+@pytest.mark.parametrize("command", ["median", "mean", "sum", "std", "quantiles"])
+def test_intervals(capsys, data, command):
+    pay, city, _, path, keys = data
+    q = ["-q", 0.75] if command == "quantiles" else []
+    groups = ["--group-by", "city", "--keys", keys, "--interval", 0.9]
+    found = report(capsys, command, path, *ON_PAY, *q, *groups)
+    expected = dpf.interval(
+        dpf.statistics.Quantile(0.75) if q else command,
+        pay,
+        labels=np.array(city, object),
+        keys=found["keys"],
+        grid=GRID,
+        epsilon=1.0,
+        confidence=0.9,
+        rng=Generator(PCG64(7)),
+    )
+    numbers = zip(found["values"], found["low"], found["high"], strict=True)
+    assert [[*each] for each in numbers] == [*expected.array[:2].tolist(), [None] * 3]
+    assert (found["confidence"], found["epsilon"]) == (0.9, 1)
+    code, out, _ = run(capsys, command, path, *ON_PAY, *q, *groups)
+    assert code == 0
+    assert ", 90 % interval " in out.splitlines()[0]
+    assert out.splitlines()[2] == "Lima: no records"
+
+
+def test_counts(capsys, data):
+    pay, city, _, path, keys = data
+    options = [path, "--epsilon", 1, "--group-by", "city", "--keys", keys]
+    labels = np.array(city, object)
+    for more, x in ([], np.zeros(2000)), (["--column", "pay", "--within", 40, 50], pay):
+        count, rng = dpf.statistics.Count((40, 50) if more else None), Generator(PCG64(7))
+        expected = dpf.interval(count, x, labels=labels, keys=["Rome", 'Den "Haag"', "Lima"], epsilon=1.0, rng=rng)
+        found = report(capsys, "count", *options, *more, "--interval")
+        assert [found["values"], found["low"]] == expected.array[:, :2].T.tolist()
+        assert (found["neighbors"], found["confidence"]) == ("add-remove", 0.95)
+        assert found["high"] == expected.array[:, 2].tolist()
+    assert report(capsys, "count", path, "--column", "pay", "--epsilon", 1, "--interval")["high"] > 1990
+    private = ["--keys", "private", "--delta", "1e-6"]
+    found = report(capsys, "count", *options[:-2], *private, "--interval")
+    assert found["keys"] == ['Den "Haag"', "Oslo", "Rome"]
+    assert np.abs(np.subtract(found["values"], found["counts"])).max() < 60
+    code, out, _ = run(capsys, "count", *options[:-2], *private)
+    assert "about" in out.splitlines()[0]
+    for wrong, message in (
+        (["--delta", "1e-6"], "--delta of a count is for --keys private"),
+        (["--group-by", "city", "--keys", keys, "--within", 1, 2], "--group-by needs --column"),
+    ):
+        code, _, err = run(capsys, "count", path, "--epsilon", 1, *wrong)
+        assert (code, message in err) == (2, True)
+
+
 @pytest.mark.parametrize("long", [False, True])
 def test_partitions(capsys, data, monkeypatch, long):
     _, city, _, path, _ = data
@@ -197,7 +248,7 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path):
         (["--group-by", "city", "--keys", "private"], "--keys private needs --neighbors add-remove"),
         (["--group-by", "city", "--keys", "nowhere.csv"], "cannot read nowhere.csv: No such file or directory"),
         (["--group-by", "town", "--keys", "KEYS"], "no column 'town' in the header"),
-        (["--group-by", "city", "--keys", "KEYS", "--interval"], "--interval cannot be combined with --group-by"),
+        (["--group-by", "city", "--keys", "KEYS", "--interval", "7"], "confidence must be strictly between 0 and 1"),
         (["--group-by", "city", "year", "--keys", "KEYS"], "without a header the column is a number from 1 to 1"),
     ],
 )

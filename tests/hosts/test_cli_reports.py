@@ -33,6 +33,16 @@ REPORTS = {
     "count within": ("count", ["count", "FILE", *ON_AGES, "--within", "18", "65", "--missing", "drop"]),
     "quantiles": ("quantiles", ["quantiles", "FILE", *ON_AGES]),
     "quantile with interval": ("number", ["quantiles", "FILE", *ON_AGES, "-q", "0.9", "--interval"]),
+    "sum with interval": ("number", ["sum", "FILE", *BOUNDED, *ADDED, "--interval"]),
+    "count with interval": ("count", ["count", "FILE", *ON_AGES, "--interval"]),
+    "groups of counts": (
+        "groups of counts",
+        ["count", "FILE", "--epsilon", "1", "--delta", "1e-6", "--group-by", "kind", "--keys", "private", "--interval"],
+    ),
+    "groups with intervals": (
+        "groups",
+        ["mean", "FILE", *BOUNDED, "--group-by", "kind", "--keys", "KEYS", "--interval"],
+    ),
     "groups": ("groups", ["median", "FILE", *BOUNDED, "--group-by", "kind", "--keys", "KEYS"]),
     "private groups": (
         "groups",
@@ -87,7 +97,7 @@ def test_json_conforms_to_its_schema(capsys, file, name):
 )
 def test_json_of_a_charged_release(capsys, file, tmp_path, name):
     definition, arguments = REPORTS[name]
-    hidden = definition in ("count", "partitions") or "add-remove" in arguments
+    hidden = definition in ("count", "groups of counts", "partitions") or "add-remove" in arguments
     path = str(tmp_path / "budget")
     ledger = dpf.Ledger("1.5", "1e-6", path=path, neighbors="add-remove" if hidden else "replace-one")
     found = report(capsys, file, [*arguments, "--ledger", path])

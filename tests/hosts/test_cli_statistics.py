@@ -156,6 +156,8 @@ def test_verify_rejects(options, message, capsys):
     [
         ("median", [], "median"),
         ("mean", [], "mean"),
+        ("sum", [], "sum"),
+        ("std", [], "std"),
         ("quantiles", ["-q", "0.9"], dpf.statistics.Quantile(0.9)),
     ],
 )
@@ -193,8 +195,11 @@ def test_interval_without_bounds_and_bad_intervals(tmp_path, capsys):
     public = [str(path), "--bounds", "0", "100", "--epsilon", "1"]
     for command, message in (
         (["median", *public, "--interval", "95"], "confidence must be strictly between 0 and 1"),
-        (["median", *public, "--interval", "--delta", "1e-6"], "--interval cannot be combined with --delta, --method"),
-        (["mean", *public, "--interval", "--neighbors", "add-remove"], "or --neighbors add-remove"),
+        (
+            ["median", *public, "--interval", "--delta", "1e-6"],
+            "--interval cannot be combined with --delta or --method",
+        ),
+        (["mean", *public, "--interval", "--neighbors", "add-remove"], "'replace-one' for the interval of the mean"),
         (["quantiles", *public, "--interval"], "--interval is for a single quantile"),
     ):
         assert main(command) == 2

@@ -245,7 +245,7 @@ def test_several_mechanisms_are_charged_once_each():
     with dpf.Ledger(1.0) as ledger:
         released = by_group(made, x, labels=labels, keys=["a", "d", "b"], rng=PCG64(1))
     assert ledger.spent.epsilon == 0.75
-    assert np.isnan(released["mean"]["d"])
+    assert np.isnan(released["d"]["mean"])
 
 
 def test_a_draw_outside_of_its_ledger_is_refused():

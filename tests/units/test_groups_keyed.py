@@ -12,6 +12,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Ledger, NestedBoxes, Quantiles, by_group
 from dpfast.groups import KeyedReleases
+from dpfast.groups.keyed import ReleasedColumn
 from dpfast.statistics import Count, Mean, Median, Sum
 from tests.untouchable import Untouchable
 
@@ -29,6 +30,10 @@ NONE = ["south pole"]
 def records(n=400, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(50, 20, n), rng.integers(0, 4, n)
+
+
+def made(keys, array, **options):
+    return KeyedReleases(keys, [ReleasedColumn("release", array)], dpf.Privacy(1.0), **options)
 
 
 def values_of(released):
@@ -224,17 +229,20 @@ class TestSeveralMechanisms:
         labels = np.array(NAMES)[codes]
         mechanisms = {"middle": MEDIAN, "mean": MEAN, "quartiles": QUARTILES}
         found = by_group(mechanisms, x, labels=labels, keys=[*NAMES, *NONE], rng=Generator(PCG64(3)))
-        assert list(found) == list(mechanisms)
+        assert list(found.columns) == list(found["east"]) == list(mechanisms)
         source = Generator(PCG64(3))
         for name, mechanism in mechanisms.items():
             expected = by_group(mechanism, x, labels=labels, keys=[*NAMES, *NONE], rng=source)
-            assert list(found[name]) == list(expected)
-            np.testing.assert_array_equal(values_of(found[name]), values_of(expected))
+            assert list(found.columns[name]) == list(expected) == list(found)
+            np.testing.assert_array_equal(values_of(found.columns[name]), values_of(expected))
+            np.testing.assert_array_equal([found[key][name] for key in found], values_of(expected))
+        assert found.privacy == dpf.Privacy(1.25)
+        assert values_of(found).shape == (5, 4)
 
     def test_a_list_is_named_by_statistics(self):
         x, codes = records()
         found = by_group([PRIVATE, COUNT], x, labels=np.array(NAMES)[codes], keys=NAMES)
-        assert list(found) == ["median", "count"]
+        assert list(found.columns) == ["median", "count"]
         with pytest.raises(ValueError, match="distinct names"):
             by_group([PRIVATE, PRIVATE], x, labels=np.array(NAMES)[codes], keys=NAMES)
 
@@ -245,7 +253,7 @@ class TestSeveralMechanisms:
         source = PCG64(3)
         for (name, column), mechanism in zip(data.items(), (MEDIAN, MEAN), strict=True):
             expected = by_group(mechanism, column, labels=labels, keys=NAMES, rng=source)
-            np.testing.assert_array_equal(values_of(found[name]), values_of(expected))
+            np.testing.assert_array_equal(values_of(found.columns[name]), values_of(expected))
         with pytest.raises(ValueError, match="equally long"):
             by_group({"a": (MEDIAN, "a"), "b": (MEAN, "b")}, {"a": x, "b": x[1:]}, labels=labels, keys=NAMES)
 
@@ -304,10 +312,15 @@ class TestPrivateKeys:
             source = Generator(PCG64(3))
             keys = SELECTION(labels, rng=source).keys
             expected = by_group(mechanism, x, labels=labels, keys=keys, rng=source)
+            assert list(found) == list(expected) == sorted(NAMES[:3])
+            np.testing.assert_array_equal(found.array, expected.array)
+            np.testing.assert_array_equal(found.counts, SELECTION(labels, rng=Generator(PCG64(3))).counts)
             several = isinstance(mechanism, dict)
-            for one, other in zip(found.values(), expected.values(), strict=True) if several else [(found, expected)]:
-                assert list(one) == list(other) == sorted(NAMES[:3])
-                np.testing.assert_array_equal(one.array, other.array)
+            epsilon = 0.25 if mechanism is COUNT else 0.5
+            assert expected.privacy == dpf.Privacy(epsilon, neighbors="add-remove")
+            assert found.privacy == dpf.Privacy(0.25 + epsilon, 1e-3, "add-remove")
+            assert expected.counts is None
+            assert list(found.to_pandas()) == ["key", "count", *(["sum", "count_"] if several else ["release"])]
 
     def test_several_columns_and_integers(self):
         cells, x = self.labels()
@@ -435,14 +448,16 @@ class TestArguments:
 
 class TestTheResult:
     def test_a_mapping_with_an_array(self):
-        released = KeyedReleases(NAMES, np.array([1.0, 2.0, 3.0, math.nan]))
+        released = made(NAMES, np.array([1.0, 2.0, 3.0, math.nan]))
         assert dict(released) == pytest.approx({"east": 1.0, "west": 2.0, "north": 3.0, "south": math.nan}, nan_ok=True)
         assert type(released["east"]) is float
         assert (len(released), "west" in released, "pole" in released) == (4, True, False)
         np.testing.assert_array_equal(np.asarray(released), released.array)
         assert np.asarray(released, dtype=np.float32).dtype == np.float32
-        assert repr(released) == "KeyedReleases({'east': 1.0, 'west': 2.0, 'north': 3.0, 'south': nan})"
-        assert repr(KeyedReleases(range(11), np.zeros(11))).endswith("9: 0.0, ...})")
-        vectors = KeyedReleases([(1, "a")], np.array([[1.0, 2.0]]))
+        assert repr(released).startswith(
+            "KeyedReleases({'east': 1.0, 'west': 2.0, 'north': 3.0, 'south': nan}; epsilon"
+        )
+        assert "9: 0.0, ...}; epsilon = 1 (pure" in repr(made(range(11), np.zeros(11)))
+        vectors = made([(1, "a")], np.array([[1.0, 2.0]]))
         np.testing.assert_array_equal(vectors[1, "a"], [1.0, 2.0])
-        assert repr(vectors) == "KeyedReleases({(1, 'a'): [1.0, 2.0]})"
+        assert repr(vectors).startswith("KeyedReleases({(1, 'a'): [1.0, 2.0]}; ")

@@ -405,3 +405,60 @@ def test_the_largest_epsilon_gives_an_interval_of_one_point_without_a_warning():
     assert tuple(dpf.interval("count", [1, 2, 3], epsilon=1e308, rng=rng(0))) == (3, 3, 3)
     value, low, high = dpf.interval("median", np.arange(29.0), epsilon=1e308, rng=rng(0))
     assert low <= value == 14 <= high
+
+
+# ---- by group ----
+
+KEYS = ["b", "a", "none"]
+LABELS_OF_X = np.where(np.arange(len(X)) % 3, "a", "b")
+
+
+@pytest.mark.parametrize(("statistic", "options"), CALLS, ids=str)
+def test_estimates_by_group_are_those_of_its_records(statistic, options):
+    """At a large epsilon; for one charge, and with the range of the value of each group."""
+    hidden = "count" in str(statistic) or "neighbors" in options
+    ledger = dpf.Ledger(2e5, neighbors="add-remove" if hidden else "replace-one")
+    with ledger:
+        found = dpf.interval(statistic, X, labels=LABELS_OF_X, keys=KEYS, epsilon=1e5, rng=rng(), **options)
+    assert len(ledger.charges) == 1
+    assert found.privacy == ledger.charges[0].profile.privacy
+    assert list(found) == KEYS
+    assert found.counts is None
+    for key in "ab":
+        alone = dpf.interval(statistic, X[key == LABELS_OF_X], epsilon=1e5, rng=rng(), **options)
+        assert [*found[key]] == pytest.approx([*alone], rel=1e-3, abs=2e-3)
+        assert (found[key].privacy, found[key].confidence) == (alone.privacy, 0.95)
+        assert found[key].bounds == alone.bounds
+    assert np.isnan([*found["none"]]).all() != hidden
+    np.testing.assert_array_equal(found.interval(), found.array[:, 1:])
+    assert list(found.to_pandas()) == ["key", "value", "low", "high"]
+    with pytest.raises(ValueError, match=r"confidence must be 0\.95, that of the estimates"):
+        found.interval(0.9)
+
+
+def test_estimates_of_private_keys():
+    selection = dpf.PartitionSelection(1.0, 1e-3)
+    found = dpf.interval("count", X, labels=LABELS_OF_X, keys="private", partitions=selection, epsilon=1.0, rng=rng())
+    assert list(found) == ["a", "b"]
+    assert np.abs(found.counts - found.array[:, 0]).max() < 40
+    assert found.privacy == dpf.Privacy(2.0, 1e-3, "add-remove")
+    with pytest.raises(ValueError, match="needs neighbors='add-remove'"):
+        dpf.interval("mean", X, grid=GRID, labels=LABELS_OF_X, keys="private", partitions=selection, epsilon=1.0)
+
+
+@pytest.mark.parametrize("options", [{"labels": LABELS_OF_X}, {"keys": KEYS}])
+def test_labels_need_keys(options):
+    with pytest.raises(TypeError, match="labels= and keys= must be given together"):
+        dpf.interval("mean", X, grid=GRID, epsilon=1.0, **options)
+
+
+@pytest.mark.host
+def test_a_plot_of_estimates_by_group():
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib.figure import Figure
+
+    found = dpf.interval("mean", X, grid=GRID, labels=LABELS_OF_X, keys=KEYS, epsilon=1.0)
+    ax = found.plot(Figure().add_subplot(), unit="years")
+    assert [label.get_text() for label in ax.get_yticklabels()] == KEYS
+    assert "95 % intervals" in ax.get_title(loc="left")
+    assert "noise" not in ax.get_title(loc="left")
