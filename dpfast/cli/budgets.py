@@ -29,7 +29,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
         "ledger": arguments.file,
         "budget": _amounts(ledger.privacy),
         "spent": _amounts(ledger.spent),
-        "remaining": _amounts(ledger.remaining),
+        "remaining": _left(ledger),
         "charges": charges,
         "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {shown(ledger.remaining)}"]),
     }
@@ -52,13 +52,19 @@ def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
 
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
     """Return the fields of a report about the ledger that was charged."""
-    return {"ledger": path, "remaining": _amounts(ledger.remaining)}
+    return {"ledger": path, "remaining": _left(ledger)}
 
 
 def shown(privacy: Privacy) -> str:
     """Return a guarantee in short."""
     delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
     return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
+
+
+def _left(ledger: Ledger) -> dict[str, Any]:
+    """Return what is left, rounded down, as it must not be shown rounded up."""
+    left = ledger.remaining
+    return {**_amounts(left), left.unit: float(left.amount), "delta": float(left.delta)}
 
 
 def _amounts(privacy: Privacy) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def _add_demo(parser: Parser) -> None:
 
 def _add_single(name: str, parser: Parser) -> None:
     single = SINGLE[name]
-    add_column(parser, bounded=single.bounded)
+    add_column(parser, bounded=single.bounded, findable=single.findable)
     if name == "trimmed-mean":
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")

@@ -64,6 +64,10 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     # Reject a bad parameter before a long read.
     check_groups(arguments)
     command = SINGLE[arguments.name]
+    if arguments.bounds is None and command.bounded:
+        raise ValueError("--bounds LOWER UPPER is needed, or --bounds private")
+    if arguments.bounds == "private":
+        return _within_private_bounds(arguments)
     grid, rng, statistic = column_points(arguments), rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors = getattr(arguments, "neighbors", "replace-one")
     if getattr(arguments, "interval", None) is not None:
@@ -97,6 +101,33 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         "column": arguments.column,
         "value": value,
         **context(mechanism.privacy, grid, n, arguments),
+        "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
+    }
+
+
+def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release one statistic of a column, within bounds that are found privately."""
+    for option in ("interval", "group_by", "step"):
+        if getattr(arguments, option, None) is not None:
+            raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
+    if hides_n(arguments):
+        raise ValueError("--bounds private needs --neighbors replace-one")
+    statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    like = np.empty(0, np.int64 if arguments.type == "integer" else np.float64)
+    method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
+    public = Parameters("private", None, arguments.epsilon, arguments.delta, method, arguments.missing)
+    arguments.missing = "lower" if arguments.missing is None else arguments.missing
+    with charging(arguments):
+        mechanism = mechanism_for(statistic, like, public)
+        value, n, story = release(mechanism, arguments, rng)
+    root = isinstance(statistic, Variance)
+    value, title = (math.sqrt(value), SINGLE[arguments.name].words) if root else (value, statistic)
+    return {
+        "statistic": arguments.name,
+        "column": arguments.column,
+        "value": value,
+        **context(mechanism.privacy, None, n, arguments),
         "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
     }
 

@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
 from dpfast.core import checks
 
+_PRIVATE_BOUNDS = "--private-bounds"
 _TYPES = ("number", "integer")
 _FILES = "CSV (also .gz, .bz2, .xz, .zip, .zst), Parquet with pyarrow, or - for standard input"
 
@@ -22,6 +24,15 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.IGNORECASE)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; ``--bounds private`` has another number of values than a pair, and so is an option of its own."""
+        words = list(sys.argv[1:] if args is None else args)
+        if _PRIVATE_BOUNDS in self._option_string_actions:
+            while ("--bounds", "private") in (pairs := [*pairwise(words)]):
+                place = pairs.index(("--bounds", "private"))
+                words[place : place + 2] = [_PRIVATE_BOUNDS]
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         warn(f"{self.prog}: error: {message}")
@@ -93,11 +104,16 @@ def named_list(text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(values.split(","))
 
 
-def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None:
-    """Add the options of a column and its grid."""
+def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findable: bool = False) -> None:
+    """Add the options of a column and its grid; `findable` if the bounds may be found privately."""
     add_file(parser)
     hint = "public" if bounded else "public; not needed if n epsilon min(q, 1 - q) >= 50 for each quantile"
-    parser.add_argument("--bounds", type=number, nargs=2, required=bounded, metavar=("LOWER", "UPPER"), help=hint)
+    hint += "; or private: found privately, for a part of epsilon" if findable else ""
+    required = bounded and not findable  # the command says so
+    parser.add_argument("--bounds", type=number, nargs=2, required=required, metavar=("LOWER", "UPPER"), help=hint)
+    if findable:
+        hidden = argparse.SUPPRESS
+        parser.add_argument(_PRIVATE_BOUNDS, dest="bounds", action="store_const", const="private", help=hidden)
     parser.add_argument("--step", type=number, help="granularity, a power of two; default 1 for integers, else fine")
     parser.add_argument(
         "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"

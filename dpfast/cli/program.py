@@ -10,6 +10,7 @@ from typing import Any
 
 from dpfast.cli.commands import command_in, make_parser
 from dpfast.cli.completion import complete, is_completing
+from dpfast.cli.messages import in_options
 from dpfast.cli.output import UnwrittenError, show, telling, warn
 from dpfast.errors import BudgetError, EntropyError
 
@@ -51,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
         warn(f"dpfast: error: {error}: nothing is released")
         return 4
     except _expected() as error:
-        warn(f"dpfast: error: {_message(error)}")
+        warn(f"dpfast: error: {in_options(_message(error), vars(arguments))}")
         return 2
     if getattr(arguments, "seed", None) is not None:
         warn(f"dpfast: {_NOT_PRIVATE}")

@@ -122,7 +122,7 @@ def guaranteed(privacy: Privacy) -> dict[str, Any]:
     }
 
 
-def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
+def context(privacy: Privacy, grid: Points | None, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the public facts of a release that every report states."""
     return {
         "n": n,
@@ -130,13 +130,15 @@ def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.N
         "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,
-        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid)} (--missing)",
+        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid, arguments.missing)} (--missing)",
         "private": arguments.seed is None,
     }
 
 
-def _become(grid: Points) -> str:
-    """Return what unread cells become."""
+def _become(grid: Points | None, missing: Any) -> str:
+    """Return what unread cells become; without a grid, the bounds are found privately."""
+    if grid is None:
+        return f"do not move the bounds, and count as --missing {missing}"
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":

@@ -48,7 +48,7 @@ _COLUMN = {
     "n": _or_null(_WHOLE),
     "step": _or_null(_NUMBER),
     "type": _among("number", "integer"),
-    "missing": {"anyOf": [_NUMBER, _among("half", "drop")]},
+    "missing": {"anyOf": [_NUMBER, _among("lower", "half", "drop")]},
 }
 _COUNT = {
     **_GUARANTEE,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Single:
+class NumberCommand:
     """A command that releases one number of a column."""
 
     words: str  # in the help
@@ -14,13 +14,14 @@ class Single:
     bounded: bool = True  # whether bounds are required
     interval: bool = False
     hides_n: bool = True  # whether it can
+    findable: bool = False  # whether bounds may be found privately
 
 
 SINGLE = {
-    "median": Single("median", bounded=False, interval=True),
-    "mean": Single("mean", "global-sensitivity", interval=True),
-    "sum": Single("sum", "global-sensitivity", interval=True),
-    "std": Single("standard deviation", "global-sensitivity", interval=True, hides_n=False),
-    "trimmed-mean": Single("trimmed mean", "auto"),
-    "iqr": Single("interquartile range", bounded=False),
+    "median": NumberCommand("median", bounded=False, interval=True),
+    "mean": NumberCommand("mean", "global-sensitivity", interval=True, findable=True),
+    "sum": NumberCommand("sum", "global-sensitivity", interval=True, findable=True),
+    "std": NumberCommand("standard deviation", "global-sensitivity", interval=True, hides_n=False, findable=True),
+    "trimmed-mean": NumberCommand("trimmed mean", "auto", findable=True),
+    "iqr": NumberCommand("interquartile range", bounded=False),
 }
