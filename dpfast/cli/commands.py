@@ -212,7 +212,7 @@ def _add_synthesis(parser: Parser) -> None:
 
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write, or - to print it")
     add_force(parser)
     parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(

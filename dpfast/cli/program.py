@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
         path = arguments.ledger_file = getattr(arguments, "ledger", None)
         arguments.ledger = None if path is None else _ledger(path)
         report: dict[str, Any] = arguments.run(arguments)
-        lines = [report.pop("text")]
+        lines, aside = [report.pop("text")], report.pop("aside", False)
         if "reading" in report:
             lines.append(f"({report['reading']})")
         if path and arguments.ledger:
@@ -56,6 +56,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return 2
     if getattr(arguments, "seed", None) is not None:
         warn(f"dpfast: {_NOT_PRIVATE}")
+    if aside:  # standard output has what the command wrote
+        warn("\n".join(lines))
+        return 0
     text = json.dumps(report) if getattr(arguments, "json", False) else "\n".join(lines)
     show(text + "\n", spent=bool({"reading", "guarantee"} & set(report)))
     return 0 if report.get("holds", True) else 1

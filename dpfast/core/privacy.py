@@ -601,10 +601,10 @@ def as_given(amount: float | Fraction) -> float:
 def shown(x: float | Fraction) -> str:
     """Return a number of a guarantee with all digits, or as a ratio: one that was rounded up is not shown rounded down.
 
-    Of a double that is a decimal of up to 15 digits rounded down, as 0.1 given as text is, the decimal.
+    Of a ratio, and of a double that is a decimal of up to 15 digits rounded down, as 0.1 given as text is, the decimal.
     """
+    decimal = f"{float(x):.15g}"
     if isinstance(x, Fraction):
-        return str(x)
-    decimal = f"{x:.15g}"
+        return decimal if Fraction(decimal) == x else str(x)
     above = math.isfinite(x) and Fraction(decimal) >= Fraction(x)
     return (repr(float(decimal)) if above else repr(x)).removesuffix(".0")

@@ -40,10 +40,9 @@ class Tabular(ABC):
 
     def to_json(self) -> str:
         """Return the table as a JSON object: the kind of result, its guarantee, and its columns; null for NaN."""
-        stated = getattr(self, "privacy", None)
-        return json.dumps(
-            {"result": type(self).__name__, "guarantee": str(stated), "columns": finite(self.to_columns())}
-        )
+        privacy = getattr(self, "privacy", None)
+        stated = {"result": type(self).__name__, "guarantee": None if privacy is None else str(privacy)}
+        return json.dumps({**stated, "columns": finite(self.to_columns())})
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame, with the columns that the guide lists.
