@@ -216,6 +216,7 @@ UNJUDGED = {
     dpf.NoisyMarginals: "counts of a table; the functions that draw records from them are judged",
     dpf.PartitionSelection: "keys",
     dpf.RegressionMoments: "a step of a regression, in a ball whose radius is public",
+    dpf.Resized: "has a private number of records, of which no warning can tell",
     dpf.Subsampled: "releases by another mechanism, from fewer records, which has the warnings",
     dpf.TopK: "keys",
     DesignMoments: "a step of a regression, in a ball whose radius is public",

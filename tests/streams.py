@@ -14,8 +14,8 @@ DEFAULT = dpf.Grid(-10, 100)  # two
 FINE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)  # three
 GRIDS = {1: INTEGERS, 2: DEFAULT, 3: FINE}
 # Blocks, pairs and samples are positions, and order matters: tests/units/test_aggregate.py, test_theil_sen.py,
-# test_subsampled.py.
-BY_POSITION = {dpf.SampleAndAggregate, dpf.Subsampled, dpf.TheilSen}
+# test_subsampled.py, test_resized.py.
+BY_POSITION = {dpf.Resized, dpf.SampleAndAggregate, dpf.Subsampled, dpf.TheilSen}
 STREAMED = set(OPTIONS) - BY_POSITION
 
 

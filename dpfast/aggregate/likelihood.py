@@ -15,6 +15,7 @@ from dpfast.core import checks
 from dpfast.core.types import Bounds, Exact, Records
 from dpfast.families.user import family_for, family_of
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.resized import resized
 from dpfast.random import RandomSource
 from dpfast.streaming import records_of
 
@@ -38,7 +39,8 @@ def mle(
     guess: Any = None,
     margin: float | str = "auto",
     shuffle: int | None = None,
-    missing: float | None = None,
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: SupportsIndex = 1,
     explain: Explain = False,
@@ -64,9 +66,12 @@ def mle(
         expected error by n, epsilon, delta and the bounds only: at `guess`, or by the mean logarithm over the bounds
         with most weight in the middle; blocks if `blocks`, `combine`, `margin` or `shuffle` is given.
         ``explain=True`` prints the comparison.
-    missing : float, optional
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record, by sums and `dpfast.Resized`: the number of records
+        is private. Not for blocks.
+    missing : float or "drop", optional
         The value of missing records for sums, public; see `SufficientStatistics`. If some records may be missing, give
-        one that is plausible for them, or ``method="blocks"``.
+        one that is plausible for them, ``method="blocks"``, or, for "add-remove", "drop".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -104,20 +109,35 @@ def mle(
     >>> bool(abs(rate - 0.5) < 0.05)
     True
     """
-    by_blocks = _blocks(
-        family_for(family, x),
-        bounds,
-        epsilon=checks.positive_down("epsilon", epsilon),
-        delta=checks.delta_down(delta),
-        noise=noise,
-        blocks=blocks,
-        bias_correction=bias_correction,
-        combine=combine,
-        guess=guess,
-        margin=margin,
-        shuffle=shuffle,
-    )
-    mechanism, choice = _chosen(by_blocks, checks.choice("method", method, METHODS), missing, records_of(x))
+    whole, method = checks.positive_down("epsilon", epsilon), checks.choice("method", method, METHODS)
+    given = family_for(family, x)
+
+    def chosen(part: float, n: int | None, policy: Any) -> tuple[Mechanism, Choice | None]:
+        by_blocks = _blocks(
+            given,
+            bounds,
+            epsilon=part,
+            delta=checks.delta_down(delta),
+            noise=noise,
+            blocks=blocks,
+            bias_correction=bias_correction,
+            combine=combine,
+            guess=guess,
+            margin=margin,
+            shuffle=shuffle,
+        )
+        return _chosen(by_blocks, method, policy, n)
+
+    if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "add-remove":
+        if method == "blocks":
+            raise ValueError("neighbors must be 'replace-one' for blocks, not 'add-remove': use method='sums'")
+        method = "sums"
+        drops = isinstance(missing, str) and missing == "drop"
+        policy, choice = None if drops else missing, None
+        dropping = "drop" if drops else None
+        mechanism: Mechanism = resized(lambda part: chosen(part, None, policy)[0], epsilon=whole, missing=dropping)
+    else:
+        mechanism, choice = chosen(whole, records_of(x), missing)
     return explained(mechanism, explain, x, choice)(x, rng=rng, workers=workers)  # type: ignore[arg-type]
 
 
@@ -133,9 +153,7 @@ def _shared(family: str, bounds: Any, **options: Any) -> SampleAndAggregate:
     return SampleAndAggregate(family, bounds=bounds, **options)
 
 
-def _chosen(
-    blocks: SampleAndAggregate, method: str, missing: float | None, n: int | None
-) -> tuple[Mechanism, Choice | None]:
+def _chosen(blocks: SampleAndAggregate, method: str, missing: Any, n: int | None) -> tuple[Mechanism, Choice | None]:
     """Return the mechanism of a method; for "auto" also its choice."""
     given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
     if method == "sums":

@@ -93,8 +93,7 @@ def _add_single(name: str, parser: Parser) -> None:
     add_groups(parser)
     if single.interval:
         add_interval(parser)
-    if single.hides_n:
-        add_neighbors(parser)
+    add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
 
@@ -120,9 +119,10 @@ def _add_quantiles(parser: Parser) -> None:
     )
     add_groups(parser)
     add_interval(parser)
+    add_delta(parser, "with --keys private")
+    add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
-    parser.set_defaults(delta=0.0)
 
 
 def _add_partitions(parser: Parser) -> None:

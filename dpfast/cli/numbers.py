@@ -26,10 +26,11 @@ from dpfast.cli.records import (
     tell,
 )
 from dpfast.cli.singles import SINGLE
+from dpfast.core import checks
 from dpfast.core.grid import Grid, Points
 from dpfast.core.privacy import Privacy
 from dpfast.groups.estimates import estimator
-from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of
 from dpfast.statistics import (
@@ -241,11 +242,11 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         make = partial(_estimator, statistic, grid, arguments)
         return _with_interval("quantile", statistic, make, arguments, rng, _facts(grid, arguments))
     if arguments.group_by:
-        made = partial(_quantiles, qs, grid)
+        made = partial(_quantiles, qs, grid, arguments)
         keyed = _grouped("quantiles", made, np.ndarray.tolist, arguments, rng, _facts(grid, arguments))
         return {"q": qs, **keyed}
     with charging(arguments):
-        mechanism = Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
+        mechanism = _quantiles(qs, grid, arguments, arguments.epsilon)
         released, n, story = release(mechanism, arguments, rng)
     values = released.tolist()
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(qs, values, strict=True)]
@@ -259,5 +260,8 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _quantiles(qs: list[float], grid: Points, epsilon: Any, delta: Any) -> Quantiles:
-    return Quantiles(qs, grid=grid, epsilon=epsilon)
+def _quantiles(
+    qs: list[float], grid: Points, arguments: argparse.Namespace, epsilon: Any, delta: Any = 0.0
+) -> Mechanism:
+    public = Parameters(None, grid, epsilon, neighbors=arguments.neighbors)
+    return mechanism_for(checks.fractions("qs", qs), None, public)

@@ -17,7 +17,7 @@ from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, records_of
 from dpfast.tables import Format, open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
@@ -97,11 +97,11 @@ def release(
     check_budget(arguments.ledger, mechanism)
     x = read(arguments) if x is None else x
     tell(mechanism, arguments, x)
-    if isinstance(x, Chunks):
+    if isinstance(x, Chunks) and not mechanism.counts_first:
         state = mechanism.start().read(x)
         value, n = state.release(rng=rng), state.n
     else:
-        value, n = mechanism(x, rng=rng), x.size
+        value, n = mechanism(x, rng=rng), records_of(x)
     return Answer(value, None, "") if hides_n(arguments) else Answer(value, n, f"{n:,} records; ")
 
 

@@ -13,7 +13,6 @@ class NumberCommand:
     method: str = "inverse-sensitivity"
     bounded: bool = True  # whether bounds are required
     interval: bool = False
-    hides_n: bool = True  # whether it can
     findable: bool = False  # whether bounds may be found privately
 
 
@@ -21,7 +20,7 @@ SINGLE = {
     "median": NumberCommand("median", bounded=False, interval=True),
     "mean": NumberCommand("mean", "global-sensitivity", interval=True, findable=True),
     "sum": NumberCommand("sum", "global-sensitivity", interval=True, findable=True),
-    "std": NumberCommand("standard deviation", "global-sensitivity", interval=True, hides_n=False, findable=True),
+    "std": NumberCommand("standard deviation", "global-sensitivity", interval=True, findable=True),
     "trimmed-mean": NumberCommand("trimmed mean", "auto", findable=True),
     "iqr": NumberCommand("interquartile range", bounded=False),
 }

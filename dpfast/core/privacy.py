@@ -412,6 +412,38 @@ class PrivacyProfile:
         privacy = self.privacy.for_units(k)
         if privacy is self.privacy:
             return self
+        return self._of_group(privacy, k)
+
+    def for_replaced(self) -> PrivacyProfile:
+        """Return the profile for one replaced record, of a guarantee for one record, or unit, added or removed.
+
+        A replaced record is one removed and one added: the group guarantee of two, with parts as in `for_units`.
+
+        Raises
+        ------
+        ValueError
+            If the neighbours are not "add-remove", or for rho with a positive delta, whose group guarantee is not
+            known.
+
+        Notes
+        -----
+        https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> count = dpf.PrivacyProfile(dpf.Privacy(0.5, neighbors="add-remove"))
+        >>> print(count.for_replaced().privacy)
+        epsilon = 1 (pure differential privacy) for one record replaced (the number of records is public)
+        """
+        stated = self.privacy
+        if stated.neighbors != "add-remove" or stated.records != 1:
+            raise ValueError(f"neighbors must be 'add-remove' for one record, not {stated}")
+        doubled = replace(stated.group_up(2), neighbors="replace-one", records=1, per_unit=None)
+        return self._of_group(doubled, 2)
+
+    def _of_group(self, privacy: Privacy, k: int) -> PrivacyProfile:
+        """Return the profile for k records at once, whose guarantee is `privacy`."""
         if self.failure:
             return PrivacyProfile(privacy)
         grouped = PrivacyProfile(privacy, (*self._parts_of_group(privacy, k),), failure=0.0)

@@ -83,8 +83,11 @@ class Ledger(Tabular, Cautious):
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
     neighbors : {"replace-one", "add-remove", "local"}
-        The neighbours of all releases. Other neighbours raise a ValueError, because guarantees for different neighbours
-        do not add up. A ledger for "local" is for one person, or for people who all answer the same questions.
+        The neighbours of the budget. A budget for "replace-one" also pays for releases with "add-remove": a replaced
+        record is one removed and one added, so each costs its guarantee for two records (`PrivacyProfile.for_replaced`,
+        in epsilon twice as much), and the label of the charge says so. Other neighbours raise a ValueError, because
+        guarantees for different neighbours do not add up. A ledger for "local" is for one person, or for people who all
+        answer the same questions.
     composition : {"basic", "renyi"}
         The composition of costs. "basic" sums epsilons and deltas as exact rationals. "renyi" sums Renyi divergences of
         one order, fixed when the ledger is made: a filter, tighter for many small releases. It needs delta > 0: one
@@ -374,14 +377,15 @@ class Ledger(Tabular, Cautious):
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
         check_heard()
-        charges = [Charge(cost.label, self._prepared(cost.profile), cost.times) for cost in costs]
+        charges = [Charge(self._label(cost), self._prepared(cost.profile), cost.times) for cost in costs]
         with self._current() as journal:
             after = self._account.copy()
             for i, charge in enumerate(charges):
                 profile, times = charge.profile, charge.times
                 if not after.fits(profile, times):
                     where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
-                    raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
+                    refusal = after.refusal(profile, times) + self._on_relation(costs[i])
+                    raise BudgetError(where + refusal + advice_for_callers())
                 after.add(profile, times)
             charges = list(filter(attrgetter("times"), charges))
             if journal is None:
@@ -403,14 +407,30 @@ class Ledger(Tabular, Cautious):
         return prepared
 
     def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
-        """Return the profile that is charged: for the units of the budget, if it has any."""
+        """Return the profile that is charged: for the units or the neighbours of the budget."""
         profile, per_unit = _profile(release), self._privacy.per_unit
+        if self._converts(profile):
+            return profile.for_replaced()
         return profile if per_unit is None else profile.for_units(per_unit)
+
+    def _converts(self, profile: PrivacyProfile) -> bool:
+        """Whether a release for one record added or removed is charged for one replaced record."""
+        return (self._privacy.neighbors, profile.privacy.neighbors) == ("replace-one", "add-remove")
+
+    def _label(self, cost: Cost) -> str:
+        return f"{cost.label}, charged for one record replaced" if self._converts(cost.profile) else cost.label
+
+    def _on_relation(self, cost: Cost) -> str:
+        """Return a note on a cost that is larger than that of its release."""
+        if not self._converts(cost.profile):
+            return ""
+        return ". A replaced record is one removed and one added, which costs twice the epsilon of this release"
 
     def _same_neighbors(self, profile: PrivacyProfile) -> None:
         mine, theirs = self._privacy.neighbors, profile.privacy.neighbors
         if mine != theirs:
-            raise ValueError(f"neighbors must be {mine!r} in this ledger, not {theirs!r}: the two do not add up")
+            give = ": give the release neighbors='add-remove'" if theirs == "replace-one" != mine != "local" else ""
+            raise ValueError(f"neighbors must be {mine!r} in this ledger, not {theirs!r}: the two do not add up{give}")
 
     @contextmanager
     def _current(self) -> Iterator[Journal | None]:

@@ -249,6 +249,7 @@ def variance(
     grid: Grid | None = None,
     delta: Exact = 0.0,
     method: str = "auto",
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -282,7 +283,7 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, None)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, None, neighbors)
     return float(release_of(_VARIANCE, x, public, rng, workers, explain))
 
 
@@ -294,6 +295,7 @@ def std(
     grid: Grid | None = None,
     delta: Exact = 0.0,
     method: str = "auto",
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -320,5 +322,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, None)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, None, neighbors)
     return math.sqrt(release_of(_VARIANCE, x, public, rng, workers, explain))

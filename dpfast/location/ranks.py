@@ -269,6 +269,7 @@ def trimmed_mean(
     delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -306,7 +307,7 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     return float(release_of(_with(TrimmedMean, trim), x, public, rng, workers, explain))
 
 
@@ -320,6 +321,7 @@ def winsorized_mean(
     delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -345,7 +347,7 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     return float(release_of(_with(WinsorizedMean, trim), x, public, rng, workers, explain))
 
 
@@ -358,6 +360,7 @@ def iqr(
     delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -392,7 +395,7 @@ def iqr(
     >>> 29_000 < dpf.iqr(pay, epsilon=1.0) < 31_000
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     if bounds is None and not isinstance(grid, Grid) and method in ("auto", "inverse-sensitivity"):
         return range_of(release_of((0.25, 0.75), x, public, rng, workers, explain))
     return float(release_of(_RANGE, x, public, rng, workers, explain))
@@ -408,6 +411,7 @@ def huber(
     delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -437,5 +441,5 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     return float(release_of(_with(Huber, k), x, public, rng, workers, explain))

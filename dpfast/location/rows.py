@@ -11,8 +11,9 @@ from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.grid import grid_with, grids_within, natural_step
 from dpfast.domains import Ball, Box, Domain
-from dpfast.mechanisms import NoisySums
+from dpfast.mechanisms import Mechanism, NoisySums
 from dpfast.mechanisms.methods import release_of
+from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
 from dpfast.statistics import Mean, Sum
@@ -44,8 +45,24 @@ def moment_of(
     domain = _domain(x, d, public.bounds, public.grid, center, radius, public.missing)
     epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     noise = better_noise(domain, d, epsilon, delta)
-    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=public.neighbors, noise=noise)
-    return explained(sums, explain, records)(records, rng=rng, workers=workers)
+
+    def made(part: float, neighbors: str = "replace-one", of: Domain = domain) -> Mechanism:
+        return NoisySums(statistic, domain=of, epsilon=part, delta=delta, neighbors=neighbors, noise=noise)
+
+    if public.neighbors == "replace-one" or isinstance(statistic, Sum):
+        mechanism = made(epsilon, public.neighbors)
+    else:
+        mechanism = _resized(made, domain, epsilon)
+    return explained(mechanism, explain, records)(records, rng=rng, workers=workers)
+
+
+def _resized(made: Any, domain: Domain, epsilon: float) -> Mechanism:
+    """Return a mechanism of rows with a private number of them, which may leave out those with a missing entry."""
+    if not (isinstance(domain, Box) and any(grid.missing == "drop" for grid in domain.grids)):
+        return resized(made, epsilon=epsilon)
+    kept = [grid.with_missing("lower") for grid in domain.grids]
+    within = Box(kept[0] if domain.columns is None else kept)
+    return resized(lambda part: made(part, of=within), epsilon=epsilon, missing="drop")
 
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:

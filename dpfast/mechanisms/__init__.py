@@ -11,6 +11,7 @@ from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
+from dpfast.mechanisms.resized import Resized
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -31,6 +32,7 @@ __all__ = [
     "Partitions",
     "Plan",
     "Quantiles",
+    "Resized",
     "SecondMoments",
     "Selection",
     "SmoothSensitivity",

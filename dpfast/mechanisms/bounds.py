@@ -26,6 +26,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Mean, Median, Statistic, Sum
@@ -57,6 +58,7 @@ def bounds(
     *,
     epsilon: Exact,
     coverage: float = 0.99,
+    neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -77,9 +79,13 @@ def bounds(
     coverage : float
         In (0, 1): the same share of the others is below as above. With n epsilon (1 - coverage) below 112 to 160, inner
         quantiles are released and extended outward by up to three times their distance, as exponential tails need it.
-    missing : float, "lower" or "half", optional
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record, by `dpfast.Resized`: the number of records is
+        private, and too few of them are not refused.
+    missing : float, "lower", "half" or "drop", optional
         A number counts as the value of NaN and None. By default, and for the others, missing records do not move the
         bounds while fewer than half are missing: a median, released first with a part of epsilon, stands for them.
+        "drop" leaves them out, for "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -115,7 +121,15 @@ def bounds(
     share = checks.between("coverage", coverage, 0, 1)
     epsilon = checks.positive_down("epsilon", epsilon)
     bit_generator(rng)  # reject it before the number of records
-    mechanism = _Coverage(share, natural_step(x), epsilon, checked_policy(missing))
+    step, policy = natural_step(x), checked_policy(missing)
+    if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
+        mechanism: Mechanism = _Coverage(share, step, epsilon, policy)
+    else:
+        drops = policy == "drop"
+        known = None if drops else policy
+        mechanism = resized(
+            lambda part: _Coverage(share, step, part, known), epsilon=epsilon, missing="drop" if drops else None
+        )
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper
 
@@ -156,7 +170,7 @@ class _Finding(StatisticMechanism):
         """The points among which bounds are found."""
         return _FLOATS if self.step is None else _INTEGERS
 
-    def _least_records(self, product: float) -> int:
+    def _least_for(self, product: float) -> int:
         """Return the least n with n epsilon of at least `product`."""
         return math.ceil(Fraction(product) / Fraction(self.epsilon))
 
@@ -219,10 +233,15 @@ class _Coverage(_Finding):
     def __repr__(self) -> str:
         return f"<release of bounds of {100 * self.coverage:.10g} % of the records: {self.privacy}>"
 
+    @property
+    def least_records(self) -> int:
+        """The least number of records. Public."""
+        return self._least_for(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is None:
             return super()._make_plan(n)
-        least = self._least_records(2 * _NATS / _MOST_BEYOND + self._centers * _CENTER)
+        least = self.least_records
         if checks.records(n) < least:
             raise ValueError(
                 f"bounds need {least} records for epsilon={self.epsilon!r}, not {n}: use public knowledge, or a larger "
@@ -343,10 +362,15 @@ class _PrivatelyBounded(_Finding):
 
         def plan(self, n: SupportsIndex | None = None) -> WithinBounds: ...
 
+    @property
+    def least_records(self) -> int:
+        """The least number of records. Public."""
+        return self._least_for(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is None:
             return super()._make_plan(n)
-        least = self._least_records(2 * self._nats(0.0) / _MOST_BEYOND / _MOST_SHARE)
+        least = self.least_records
         if n < least:
             what = "bounds='private'" if self.within is None else "method='private-bounds'"
             other = "give bounds=(lower, upper)" if self.within is None else "use 'global-sensitivity'"

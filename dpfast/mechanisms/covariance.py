@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import SupportsIndex
 
 import numpy as np
@@ -15,7 +16,9 @@ from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.types import Exact, Records
 from dpfast.domains import Ball
+from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.products import NoisyProducts, Values
+from dpfast.mechanisms.resized import resized
 from dpfast.random import RandomSource
 from dpfast.streaming import Chunks
 
@@ -193,6 +196,7 @@ def covariance(
     centered: bool = True,
     psd: bool = True,
     step: float | None = None,
+    neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -220,6 +224,8 @@ def covariance(
         Whether to replace negative eigenvalues by 0.
     step : float, optional
         A power of two: the granularity of a row. Default, and at least: about ``radius * 2**-23``.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a row, by `dpfast.Resized`: the number of rows is private.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -260,6 +266,10 @@ def covariance(
     """
     ball = Ball(radius, center=center, step=step)
     epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
-    mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
+    made = partial(Covariance, domain=ball, delta=delta, centered=centered, psd=psd)
+    if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
+        mechanism: Mechanism = made(epsilon=epsilon)
+    else:
+        mechanism = resized(lambda part: made(epsilon=part), epsilon=epsilon)
     release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

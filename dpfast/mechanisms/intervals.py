@@ -28,6 +28,8 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
+from dpfast.mechanisms.resized import Resized, resized
+from dpfast.mechanisms.subsampled import RecordsPlan
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
 
@@ -43,12 +45,12 @@ def interval_for(
 ) -> Mechanism:
     """Return the mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
 
-    Raises a TypeError for a statistic without an interval, and a ValueError for neighbours that it does not have.
+    Raises a TypeError for a statistic without an interval.
     """
     if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
         raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
     if neighbors != "replace-one" and not isinstance(statistic, UnboundedStatistic):
-        raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {neighbors!r}")
+        return _ResizedInterval(statistic, grid, epsilon, confidence, root)
     if isinstance(statistic, (Median, Quantile)):
         check_points(grid)
         return _QuantileInterval(statistic, grid, epsilon, confidence)
@@ -100,6 +102,86 @@ class IntervalMechanism(Mechanism):
 
     def __repr__(self) -> str:
         return f"<estimate of the {self.statistic} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+
+
+# ---- private numbers of records ----
+
+_OF_SIZE = 0.02  # the share of the probability that an interval is wrong because its sample is filled up
+
+
+class _OfSample(RecordsPlan):
+    """A draw of an estimate from a sample of a noisy number of records."""
+
+    mechanism: _ResizedInterval
+
+    def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
+        return self, self.mechanism._sampling.plan().read(values, threads)[1]
+
+    def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Estimate:
+        sampling = self.mechanism._sampling.plan()
+        assert isinstance(sampling, RecordsPlan)
+        return self.mechanism.estimate(*sampling.release(records, source, threads), n=None)
+
+
+@dataclass(frozen=True, repr=False)
+class _ResizedInterval(IntervalMechanism):
+    """Release an estimate with an interval for a public number of records, and keep their number private.
+
+    Parameters
+    ----------
+    statistic : Median, Quantile, Mean or Variance
+    grid : Grid or FloatGrid
+    epsilon, confidence : float
+    root : bool
+        Whether to release the standard deviation.
+
+    Notes
+    -----
+    A random sample of independent records is one of the same population: given its size, its interval is wrong with 49
+    parts of 50 of the allowed probability. The sample is filled up with the other part.
+    """
+
+    root: bool
+
+    counts_first = Resized.counts_first
+
+    @cached_property
+    def _sampling(self) -> Resized:
+        """The release of the estimate from a sample."""
+        drops, wrong = self.grid.missing == "drop", 1 - self.confidence
+        grid = self.grid.with_missing("lower") if drops else self.grid
+        confidence = 1 - wrong * (1 - _OF_SIZE)
+
+        def made(epsilon: float) -> Mechanism:
+            return interval_for(self.statistic, grid, epsilon, confidence, root=self.root)
+
+        missing = "drop" if drops else None
+        return resized(made, epsilon=self.epsilon, missing=missing, filled=wrong * _OF_SIZE)
+
+    @property
+    def _inner(self) -> IntervalMechanism:
+        assert isinstance(self._sampling.mechanism, IntervalMechanism)
+        return self._sampling.mechanism
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon, neighbors="add-remove")
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._sampling.privacy_profile
+
+    def range_of(self, n: int | None) -> tuple[float, float]:
+        return self._inner.range_of(n)
+
+    def values_of(self, x: Any) -> Any:
+        return x if isinstance(x, Chunks) else containers.vector("x", x)
+
+    def _make_plan(self, n: int | None) -> Plan:
+        return _OfSample(self, None)
+
+    def _explained_split(self, n: int | None) -> str:
+        return self._sampling._explained_split(n)
 
 
 # ---- quantiles ----

@@ -29,6 +29,7 @@ from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.references import Typical, assumption
+from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
 from dpfast.statistics import (
@@ -42,6 +43,7 @@ from dpfast.statistics import (
     Statistic,
     Sum,
     TrimmedMean,
+    UnboundedStatistic,
     Variance,
     WinsorizedMean,
 )
@@ -243,9 +245,8 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         raise ValueError(f"distribution is for method='auto', not {method!r}")
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
-    if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
-        what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
-        raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")
+    if neighbors != "replace-one" and not _hides_n(statistic, methods[method], bounds):
+        return _resized(statistic, x, public, method, epsilon)
     measure = measures.checked(public.measure)
     if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
@@ -259,6 +260,30 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():
         options["selection"] = "exponential"
     return methods[method](statistic, grid=grid_for(x, bounds, grid, missing), epsilon=epsilon, **options)
+
+
+def _hides_n(statistic: Statistic | tuple[float, ...], method: Callable[..., Mechanism], bounds: Any) -> bool:
+    """Whether a method has a mechanism of its own for a private number of records."""
+    if method is GlobalSensitivity:
+        return isinstance(statistic, (Mean, UnboundedStatistic)) and not isinstance(bounds, str)
+    return method is InverseSensitivity and isinstance(statistic, OrderStatistic)
+
+
+def _resized(
+    statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, method: str, epsilon: float
+) -> Mechanism:
+    """Return a method for a public number of records with a private one."""
+    policy = checked_policy(public.missing)
+    if policy is None and public.grid is not None:
+        policy = public.grid.missing
+    drops = policy == "drop"
+    missing = "lower" if drops else public.missing
+
+    def made(part: float) -> Mechanism:
+        given = public.bounds, public.grid, part, public.delta, method, missing, None, "replace-one", public.measure
+        return mechanism_for(statistic, x, Parameters(*given))
+
+    return resized(made, epsilon=epsilon, missing="drop" if drops else None)
 
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
@@ -284,8 +309,6 @@ def _privately_bounded(
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
     if mechanism is clamped_privately:
         raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
-    if "neighbors" in options:
-        raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
     return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **options)

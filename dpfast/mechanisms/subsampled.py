@@ -173,7 +173,31 @@ def _epsilon_up(epsilon: float, share: Fraction) -> float:
     return min(epsilon, math.log1p(up(share) * math.expm1(epsilon)) * (1 + 2.0**-46))
 
 
-class SamplePlan(Plan):
+class RecordsPlan(Plan):
+    """The plan of a release whose summary is all records, because it draws some of them anew for each release."""
+
+    def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
+        """Draw a release from the records."""
+        raise NotImplementedError
+
+    def draw_from(self, records: Any, source: np.random.BitGenerator) -> Any:
+        return self.release(records, source, 1)
+
+    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
+        plan, records = self.read(values, threads)
+        assert isinstance(plan, RecordsPlan)
+        return plan.release(records, source, threads)
+
+    def draws(self, records: Any, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        made = [self.release(records, source, 1) for _ in range(math.prod(shape))]
+        if self.mechanism.releases_numbers:
+            return np.array(made).reshape(*shape, *np.shape(made[0]) if made else ())
+        out = np.empty(len(made), object)
+        out[:] = made
+        return out.reshape(shape)
+
+
+class SamplePlan(RecordsPlan):
     """A release from a sample of n records, drawn anew for each release."""
 
     mechanism: Subsampled
@@ -189,23 +213,7 @@ class SamplePlan(Plan):
         mechanism.check_missing()
         return (self if self.n is not None else mechanism.plan(mechanism.number_of(values))), values
 
-    def draw_from(self, records: Any, source: np.random.BitGenerator) -> Any:
-        return self._release(records, source, 1)
-
-    def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
-        plan, records = self.read(values, threads)
-        assert isinstance(plan, SamplePlan)
-        return plan._release(records, source, threads)
-
-    def draws(self, records: Any, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        made = [self._release(records, source, 1) for _ in range(math.prod(shape))]
-        if self.mechanism.releases_numbers:
-            return np.array(made).reshape(*shape, *np.shape(made[0]) if made else ())
-        out = np.empty(len(made), object)
-        out[:] = made
-        return out.reshape(shape)
-
-    def _release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
+    def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
         mechanism, n = self.mechanism.mechanism, self.n
         assert n is not None
         places = drawn_places(n, self.size, source)
@@ -261,7 +269,7 @@ class MixedLaw(Law):
         """Those of all samples, at most 2**12."""
         if math.comb(self.n, self.size) > _MOST_SAMPLES:
             raise ValueError("a law of more than 2**12 samples cannot be listed: use audit.distinguish")
-        return [self._law(np.array(places)) for places in itertools.combinations(range(self.n), self.size)]
+        return [self._law(np.array(places, np.int64)) for places in itertools.combinations(range(self.n), self.size)]
 
     def outcomes(self) -> NDArray[np.int64]:
         outcomes: NDArray[np.int64] = self.laws[0].outcomes()

@@ -203,7 +203,6 @@ def test_interval_without_bounds_and_bad_intervals(tmp_path, capsys):
             ["median", *public, "--interval", "--delta", "1e-6"],
             "--interval cannot be combined with --delta or --method",
         ),
-        (["mean", *public, "--interval", "--neighbors", "add-remove"], "'replace-one' for the interval of the mean"),
         (["quantiles", *public, "--interval"], "--interval is for a single quantile"),
     ):
         assert main(command) == 2

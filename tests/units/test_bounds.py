@@ -231,10 +231,6 @@ class TestPrivateBounds:
         with pytest.raises(error, match=message):
             call(Untouchable())
 
-    def test_a_private_number_of_records_is_refused(self):
-        with pytest.raises(ValueError, match="needs a public number of records"):
-            dpf.mean(PAY, bounds="private", epsilon=1.0, neighbors="add-remove")
-
     def test_few_records_are_refused_by_their_public_number(self):
         for x in (np.zeros(447), np.full(447, np.nan), dpf.Chunks.slices(np.ones(447), 100)):
             with (
@@ -333,7 +329,6 @@ class TestInsideBounds:
         [
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": "private"}), ValueError, "give these, or no method"),
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": None}), TypeError, "bounds"),
-            (lambda x: dpf.mean(x, **WIDE, neighbors="add-remove"), ValueError, "neighbors must be 'replace-one'"),
             (lambda x: dpf.mean(x, **WIDE, delta=0.1), ValueError, "delta must be 0"),
             (lambda x: dpf.mean(x, **{**WIDE, "epsilon": 0.0}), ValueError, "epsilon must be positive"),
             (lambda x: dpf.mean(np.zeros(383), **WIDE), ValueError, "'private-bounds' needs 384 records"),

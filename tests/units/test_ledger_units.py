@@ -308,7 +308,59 @@ class TestUnits:
 
     def test_neighbors_do_not_add_up(self):
         with pytest.raises(ValueError, match="do not add up"):
-            Ledger(mu=1.0).affords(Privacy(mu=0.5, neighbors="add-remove"))
+            Ledger(mu=1.0).affords(Privacy(mu=0.5, neighbors="local"))
+        with pytest.raises(ValueError, match="do not add up: give the release neighbors='add-remove'"):
+            Ledger(mu=1.0, neighbors="add-remove").affords(Privacy(mu=0.5))
+
+    def test_a_replaced_record_is_one_removed_and_one_added(self, tmp_path):
+        gaussian = PrivacyProfile(Privacy(mu=0.5, neighbors="add-remove"))
+        assert gaussian.for_replaced() == PrivacyProfile(Privacy(mu=1.0), [("gaussian", 1.0, 1)])
+        ledger = Ledger(mu=1.0)
+        assert ledger.affords(gaussian)
+        assert not ledger.affords(gaussian, times=2)
+        count = dpf.GlobalSensitivity(dpf.statistics.Count(), grid=dpf.Grid(0, 1), epsilon=0.25, neighbors="add-remove")
+        path = tmp_path / "ledger"
+        with Ledger(0.75, path=path) as ledger:
+            count([1.0])
+            dpf.median([1.0], bounds=(0, 2), epsilon=0.125)
+            with pytest.raises(dpf.BudgetError, match="one removed and one added, which costs twice the epsilon"):
+                count([1.0])
+        for found in (ledger, Ledger(0.75, path=path), Ledger.from_json(ledger.to_json())):
+            assert found.charges[0].label == f"{count!r}, charged for one record replaced"
+            assert found.charges[0].profile.parts == (("discrete-laplace", 0.5, 1, 2),)
+            assert found.charges[0].profile.privacy == Privacy(0.5)
+            assert found.spent == Privacy(0.625)
+        with Ledger(0.5, plan=[count]) as planned:
+            count([1.0])
+        assert planned.spent == Privacy(0.5)
+        assert count.privacy_map(2).epsilon == 0.5
+
+    def test_the_charge_for_a_replaced_record_is_needed(self):
+        """By all small data sets: two epsilon hold, and less does not: the control."""
+        count = dpf.GlobalSensitivity(
+            dpf.statistics.Count((0.5, 1.5)), grid=dpf.Grid(0, 1, step=1), epsilon=0.5, neighbors="add-remove"
+        )
+        total = dpf.GlobalSensitivity(
+            dpf.statistics.Sum(), grid=dpf.Grid(-1, 1, step=1), epsilon=0.5, neighbors="add-remove"
+        )
+
+        def loss(mechanism, x, y):
+            laws = [mechanism.law(data) for data in (x, y)]
+            codes = max(laws[0].center - 20, 0) + np.arange(40)
+            return float(np.abs(laws[0].logpmf(codes) - laws[1].logpmf(codes)).max())
+
+        assert math.isclose(loss(total, [-1.0], [1.0]), total.privacy_profile.for_replaced().privacy.epsilon)
+        assert loss(count, [0.0], [1.0]) <= count.privacy_profile.for_replaced().privacy.epsilon
+
+    def test_what_cannot_be_charged(self):
+        for stated in (Privacy(0.5), Privacy(0.5, neighbors="add-remove", records=2)):
+            with pytest.raises(ValueError, match="neighbors must be 'add-remove' for one record"):
+                PrivacyProfile(stated).for_replaced()
+        with pytest.raises(ValueError, match="group guarantee of rho"):
+            Ledger(rho=1.0, delta=0.1).affords(Privacy(rho=0.1, delta=0.01, neighbors="add-remove"))
+        unit = PrivacyProfile(Privacy(0.5, 1e-6, neighbors="add-remove", per_unit=3)).for_replaced()
+        assert (unit.privacy.epsilon, unit.privacy.per_unit, unit.privacy.neighbors) == (1.0, None, "replace-one")
+        assert unit.privacy.delta > 2e-6
 
 
 class TestGaussianPartsElsewhere:

@@ -483,10 +483,6 @@ def test_refusals_of_functions_before_they_read():
         dpf.mean(np.ones((3, 2)), radius=1.0, epsilon=1.0, missing=0.0)
     with pytest.raises(TypeError, match="without bounds NaN counts as 0"):
         dpf.robust_mean(Untouchable(), epsilon=1.0, delta=1e-6, step=1.0, width=4.0, missing=0.0)
-    with pytest.raises(ValueError, match="neighbors must be 'replace-one' for several quantiles"):
-        dpf.quantile(Untouchable(), [0.1, 0.9], epsilon=1.0, neighbors="add-remove")
-    with pytest.raises(ValueError, match="neighbors must be 'replace-one' for method='smooth-sensitivity'"):
-        dpf.median(Untouchable(), method="smooth-sensitivity", neighbors="add-remove", **bounded)
     with pytest.raises(TypeError, match="grid must be a dpfast"):
         dpf.mean(Untouchable(), grid=3, epsilon=1.0, missing=0.0)
     half = GRID.with_missing("half")

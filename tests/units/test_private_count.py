@@ -195,7 +195,6 @@ class TestReleases:
 
     def test_bad_parameters(self):
         for options, message in (
-            ({"method": "inverse-sensitivity"}, "neighbors must be 'replace-one' for the mean"),
             ({"neighbors": "local"}, "neighbors must be one of"),
             ({"delta": 0.1, "method": "global-sensitivity"}, "delta must be 0"),
             ({"epsilon": 1e-9}, "use a coarser step"),
