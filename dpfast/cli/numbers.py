@@ -82,18 +82,18 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     root = isinstance(statistic, Variance)
     after = range_of if difference else math.sqrt if root else float
 
-    def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
+    def made(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
         return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
 
     if arguments.group_by:
-        return _grouped(arguments.name, make, after, arguments, rng, _facts(grid, arguments))
+        return _grouped(arguments.name, made, after, arguments, rng, _facts(grid, arguments))
     with charging(arguments):
-        mechanism, x = make(arguments.epsilon, arguments.delta), None
+        mechanism, x = made(arguments.epsilon, arguments.delta), None
         if arguments.method == "auto" and compared(
             released, Parameters(None, grid, missing=grid.missing, neighbors=neighbors)
         ):
             x = read(arguments)
-            mechanism = make(arguments.epsilon, arguments.delta, x)
+            mechanism = made(arguments.epsilon, arguments.delta, x)
         value, n, story = release(mechanism, arguments, rng, x)
     value = after(value)
     title = command.words if root else statistic
@@ -111,13 +111,13 @@ def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
     for option in ("interval", "group_by", "step"):
         if getattr(arguments, option, None) is not None:
             raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
-    if hides_n(arguments):
-        raise ValueError("--bounds private needs --neighbors replace-one")
     statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
     arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
     like = np.empty(0, np.int64 if arguments.type == "integer" else np.float64)
     method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
-    public = Parameters("private", None, arguments.epsilon, arguments.delta, method, arguments.missing)
+    public = Parameters(
+        "private", None, arguments.epsilon, arguments.delta, method, arguments.missing, None, arguments.neighbors
+    )
     arguments.missing = "lower" if arguments.missing is None else arguments.missing
     with charging(arguments):
         mechanism = mechanism_for(statistic, like, public)

@@ -90,16 +90,7 @@ class TableColumns:
             if self._unit and self._keep is None:
                 unit = [self._label(name) for name in self._unit]
                 self._load([*unit, *wanted])
-                labels = [self._read[column] for column in unit]
-                n = len(column_of(labels[0]))
-                kept = bound_contributions(
-                    labels[0] if len(labels) == 1 else tuple(labels),
-                    np.arange(n),
-                    per_unit=self._per_unit,
-                    rng=self._rng,
-                )
-                keep = np.zeros(n, np.bool_)
-                keep[kept] = True
+                keep = self._kept([self._read[column] for column in unit])
                 self._read = {column: taken(x, keep) for column, x in self._read.items()}
                 self._keep = keep
             self._load(wanted)

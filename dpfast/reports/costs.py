@@ -26,12 +26,16 @@ class ReleaseCost:
         For a unit of the table.
     unit_delta : float
     per_unit : int
-        The records of a unit.
+        The records of a unit; two for a replaced record, which is one removed and one added, if that is what the
+        release is for.
+    neighbors : str
+        What the release is for.
     """
 
     unit_epsilon: Fraction
     unit_delta: float
     per_unit: int = 1
+    neighbors: str = "replace-one"
 
     @property
     def epsilon(self) -> Fraction:
@@ -60,23 +64,27 @@ class ReleaseCost:
         return replace(self, per_unit=1)
 
 
-def cost_of(budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact) -> ReleaseCost:
+def cost_of(
+    budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False
+) -> ReleaseCost:
     """Return the cost that a user gives: an epsilon, or a share of a budget.
 
-    A share is the decimal that is written: ten of 0.1 are the budget, although the doubles are more than it.
+    `hides_n` for a release that is for one record added or removed, whatever the budget is for. A share is the decimal
+    that is written: ten of 0.1 are the budget, although the doubles are more than it.
     """
     if (epsilon is None) == (share is None):
         raise TypeError("give epsilon= or share=, a part of the budget such as 0.2")
-    per_unit = budget.per_unit or 1
+    neighbors = "add-remove" if hides_n else budget.neighbors
+    per_unit = budget.per_unit or (1 if neighbors == budget.neighbors else 2)
     if share is None:
-        return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit)
+        return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit, neighbors)
     part = checks.positive_rational("share", repr(share) if isinstance(share, float) else share)
     if part > 1:
         raise ValueError(f"share must be at most 1, not {share!r}")
     if budget.unit != "epsilon":
         raise TypeError(f"a share is of a budget of epsilon, not of {budget.unit}: give epsilon=")
     of_delta = checks.delta_down(delta) if delta else down(part * Fraction(budget.delta))
-    return ReleaseCost(part * Fraction(budget.epsilon), of_delta, per_unit)
+    return ReleaseCost(part * Fraction(budget.epsilon), of_delta, per_unit, neighbors)
 
 
 def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:

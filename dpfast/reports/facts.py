@@ -61,7 +61,8 @@ class Facts:
         if not isinstance(self.bounds, tuple):
             return unbounded(True) if whole and self.bounds is None else None
         step = self.step if self.step is not None else 1.0 if whole else None
-        made = Grid(*self.bounds, step=step, missing=self.missing)
+        lower, upper = self.bounds
+        made = Grid(lower, upper, step=step, missing=self.missing)
         return None if step is None else made
 
 

@@ -24,7 +24,6 @@ from dpfast.tables import Format, WantedColumn
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
 _EXACT = {"epsilon", "delta", "share"}
 _WITH_INTERVAL = ("median", "quantile", "mean", "variance", "std", "sum", "count")
-_HIDING_N = ("sum", "count")  # have intervals for add-remove
 _METHODS = {
     **dict.fromkeys(("median", "mean", "sum", "variance", "std", "iqr", "count", "density", "bounds"), ()),
     **dict.fromkeys(("partitions", "histogram"), ()),
@@ -201,8 +200,8 @@ class DryRun:
 
 def _blank(budget: Privacy) -> Ledger:
     """Return an empty ledger of a budget."""
-    given = {budget.unit: budget.amount, "delta": budget.delta, "neighbors": budget.neighbors}
-    return Ledger(**given, per_unit=budget.per_unit)
+    amount: dict[str, Any] = {budget.unit: budget.amount}
+    return Ledger(**amount, delta=budget.delta, neighbors=budget.neighbors, per_unit=budget.per_unit)
 
 
 def _release_all(
@@ -221,8 +220,7 @@ def _release_all(
 def _release(table: Table, entry: dict[str, Any]) -> None:
     """Call the method of a table that an entry names."""
     name = str(entry.pop("statistic")).replace("-", "_")
-    hides_n = table.ledger.privacy.neighbors == "add-remove"
-    default = name in (_HIDING_N if hides_n else _WITH_INTERVAL) and "method" not in entry
+    default = name in _WITH_INTERVAL and "method" not in entry
     default = default and not isinstance(entry.get("q"), list) and "column" in entry
     wanted = entry.pop("interval", default)
     if wanted is False:

@@ -112,10 +112,11 @@ class Table:
     -----
     Every method takes ``epsilon=`` or ``share=``, a part of the whole budget, and so of its delta where a release uses
     one. Both are for the unit of the table: a release from a unit of k records has the k-th part of epsilon for each
-    record. With ``share=0.2`` five releases use up the budget exactly. Methods with ``by=`` release for each group of
-    records, for one epsilon: by a column, or by several. With ``categories`` of these columns the keys are public,
-    else they are private, which takes half of epsilon, a delta, and ``neighbors="add-remove"``; their noisy counts are
-    in the result. All other parameters are those of the function.
+    record. With ``share=0.2`` five releases use up the budget exactly. Counts, private keys and ``missing="drop"`` are
+    for one record added or removed: under a budget for one replaced record, which is two of these, they get half of
+    epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
+    ``categories`` of these columns the keys are public, else they are private, which takes half of epsilon and a
+    delta; their noisy counts are in the result. All other parameters are those of the function.
     Privacy: that of the functions, added up by the ledger; for units by
     https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
 
@@ -236,16 +237,15 @@ class Table:
     ) -> Any:
         """Release the number of records, or of those of a column within bounds: `dpfast.count`. With `by`: of groups.
 
-        Records with a missing cell of the column are left out if its facts say ``missing="drop"``. It needs
-        ``neighbors="add-remove"``.
+        Records with a missing cell of the column are left out if its facts say ``missing="drop"``.
         """
         if column is None and by is None:
             raise TypeError("count needs column= or by=: the column, or the columns of keys, to count records of")
-        cost, missing = self._cost(epsilon, share, delta), self.records.facts(column).missing
-        missing = "drop" if missing == "drop" else None
+        cost = self._cost(epsilon, share, delta, hides_n=True)
+        missing = "drop" if self.records.facts(column).missing == "drop" else None
 
         def call() -> Any:
-            if by is None:
+            if column is not None and by is None:
                 given = {"within": within, "missing": missing, "epsilon": cost.epsilon}
                 return location.count(self.records.values(column), **{**given, **self._drawn(options)})
             labels = self._labels(by)
@@ -268,17 +268,17 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
-        cost = self._cost(epsilon, share, delta)
+        counts = statistic == "count" or isinstance(statistic, Count)
+        cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
 
         def call() -> Any:
             x = self.records.values(column)
-            counts = statistic == "count" or isinstance(statistic, Count)
             order = counts or statistic == "median" or isinstance(statistic, _ORDER)
             given = self._given(column, x, order=order, besides=options)
             if counts:
                 given = {"missing": "drop"} if given.get("missing") == "drop" else {}
             else:
-                given["neighbors"] = self._neighbors
+                given["neighbors"] = cost.neighbors
             if by is None:
                 return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
             keyed, part = self._keys(by, cost)
@@ -356,12 +356,13 @@ class Table:
 
     # ---- one release ----
 
-    @property
-    def _neighbors(self) -> str:
-        return self.ledger.privacy.neighbors
+    def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False) -> ReleaseCost:
+        return cost_of(self.ledger.privacy, epsilon, share, delta, hides_n=hides_n)
 
-    def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact) -> ReleaseCost:
-        return cost_of(self.ledger.privacy, epsilon, share, delta)
+    def _hides_n(self, by: Any, column: str, options: dict[str, Any]) -> bool:
+        """Whether a release must be for one record added or removed: of private keys, or without missing records."""
+        drops = options.get("missing", self.records.facts(column).missing) == "drop"
+        return drops or (by is not None and self._categories(by) is None)
 
     def _release(self, title: str, call: Callable[[], Any], by: Any = None, qs: tuple[float, ...] = ()) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
@@ -383,7 +384,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        cost = self._cost(epsilon, share, delta)
+        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
         if by is not None and name not in _GROUPED:
             raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
 
@@ -393,7 +394,8 @@ class Table:
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = {key: options.pop(key) for key in _PUBLIC if key in options}
-            make = partial(self._mechanism, _statistic(name, arguments), x, given | public)
+            public = given | public | {"neighbors": cost.neighbors}
+            make = partial(_mechanism, _statistic(name, arguments), x, public)
             return self._groups(by, self._labels(by), x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
@@ -412,7 +414,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release by a function of one column."""
-        cost = self._cost(epsilon, share, delta)
+        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(None, column, options))
 
         def call() -> Any:
             x = self.records.values(column)
@@ -502,7 +504,7 @@ class Table:
         if cost.delta and "delta" in known and given.get("method", "auto") not in _PURE:
             given["delta"] = cost.delta
         if "neighbors" in known:
-            given.setdefault("neighbors", self._neighbors)
+            given["neighbors"] = cost.neighbors
         return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
 
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -547,14 +549,15 @@ class Table:
         public = self._categories(by)
         if public is not None:
             return {"keys": public}, cost.epsilon
-        if self._neighbors != "add-remove" or not cost.delta:
+        if not cost.delta:
             raise ValueError(
-                f"keys of {', '.join(_names(by))} are private: give their categories in columns=, or "
-                "neighbors='add-remove' and a delta"
+                f"keys of {', '.join(_names(by))} are private: give their categories in columns=, or a delta"
             )
-        per_unit = self.ledger.privacy.per_unit or 1
-        half = cost.half()
-        selection = PartitionSelection(half.for_unit().epsilon, half.for_unit().delta, contributions=per_unit)
+        half, per_unit = cost.half(), self.ledger.privacy.per_unit
+        chosen = half if per_unit is None else half.for_unit()
+        selection = PartitionSelection(
+            checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1
+        )
         return {"keys": "private", "partitions": selection}, half.epsilon
 
     def _groups(
@@ -569,9 +572,10 @@ class Table:
         keyed, part = self._keys(by, cost)
         return by_group(make(part), x, labels=labels, **keyed, **self._drawn(options))
 
-    def _mechanism(self, statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
-        """Return the mechanism of a statistic, as the function of its name would make it."""
-        return mechanism_for(statistic, x, Parameters(epsilon=part, neighbors=self._neighbors, **public))
+
+def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
+    """Return the mechanism of a statistic, as the function of its name would make it."""
+    return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
 
 
 def _statistic(name: str, arguments: tuple[Any, ...]) -> Any:

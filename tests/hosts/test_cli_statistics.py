@@ -234,7 +234,6 @@ def test_bounds_that_are_found_privately(command, least, most, incomes, capsys):
         (): "--bounds LOWER UPPER is needed, or --bounds private",
     }
     if command in ("mean", "sum"):
-        errors["--bounds", "private", "--neighbors", "add-remove"] = "needs --neighbors replace-one"
         errors["--bounds", "private", "--interval"] = "--interval needs --bounds LOWER UPPER"
     for more, message in errors.items():
         assert main([*given, *more]) == 2

@@ -332,7 +332,6 @@ class TestErrors:
             (lambda t: t.std("pay", by="kind", epsilon=1), r"interval\('std', 'pay', by=...\)"),
             (lambda t: t.mean("pay", by="person", epsilon=1), "keys of person are private: give their categories"),
             (lambda t: t.count(epsilon=1), "count needs column= or by="),
-            (lambda t: t.count(column="pay", epsilon=1), "neighbors must be 'replace-one' in this ledger"),
             (lambda t: t.linear_regression(["person"], "pay", epsilon=1), "bounds of all features: 'person' has none"),
             (lambda t: t.glm(["age"], "kind", epsilon=1), "the label 'kind' must be a number, or have two categories"),
             (lambda t: t.mean("pay", epsilon=1, trim=0.1), "unexpected keyword argument 'trim'"),
@@ -356,6 +355,21 @@ class TestErrors:
             one.mean("pay", share=0.1)
         one.mean("pay", epsilon=0.5)
         assert one.report().privacy.epsilon == 0.5
+
+
+def test_a_replaced_record_pays_for_releases_of_an_added_one():
+    """Counts, private keys and what drops missing records cost what they are given, for a replaced record."""
+    one = table(epsilon=30, delta=1e-4, columns=COLUMNS | DROPPED)
+    assert abs(one.count(column="age", epsilon=4) - N) < 15
+    assert one.interval("count", "age", epsilon=4).privacy.neighbors == "add-remove"
+    assert one.mean("pay", epsilon=2) == pytest.approx(40, abs=5)
+    assert one.interval("median", "pay", by="kind", epsilon=2)["a"].low < 45
+    assert list(one.median("age", by=["person"], epsilon=4, delta=1e-5)) is not None
+    one.mean("age", epsilon=1)
+    assert [release.privacy.epsilon for release in one.releases] == [4, 4, 2, 2, 4, 1]
+    assert {release.privacy.neighbors for release in one.releases} == {"replace-one"}
+    assert 0.99e-5 < one.releases[4].privacy.delta <= 1e-5
+    assert one.ledger.spent.epsilon == 17
 
 
 def test_a_call_may_say_otherwise():
