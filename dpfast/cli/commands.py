@@ -16,13 +16,16 @@ from dpfast.cli.options import (
     add_explain,
     add_file,
     add_force,
+    add_format,
     add_groups,
     add_interval,
     add_json,
     add_neighbors,
     bin_count,
     exact,
+    named_bounds,
     named_list,
+    named_policy,
     named_range,
     number,
     whole,
@@ -223,7 +226,24 @@ def _add_synthesis(parser: Parser) -> None:
 
 def _add_report(parser: Parser) -> None:
     parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
-    parser.add_argument("plan", metavar="REPORT.toml", help="budget, columns and releases, see docs/guides/report.md")
+    parser.add_argument("plan", metavar="REPORT.toml", nargs="?", help="budget, columns, releases; or --release")
+    parser.add_argument(
+        "--release",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="without a plan, one or several: 'median of pay by region', 'quantile 0.9 of pay', 'count by region'",
+    )
+    add_format(parser)
+    parser.add_argument("--epsilon", type=exact, help="budget of all of them, in equal shares")
+    add_delta(parser, "for private keys")
+    parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    for option, kind, form, words in (
+        ("--bounds", named_bounds, "NAME=LOWER,UPPER", "public bounds of columns, or NAME=private"),
+        ("--categories", named_list, "NAME=A,B,...", "public keys of columns"),
+        ("--missing", named_policy, "NAME=VALUE", "what missing cells count as: a number, lower, half or drop"),
+    ):
+        parser.add_argument(option, type=kind, nargs="+", action="extend", default=[], metavar=form, help=words)
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
     )

@@ -96,6 +96,20 @@ def named_range(text: str) -> tuple[str, tuple[float, float]]:
     return name, (lower, upper)
 
 
+def named_bounds(text: str) -> tuple[str, Any]:
+    """Return the name and the bounds in NAME=LOWER,UPPER or NAME=private."""
+    name, _, ends = text.partition("=")
+    return (name, ends) if name and ends == "private" else named_range(text)
+
+
+def named_policy(text: str) -> tuple[str, Any]:
+    """Return the name and the policy in NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, as in pay=half, not {text!r}")
+    return name, policy(value)
+
+
 def named_list(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the name and the values in NAME=A,B,..."""
     name, equals, values = text.partition("=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +154,7 @@ class Privacy:
 
     @property
     def short(self) -> str:
-        """The guarantee in a few words.
+        """The guarantee in a few words, with delta rounded up to three digits.
 
         Examples
         --------
@@ -161,7 +162,7 @@ class Privacy:
         >>> dpf.Privacy("0.1", 1e-6).short
         'epsilon = 0.1, delta = 1e-06 for one record replaced'
         """
-        delta = f", delta = {shown(self.delta)}" if self.delta else ""
+        delta = f", delta = {_few_digits_up(self.delta)}" if self.delta else ""
         return f"{self.unit} = {shown(self.amount)}{delta} for {_CHANGES[self.neighbors].format(self._changed)}"
 
     @property
@@ -623,6 +624,12 @@ def _kinds(k: Any) -> float:
     if not 2 <= kinds < math.inf:
         raise ValueError(f"k must be at least 2, not {k!r}")
     return int(kinds) if kinds == int(kinds) else kinds
+
+
+def _few_digits_up(delta: float | Fraction) -> str:
+    """Return a delta with three digits, rounded up."""
+    exact = Decimal(repr(float(delta))) if float(delta) >= delta else Decimal(repr(math.nextafter(float(delta), 1)))
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
 
 
 def as_given(amount: float | Fraction) -> float:

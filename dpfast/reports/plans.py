@@ -24,7 +24,8 @@ from dpfast.tables import Format, WantedColumn
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
 _EXACT = {"epsilon", "delta", "share"}
 _WITH_INTERVAL = ("median", "quantile", "mean", "variance", "std", "sum", "count")
-_METHODS = {
+# The methods that a release may name, with the arguments that it must have besides its column.
+METHODS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("median", "mean", "sum", "variance", "std", "iqr", "count", "density", "bounds"), ()),
     **dict.fromkeys(("partitions", "histogram"), ()),
     "quantile": ("q",),
@@ -87,9 +88,11 @@ class ReportPlan:
             raise ValueError(f"{path} has no use for {unknown[0]!r}: it takes {', '.join(known)} and [[release]]")
         if not isinstance(releases, list) or not releases:
             raise ValueError(f"{path} needs at least one [[release]]")
-        for number, release in enumerate(releases, 1):
-            _check(release, number)
         return cls(**found, releases=tuple(releases))
+
+    def __post_init__(self) -> None:
+        for number, release in enumerate(self.releases, 1):
+            _check(release, number)
 
     def ledger(self) -> Ledger:
         """Return a ledger of the budget of the plan."""
@@ -225,7 +228,7 @@ def _release(table: Table, entry: dict[str, Any]) -> None:
     wanted = entry.pop("interval", default)
     if wanted is False:
         first = [] if name in (*_MULTIPLE, "count") else [entry.pop("column", None)]
-        getattr(table, name)(*first, *(entry.pop(part) for part in _METHODS[name]), **entry)
+        getattr(table, name)(*first, *(entry.pop(part) for part in METHODS[name]), **entry)
         return
     statistic: Any = Quantile(entry.pop("q")) if name == "quantile" else name
     if name == "count" and "within" in entry:
@@ -237,9 +240,9 @@ def _release(table: Table, entry: dict[str, Any]) -> None:
 def _check(release: Any, number: int) -> None:
     """Reject an entry that names no statistic, or lacks what its method needs."""
     name = str(release.get("statistic")).replace("-", "_") if isinstance(release, dict) else None
-    if name not in _METHODS:
-        raise ValueError(f"release {number} needs a statistic: one of {', '.join(_METHODS)}")
-    needed = [*_METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
+    if name not in METHODS:
+        raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
+    needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
 

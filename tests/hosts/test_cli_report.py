@@ -281,3 +281,34 @@ def test_cells():
     cells = {1234567: "1,234,567", 0.5: "0.5", 1234567.8: "1,234,568", 1e20: "1e+20", -3.25: "-3.25", 0.0: "0"}
     cells |= {1e-7: "1e-07", float("nan"): "no records", None: "", "a": "a", True: "True", 90024.0: "90,024"}
     assert {cell: shown(cell) for cell in cells} == cells
+
+
+def test_several_statistics_in_one_command(capsys, files):
+    data, public = files[0], ["--bounds", "pay=0,200", "age=18,90", "--categories", "kind=a,b", "--missing", "pay=half"]
+    words = ["median of pay by kind", "quantile 0.1,0.9 of age", "trimmed-mean 0.1 of age", "count by kind"]
+    given = [item for each in words for item in ("--release", each)]
+    found = json.loads(run(capsys, data, "--epsilon", "2", *public, *given, "--seed", "3", "--json").out)
+    columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "age": {"bounds": (18, 90)}}
+    columns["kind"] = {"categories": ["a", "b"]}
+    table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(3))
+    table.interval("median", "pay", by="kind", share="1/4")
+    table.quantile("age", [0.1, 0.9], share="1/4")
+    table.trimmed_mean("age", 0.1, share="1/4")
+    table.count(by="kind", share="1/4")
+    assert found["releases"] == table.report().to_dict()["releases"]
+    assert found["privacy"]["epsilon"] == 2
+    assert "all together: epsilon = 2" in run(capsys, data, "--epsilon", "2", *public, *given, "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    "words", ["average of pay", "median", "quantile of pay", "median 3 of pay", "glm of pay", "of", ""]
+)
+def test_words_that_are_no_release(capsys, files, words):
+    found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)
+    assert "--release must be STATISTIC" in found.err or "needs 'column'" in found.err
+    assert found.out == ""
+
+
+def test_a_plan_or_releases(capsys, files):
+    for given in ([], [files[1], "--release", "median of pay"]):
+        assert "give either REPORT.toml or --release" in run(capsys, files[0], *given, code=2).err

@@ -207,5 +207,7 @@ def test_numbers_of_guarantees_are_shown_as_given(amount, text):
 def test_a_short_guarantee():
     assert dpf.Privacy("0.1", 1e-6).short == "epsilon = 0.1, delta = 1e-06 for one record replaced"
     assert dpf.Privacy(rho=0.5, neighbors="add-remove").short == "rho = 0.5 for one record added or removed"
+    assert dpf.Privacy(1, 1.9999999e-7).short == "epsilon = 1, delta = 2e-07 for one record replaced"
+    assert dpf.Privacy(1, 1.2301e-7).short == "epsilon = 1, delta = 1.24e-07 for one record replaced"
     units = dpf.Privacy(1, neighbors="add-remove", per_unit=3)
     assert units.short == "epsilon = 1 for one unit of at most 3 records added or removed"
