@@ -11,7 +11,7 @@ from typing import Any
 from dpfast.cli.commands import command_in, make_parser
 from dpfast.cli.completion import complete, is_completing
 from dpfast.cli.messages import in_options
-from dpfast.cli.output import UnwrittenError, show, telling, warn
+from dpfast.cli.output import UnfinishedError, show, telling, warn
 from dpfast.errors import BudgetError, EntropyError
 
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complete(parser)
         with telling():
             return _run(parser.parse_args(words))
-    except UnwrittenError as error:
+    except UnfinishedError as error:
         warn(f"dpfast: error: {error}")
         return 3
     except KeyboardInterrupt:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.cli.files import Output
+from dpfast.cli.output import UnfinishedError
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
 from dpfast.reports import ReportPlan
-from dpfast.reports.plans import METHODS
+from dpfast.reports.plans import METHODS, IncompleteReportError
 from dpfast.reports.report import FORMS
 from dpfast.tables import TableError
 from dpfast.tables.format import PLAIN
@@ -34,7 +35,10 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
         checks.choice("the ending of -o", Path(arguments.output).suffix, FORMS)
         inputs = [arguments.file, arguments.plan, arguments.ledger_file]
         output = Output(arguments.output, inputs, force=arguments.force)
-    report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
+    try:
+        report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
+    except IncompleteReportError as error:
+        raise UnfinishedError(str(error)) from None
     written = {"statistic": "report", **report.to_dict()}
     if not to_file:
         return {**written, "output": None, "text": report.to_markdown().rstrip()}

@@ -40,6 +40,20 @@ METHODS: dict[str, tuple[str, ...]] = {
 _MULTIPLE = ("linear_regression", "glm")  # have features instead of a column
 
 
+class IncompleteReportError(Exception):
+    """Some releases of a report were made, and are spent, before another one failed.
+
+    Attributes
+    ----------
+    report : Report
+        Of the releases that were made.
+    """
+
+    def __init__(self, text: str, report: Report) -> None:
+        super().__init__(text)
+        self.report = report
+
+
 @dataclass(frozen=True)
 class ReportPlan:
     """What a report releases.
@@ -107,13 +121,21 @@ class ReportPlan:
         ------
         BudgetError
             If the budget does not suffice for all releases together.
+        IncompleteReportError
+            If a release fails after others are made, with the report of these.
         """
         with _quietly():
             foreseen = self.dry_run(data, ledger=ledger)
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
         table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
-        _release_all(table, self.releases)
+        try:
+            _release_all(table, self.releases)
+        except Exception as error:  # such as a budget that another process took meanwhile
+            if not table.releases:
+                raise
+            made = f"{len(table.releases)} of {len(self.releases)} releases are made, and their epsilon is spent"
+            raise IncompleteReportError(f"{error}: {made}", table.report(self.title)) from error
         return table.report(self.title)
 
     def dry_run(self, data: Any = None, *, ledger: Ledger | None = None) -> DryRun:
@@ -128,8 +150,8 @@ class ReportPlan:
         integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
         units, _ = unit_of(self.unit)
         texts: list[str] = []
-        blank = _blank(ledger.privacy) if ledger is not None else None
-        table = self._table(Imagined(n, facts, integers, units), blank, None, explain=texts.append)
+        empty = None if ledger is None else _blank(ledger.privacy)
+        table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
         ends = _release_all(table, self.releases, lambda: len(texts))
         told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
@@ -213,14 +235,14 @@ def _release_all(
     found = []
     for number, release in enumerate(releases, 1):
         try:
-            _release(table, dict(release))
-        except (TypeError, ValueError) as error:
+            release_entry(table, dict(release))
+        except (TypeError, ValueError, BudgetError) as error:
             raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
         found.append(after())
     return found
 
 
-def _release(table: Table, entry: dict[str, Any]) -> None:
+def release_entry(table: Table, entry: dict[str, Any]) -> None:
     """Call the method of a table that an entry names."""
     name = str(entry.pop("statistic")).replace("-", "_")
     default = name in _WITH_INTERVAL and "method" not in entry

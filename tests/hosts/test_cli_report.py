@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -307,6 +308,123 @@ def test_words_that_are_no_release(capsys, files, words):
     found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)
     assert "--release must be STATISTIC" in found.err or "needs 'column'" in found.err
     assert found.out == ""
+
+
+def test_a_format(capsys, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("pay;kind\n" + "1,5;a\n2,5;b\n" * 200)
+    given = ["--epsilon", "40", "--bounds", "pay=0,4", "--release", "mean of pay", "--delimiter", ";", "--decimal", ","]
+    found = json.loads(run(capsys, path, *given, "--json").out)
+    assert found["releases"][0]["columns"]["value"][0] == pytest.approx(2, abs=0.1)
+    (tmp_path / "plan.toml").write_text(
+        "epsilon = 40\nformat = {delimiter = ';'}\n[columns.pay]\nbounds = [0, 4]\n"
+        "[[release]]\nstatistic = 'mean'\ncolumn = 'pay'\nshare = 1\n"
+    )
+    found = json.loads(run(capsys, path, tmp_path / "plan.toml", "--decimal", ",", "--json").out)
+    assert found["releases"][0]["columns"]["value"][0] == pytest.approx(2, abs=0.1)
+
+
+def test_a_report_that_stops_halfway_says_what_is_spent(capsys, files, monkeypatch, tmp_path):
+    """Another process may take the budget meanwhile, after the dry run."""
+    from dpfast.reports import plans
+
+    real, path = plans.release_entry, tmp_path / "budget"
+    (tmp_path / "plan.toml").write_text(PLAN.replace("epsilon = 2\n", "", 1))
+    ledger = dpf.Ledger(2, path=path)
+
+    def meanwhile(table, entry):
+        if len(table.releases) == len(ledger.charges) == 2:
+            ledger.reserve(dpf.PrivacyProfile(ledger.remaining))
+        real(table, entry)
+
+    monkeypatch.setattr(plans, "release_entry", meanwhile)
+    found = run(capsys, files[0], tmp_path / "plan.toml", "--ledger", path, code=3)
+    assert found.out == ""
+    assert "release 3, quantile: " in found.err
+    assert "2 of 6 releases are made, and their epsilon is spent" in found.err
+
+
+SHARED = Path("/work/shared/data")
+REAL = {
+    "chicago_pay_2018": """
+epsilon = 2
+delta = 1e-6
+[columns.annual]
+bounds = [0, 300_000]
+missing = "drop"
+[columns.full_part]
+categories = ["F", "P"]
+[[release]]
+statistic = "median"
+column = "annual"
+by = "full_part"
+share = 0.3
+[[release]]
+statistic = "count"
+by = "department"
+share = 0.3
+[[release]]
+statistic = "histogram"
+column = "annual"
+bins = 20
+share = 0.4
+""",
+    "adult": """
+epsilon = 1
+[columns]
+age = {type = "integer", bounds = [17, 90]}
+income = {type = "integer", bounds = [0, 1]}
+hours_per_week = {type = "integer", bounds = [0, 99]}
+sex = {categories = ["Male", "Female"]}
+race = {categories = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]}
+[[release]]
+statistic = "mean"
+column = "income"
+by = ["sex", "race"]
+share = 0.5
+[[release]]
+statistic = "linear_regression"
+features = ["age", "sex"]
+label = "hours_per_week"
+share = 0.5
+""",
+    "uc_pay_2010_2023": """
+epsilon = 2
+[columns]
+gross = {type = "integer", bounds = "private"}
+campus = {categories = [0, 1, 2, 3]}
+[[release]]
+statistic = "median"
+column = "gross"
+by = "campus"
+share = 0.5
+[[release]]
+statistic = "mean"
+column = "gross"
+interval = false
+share = 0.5
+""",
+}
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the shared data")
+@pytest.mark.parametrize("name", REAL)
+def test_real_tables(capsys, tmp_path, name):
+    """Bounds that nobody knows, a quarter of the cells missing, groups by text, private keys."""
+    plan, data = tmp_path / "plan.toml", SHARED / f"{name}.csv.gz"
+    plan.write_text(REAL[name])
+    foreseen = json.loads(run(capsys, data, plan, "--dry-run", "--json").out)
+    found = json.loads(run(capsys, data, plan, "--json", "--seed", 1).out)
+    assert found["privacy"] == foreseen["privacy"]
+    assert found["privacy"]["epsilon"] == pytest.approx(found["budget"]["epsilon"], rel=1e-9)
+    report = ReportPlan.read(plan).run(data, rng=np.random.default_rng(1))
+    assert report.to_dict()["releases"] == found["releases"]
+    first = found["releases"][0]["columns"]
+    assert all(
+        low <= value <= high for low, value, high in zip(first["low"], first["value"], first["high"], strict=True)
+    )
+    if name.startswith("uc"):
+        assert found["releases"][1]["columns"]["value"][0] == pytest.approx(34_851, rel=0.02)
 
 
 def test_a_plan_or_releases(capsys, files):
