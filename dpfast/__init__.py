@@ -31,6 +31,7 @@ _NAMES = {
         "m_estimate partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",
+    "dpfast.reports": "Table",
     "dpfast.regression": "RegressionMoments TheilSen glm linear_regression theil_sen",
     "dpfast.robust": "NestedBoxes robust_mean",
     "dpfast.running": "AboveThreshold Running",

@@ -82,6 +82,7 @@ from dpfast.mechanisms import (
     top_k,
 )
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
+from dpfast.reports import Table
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.running import AboveThreshold, Running
 from dpfast.streaming import Chunks, Counted
@@ -129,6 +130,7 @@ __all__ = [
     "SmoothedHistogram",
     "Subsampled",
     "SufficientStatistics",
+    "Table",
     "TheilSen",
     "TopK",
     "UtilityWarning",

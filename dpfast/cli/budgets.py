@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpfast.core.privacy import Privacy
+from dpfast.core.privacy import Privacy, as_given
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -29,7 +29,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
         "ledger": arguments.file,
         "budget": _amounts(ledger.privacy),
         "spent": _amounts(ledger.spent),
-        "remaining": _amounts(ledger.remaining),
+        "remaining": _left(ledger),
         "charges": charges,
         "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {shown(ledger.remaining)}"]),
     }
@@ -52,7 +52,7 @@ def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
 
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
     """Return the fields of a report about the ledger that was charged."""
-    return {"ledger": path, "remaining": _amounts(ledger.remaining)}
+    return {"ledger": path, "remaining": _left(ledger)}
 
 
 def shown(privacy: Privacy) -> str:
@@ -61,10 +61,16 @@ def shown(privacy: Privacy) -> str:
     return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
 
 
+def _left(ledger: Ledger) -> dict[str, Any]:
+    """Return what is left, rounded down, as it must not be shown rounded up."""
+    left = ledger.remaining
+    return {**_amounts(left), left.unit: float(left.amount), "delta": float(left.delta)}
+
+
 def _amounts(privacy: Privacy) -> dict[str, Any]:
     return {
-        privacy.unit: float(privacy.amount),
-        "delta": float(privacy.delta),
+        privacy.unit: as_given(privacy.amount),
+        "delta": as_given(privacy.delta),
         "neighbors": privacy.neighbors,
         "per_unit": privacy.per_unit,
     }

@@ -8,25 +8,27 @@ from typing import Any
 
 from dpfast import audit, local
 from dpfast._kernels._calls import Parameters
-from dpfast.cli.numbers import SINGLE, Number
+from dpfast.cli.numbers import STATISTICS
 from dpfast.cli.records import grid_of
+from dpfast.cli.singles import SINGLE
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import (
     Quantile,
+    Statistic,
     Variance,
     WinsorizedMean,
 )
 
-# The statistics that `verify` accepts; some have no command of their own.
-CERTIFIED = {
-    **{name: command for name, command in SINGLE.items() if name != "std"},
-    "quantile": Number("quantile", lambda arguments: Quantile(arguments.q)),
-    "variance": Number("variance", lambda arguments: Variance(), "global-sensitivity"),
-    "winsorized-mean": Number("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim)),
+# The statistics that `verify` accepts, with their methods; some have no command of their own.
+_CERTIFIED: dict[str, tuple[Callable[[argparse.Namespace], Statistic], str]] = {
+    **{name: (make, SINGLE[name].method) for name, make in STATISTICS.items() if name != "std"},
+    "quantile": (lambda arguments: Quantile(arguments.q), "inverse-sensitivity"),
+    "variance": (lambda arguments: Variance(), "global-sensitivity"),
+    "winsorized-mean": (lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
 }
 
 # The local randomisers that `verify` accepts: one category per value, three coordinates, one frequency.
-LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
+_LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
     "local-binary": lambda arguments, _: local.Binary(arguments.epsilon),
     "local-categorical": lambda arguments, method: local.Categorical(arguments.values, arguments.epsilon, method),
     "local-interval": lambda arguments, method: local.Interval(
@@ -42,12 +44,12 @@ LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
 def verify(arguments: argparse.Namespace) -> dict[str, Any]:
     """Certify a mechanism on every small dataset."""
     mechanism: Any
-    if arguments.mechanism in LOCAL:
-        mechanism = LOCAL[arguments.mechanism](arguments, arguments.method or "auto")
+    if arguments.mechanism in _LOCAL:
+        mechanism = _LOCAL[arguments.mechanism](arguments, arguments.method or "auto")
     else:
-        certified = CERTIFIED[arguments.mechanism]
-        method = certified.method if arguments.method is None else arguments.method
-        grid, statistic = grid_of(arguments), certified.make(arguments)
+        make, default = _CERTIFIED[arguments.mechanism]
+        method = default if arguments.method is None else arguments.method
+        grid, statistic = grid_of(arguments), make(arguments)
         mechanism = mechanism_for(statistic, None, Parameters(None, grid, arguments.epsilon, arguments.delta, method))
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
@@ -61,3 +63,6 @@ def verify(arguments: argparse.Namespace) -> dict[str, Any]:
         "holds": certificate.holds,
         "text": f"{mechanism!r}\n{certificate}",
     }
+
+
+CERTIFIED = [*_CERTIFIED, *_LOCAL]

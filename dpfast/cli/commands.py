@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from importlib.metadata import version
-from typing import Any
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from dpfast.aggregate import COMBINE
-from dpfast.cli.budgets import show_ledger
-from dpfast.cli.certificates import CERTIFIED, LOCAL, verify
-from dpfast.cli.completion import SHELLS, completion
-from dpfast.cli.demonstration import demonstrate
-from dpfast.cli.densities import release_histogram, write_synthetic
-from dpfast.cli.keyed import release_partitions
-from dpfast.cli.numbers import SINGLE, release_count, release_fit, release_one, release_quantiles
 from dpfast.cli.options import (
     Parser,
     add_column,
@@ -23,21 +16,21 @@ from dpfast.cli.options import (
     add_explain,
     add_file,
     add_force,
+    add_format,
     add_groups,
     add_interval,
     add_json,
     add_neighbors,
     bin_count,
     exact,
+    named_bounds,
     named_list,
+    named_policy,
     named_range,
     number,
     whole,
 )
-from dpfast.cli.regressions import MODELS, release_regression
-from dpfast.cli.schema import schema
-from dpfast.densities.synthesis import METHODS
-from dpfast.families.user import named
+from dpfast.cli.singles import SINGLE
 
 _EXIT_CODES = """\
 exit codes:
@@ -49,42 +42,42 @@ exit codes:
   130  interrupted
 """
 
-_Run = Callable[[argparse.Namespace], dict[str, Any]]
 
+def make_parser(only: str | None = None) -> Parser:
+    """Return the parser of the command line, with the options of one command, or of all.
 
-def make_parser() -> Parser:
-    """Return the parser of the command line."""
+    The options of the others take time, because their choices are those of many modules.
+    """
     parser = Parser(
         prog="dpfast",
         description="Differentially private statistics of the columns of a file.",
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"dpfast {version('dpfast')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-
-    def command(name: str, run: _Run, words: str) -> Parser:
+    for name, command in _COMMANDS.items():
+        words = command.words
         made: Parser = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        made.set_defaults(run=run, name=name)
-        return made
-
-    _add_demo(command("demo", demonstrate, "make a payroll file and release its quartiles"))
-    for name, single in SINGLE.items():
-        _add_single(command(name, release_one, f"release the {single.words} of a column"), name)
-    _add_count(command("count", release_count, "release the number of records, which is private"))
-    _add_quantiles(command("quantiles", release_quantiles, "release quantiles of a column together"))
-    words = "release the keys that enough records have, with noisy counts"
-    _add_partitions(command("partitions", release_partitions, words))
-    _add_fit(command("mle", release_fit, "release parameters of a family of distributions, fitted to a column"))
-    _add_regression(command("regress", release_regression, "release a regression of a column on others"))
-    _add_histogram(command("histogram", release_histogram, "release a histogram of a column"))
-    _add_synthesis(command("synthesize", write_synthetic, "write synthetic records that resemble a column"))
-    _add_ledger(command("ledger", show_ledger, "make a budget for several commands, or show what is left of it"))
-    _add_verify(command("verify", verify, "certify a mechanism on every small dataset; exit code 1 if broken"))
-    words = "print the code that completes commands and options in a shell"
-    command("completion", completion, words).add_argument("shell", choices=SHELLS)
-    command("schema", schema, "print the JSON Schema of what --json prints")
+        made.set_defaults(run=command.run, name=name)
+        if only in (None, name):
+            command.add(made)
     return parser
+
+
+def command_in(words: list[str]) -> str | None:
+    """Return the command among the words of a command line, the first that is no option; None if it is not known."""
+    first = next((word for word in words if not word.startswith("-")), None)
+    return first if first in _COMMANDS else None
+
+
+class _Version(argparse.Action):
+    """Print the version, which takes time to find."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any, **options: Any) -> None:
+        from importlib.metadata import version
+
+        parser.exit(message=f"dpfast {version('dpfast')}\n")
 
 
 def _add_demo(parser: Parser) -> None:
@@ -93,9 +86,9 @@ def _add_demo(parser: Parser) -> None:
     add_common(parser)
 
 
-def _add_single(parser: Parser, name: str) -> None:
+def _add_single(name: str, parser: Parser) -> None:
     single = SINGLE[name]
-    add_column(parser, bounded=single.bounded)
+    add_column(parser, bounded=single.bounded, findable=single.findable)
     if name == "trimmed-mean":
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")
@@ -147,6 +140,9 @@ def _add_partitions(parser: Parser) -> None:
 
 
 def _add_fit(parser: Parser) -> None:
+    from dpfast.aggregate import COMBINE
+    from dpfast.families.user import named
+
     add_file(parser)
     parser.add_argument("--family", required=True, choices=named(), help=f"{', '.join(named())}")
     parser.add_argument(
@@ -162,6 +158,8 @@ def _add_fit(parser: Parser) -> None:
 
 
 def _add_regression(parser: Parser) -> None:
+    from dpfast.cli.regressions import MODELS
+
     add_file(parser, column=False)
     parser.add_argument("--features", nargs="+", required=True, metavar="C", help="columns of the rows")
     parser.add_argument("--label", required=True, metavar="C", help="column of the labels")
@@ -213,14 +211,47 @@ def _add_histogram(parser: Parser) -> None:
 
 
 def _add_synthesis(parser: Parser) -> None:
+    from dpfast.densities.synthesis import METHODS
+
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write, or - to print it")
     add_force(parser)
     parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
     )
+    add_common(parser)
+
+
+def _add_report(parser: Parser) -> None:
+    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
+    parser.add_argument("plan", metavar="REPORT.toml", nargs="?", help="budget, columns, releases; or --release")
+    parser.add_argument(
+        "--release",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="without a plan, one or several: 'median of pay by region', 'quantile 0.9 of pay', 'count by region'",
+    )
+    add_format(parser)
+    parser.add_argument("--epsilon", type=exact, help="budget of all of them, in equal shares")
+    add_delta(parser, "for private keys")
+    parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    for option, kind, form, words in (
+        ("--bounds", named_bounds, "NAME=LOWER,UPPER", "public bounds of columns, or NAME=private"),
+        ("--categories", named_list, "NAME=A,B,...", "public keys of columns"),
+        ("--missing", named_policy, "NAME=VALUE", "what missing cells count as: a number, lower, half or drop"),
+    ):
+        parser.add_argument(option, type=kind, nargs="+", action="extend", default=[], metavar=form, help=words)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
+    )
+    add_force(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print charges and expected errors; no record is touched"
+    )
+    parser.add_argument("--ledger", metavar="FILE", help="the budget, if the plan has none; see dpfast ledger")
     add_common(parser)
 
 
@@ -237,8 +268,9 @@ def _add_ledger(parser: Parser) -> None:
 
 
 def _add_verify(parser: Parser) -> None:
-    names = [*CERTIFIED, *LOCAL]
-    parser.add_argument("mechanism", metavar="MECHANISM", choices=names, help=", ".join(names))
+    from dpfast.cli.certificates import CERTIFIED
+
+    parser.add_argument("mechanism", metavar="MECHANISM", choices=CERTIFIED, help=", ".join(CERTIFIED))
     parser.add_argument("--trim", type=number, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
     parser.add_argument("-q", type=number, default=0.5, help="for quantile (default 0.5)")
     parser.add_argument("--epsilon", type=exact, default=1.0)
@@ -251,3 +283,65 @@ def _add_verify(parser: Parser) -> None:
     parser.add_argument("--records", type=whole, default=3, help="records in each dataset (default 3)")
     parser.add_argument("--values", type=whole, default=4, help="distinct values of a record (default 4)")
     add_json(parser)
+
+
+def _add_completion(parser: Parser) -> None:
+    from dpfast.cli.completion import SHELLS
+
+    parser.add_argument("shell", choices=SHELLS)
+
+
+class _Command(NamedTuple):
+    """A command: its words in the help, the function that runs it, and the one that adds its options."""
+
+    words: str
+    where: str
+    add: Callable[[Parser], None]
+
+    def run(self, arguments: argparse.Namespace) -> dict[str, Any]:
+        """Import the function, and call it."""
+        module, _, function = self.where.partition(":")
+        found: dict[str, Any] = getattr(import_module(f"dpfast.cli.{module}"), function)(arguments)
+        return found
+
+
+def _commands() -> dict[str, _Command]:
+    single = {
+        name: _Command(f"release the {found.words} of a column", "numbers:release_one", partial(_add_single, name))
+        for name, found in SINGLE.items()
+    }
+    return {
+        "demo": _Command("make a payroll file and release its quartiles", "demonstration:demonstrate", _add_demo),
+        **single,
+        "count": _Command("release the number of records, which is private", "numbers:release_count", _add_count),
+        "quantiles": _Command("release quantiles of a column together", "numbers:release_quantiles", _add_quantiles),
+        "partitions": _Command(
+            "release the keys that enough records have, with noisy counts", "keyed:release_partitions", _add_partitions
+        ),
+        "mle": _Command(
+            "release parameters of a family of distributions, fitted to a column", "fits:release_fit", _add_fit
+        ),
+        "regress": _Command(
+            "release a regression of a column on others", "regressions:release_regression", _add_regression
+        ),
+        "histogram": _Command("release a histogram of a column", "densities:release_histogram", _add_histogram),
+        "synthesize": _Command(
+            "write synthetic records that resemble a column", "densities:write_synthetic", _add_synthesis
+        ),
+        "report": _Command(
+            "release all that a plan declares, for one budget, as one report", "reports:write_report", _add_report
+        ),
+        "ledger": _Command(
+            "make a budget for several commands, or show what is left of it", "budgets:show_ledger", _add_ledger
+        ),
+        "verify": _Command(
+            "certify a mechanism on every small dataset; exit code 1 if broken", "certificates:verify", _add_verify
+        ),
+        "completion": _Command(
+            "print the code that completes commands and options in a shell", "completion:completion", _add_completion
+        ),
+        "schema": _Command("print the JSON Schema of what --json prints", "schema:schema", lambda parser: None),
+    }
+
+
+_COMMANDS = _commands()

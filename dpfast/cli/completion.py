@@ -6,14 +6,17 @@ import argparse
 import os
 from typing import Any
 
-from dpfast.tables import TableError
-
 SHELLS = ("bash", "zsh", "fish")
+
+
+def is_completing() -> bool:
+    """Whether a shell asks for completions."""
+    return "_ARGCOMPLETE" in os.environ
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answer a request for completions and exit, if this is one."""
-    if "_ARGCOMPLETE" in os.environ:
+    if is_completing():
         import argcomplete
 
         argcomplete.autocomplete(parser)
@@ -24,5 +27,7 @@ def completion(arguments: argparse.Namespace) -> dict[str, Any]:
     try:
         import argcomplete
     except ImportError:
+        from dpfast.tables import TableError
+
         raise TableError("completion requires argcomplete: pip install 'dpfast[completion]'") from None
     return {"text": argcomplete.shellcode(["dpfast"], shell=arguments.shell)}

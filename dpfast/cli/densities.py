@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dpfast.cli.files import Output
-from dpfast.cli.output import trying
+from dpfast.cli.output import show, trying
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
@@ -90,20 +91,35 @@ def _output(path: str, arguments: argparse.Namespace) -> Output:
     return Output(path, [arguments.file, arguments.ledger_file], force=arguments.force)
 
 
+def _csv(name: str, values: list[float]) -> str:
+    """Return a column as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow([name])
+    text.writelines(f"{value!r}\n" for value in values)
+    return text.getvalue()
+
+
 def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write synthetic records to a file."""
     grid, rng, k = column_grid(arguments), rng_of(arguments), checks.whole("k", arguments.k, least=1)
     options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
     with trying():
         synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
-    output = _output(arguments.output, arguments)
+    if aside := arguments.output == "-":
+        if arguments.json:
+            raise ValueError("--json and -o - would both write to standard output")
+    else:
+        output = _output(arguments.output, arguments)
     x = read(arguments)
     with charging(arguments):
         records = synthesize(x, k, **options, rng=rng)
     n = records_of(x)
-    with output.writing() as made, made.open("w", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
-        file.writelines(f"{value!r}\n" for value in records.tolist())
+    lines = _csv(arguments.column or "value", records.tolist())
+    if aside:
+        show(lines, spent=True)
+    else:
+        with output.writing() as made, made.open("w", encoding="utf-8") as file:
+            file.write(lines)
     privacy = Privacy(checks.positive_down("epsilon", arguments.epsilon))
     return {
         "statistic": "synthesize",
@@ -112,5 +128,6 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
         "method": arguments.method,
         "output": arguments.output,
         **context(privacy, grid, n, arguments),
+        "aside": aside,
         "text": f"{k:,} synthetic records in {arguments.output}  (from {n:,} records; {privacy})",
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.records import charging, hides_n, rng_of, tell
+from dpfast.cli.records import charging, format_of, guaranteed, hides_n, rng_of, tell
 from dpfast.core import checks, traps
 from dpfast.core.privacy import Privacy
 from dpfast.groups import by_group
@@ -138,9 +139,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
         "keys": keys,
         "counts": counts,
         "contributions": arguments.contributions,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "reading": "records with an empty key are left out",
         "private": arguments.seed is None,
         "text": "\n".join([*map(_line, keys, counts), f"({len(keys)} keys; {privacy})"]),
@@ -152,7 +151,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
     wanted = [WantedColumn(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
     try:
-        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False, arguments.encoding):
+        for found in blocks(arguments.keys, wanted, replace(format_of(arguments), header=False)):
             for column, cells in zip(columns, found, strict=True):
                 column += cells.tolist()
     except TableError as error:
@@ -175,7 +174,7 @@ def _whole(cell: str | None) -> int | None:
 
 
 def _blocks(arguments: argparse.Namespace, columns: list[WantedColumn]) -> Iterator[tuple[NDArray[Any], ...]]:
-    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True, arguments.encoding)
+    return blocks(arguments.file, columns, format_of(arguments), True)
 
 
 def _columns(arguments: argparse.Namespace, columns: list[WantedColumn]) -> list[NDArray[Any]]:

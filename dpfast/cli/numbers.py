@@ -5,17 +5,27 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpfast._kernels._calls import Parameters
-from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.keyed import check_groups, release_groups
-from dpfast.cli.records import UNREAD, charging, column_points, context, hides_n, read, release, rng_of, tell
+from dpfast.cli.records import (
+    UNREAD,
+    charging,
+    column_points,
+    context,
+    guaranteed,
+    hides_n,
+    read,
+    release,
+    rng_of,
+    tell,
+)
+from dpfast.cli.singles import SINGLE
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points
 from dpfast.core.privacy import Privacy
@@ -39,32 +49,14 @@ from dpfast.tables import schema_type
 
 Facts = Callable[[Privacy, int | None], dict[str, Any]]  # public, about a release from so many records
 
-
-@dataclass(frozen=True)
-class Number:
-    """A command that releases one number."""
-
-    words: str  # in the help
-    make: Callable[[argparse.Namespace], Statistic]
-    method: str = "inverse-sensitivity"
-    bounded: bool = True  # whether bounds are required
-    interval: bool = False
-    after: Callable[[float], float] = float
-
-
-SINGLE = {
-    "median": Number("median", lambda arguments: Median(), bounded=False, interval=True),
-    "mean": Number("mean", lambda arguments: Mean(), "global-sensitivity", interval=True),
-    "sum": Number("sum", lambda arguments: Sum(), "global-sensitivity", interval=True),
-    "std": Number(
-        "standard deviation",
-        lambda arguments: Variance(),
-        "global-sensitivity",
-        interval=True,
-        after=math.sqrt,
-    ),
-    "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "auto"),
-    "iqr": Number("interquartile range", lambda arguments: InterquartileRange(), bounded=False),
+# The statistic of each command that releases one number.
+STATISTICS: dict[str, Callable[[argparse.Namespace], Statistic]] = {
+    "median": lambda arguments: Median(),
+    "mean": lambda arguments: Mean(),
+    "sum": lambda arguments: Sum(),
+    "std": lambda arguments: Variance(),
+    "trimmed-mean": lambda arguments: TrimmedMean(arguments.trim),
+    "iqr": lambda arguments: InterquartileRange(),
 }
 
 
@@ -73,38 +65,70 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     # Reject a bad parameter before a long read.
     check_groups(arguments)
     command = SINGLE[arguments.name]
-    grid, rng, statistic = column_points(arguments), rng_of(arguments), command.make(arguments)
+    if arguments.bounds is None and command.bounded:
+        raise ValueError("--bounds LOWER UPPER is needed, or --bounds private")
+    if arguments.bounds == "private":
+        return _within_private_bounds(arguments)
+    grid, rng, statistic = column_points(arguments), rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors = getattr(arguments, "neighbors", "replace-one")
     if getattr(arguments, "interval", None) is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
-        title = statistic if command.after is float else command.words
-        estimator_of = partial(_estimator, statistic, grid, arguments)
-        return _with_interval(arguments.name, title, estimator_of, arguments, rng, _facts(grid, arguments))
+        title = command.words if isinstance(statistic, Variance) else statistic
+        make = partial(_estimator, statistic, grid, arguments)
+        return _with_interval(arguments.name, title, make, arguments, rng, _facts(grid, arguments))
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
-    after = range_of if difference else command.after
+    root = isinstance(statistic, Variance)
+    after = range_of if difference else math.sqrt if root else float
 
-    def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
+    def made(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
         return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
 
     if arguments.group_by:
-        return _grouped(arguments.name, make, after, arguments, rng, _facts(grid, arguments))
+        return _grouped(arguments.name, made, after, arguments, rng, _facts(grid, arguments))
     with charging(arguments):
-        mechanism, x = make(arguments.epsilon, arguments.delta), None
+        mechanism, x = made(arguments.epsilon, arguments.delta), None
         if arguments.method == "auto" and compared(
             released, Parameters(None, grid, missing=grid.missing, neighbors=neighbors)
         ):
             x = read(arguments)
-            mechanism = make(arguments.epsilon, arguments.delta, x)
+            mechanism = made(arguments.epsilon, arguments.delta, x)
         value, n, story = release(mechanism, arguments, rng, x)
     value = after(value)
-    title = statistic if command.after is float else command.words
+    title = command.words if root else statistic
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
         **context(mechanism.privacy, grid, n, arguments),
+        "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
+    }
+
+
+def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release one statistic of a column, within bounds that are found privately."""
+    for option in ("interval", "group_by", "step"):
+        if getattr(arguments, option, None) is not None:
+            raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
+    statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    like = np.empty(0, np.int64 if arguments.type == "integer" else np.float64)
+    method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
+    public = Parameters(
+        "private", None, arguments.epsilon, arguments.delta, method, arguments.missing, None, arguments.neighbors
+    )
+    arguments.missing = "lower" if arguments.missing is None else arguments.missing
+    with charging(arguments):
+        mechanism = mechanism_for(statistic, like, public)
+        value, n, story = release(mechanism, arguments, rng)
+    root = isinstance(statistic, Variance)
+    value, title = (math.sqrt(value), SINGLE[arguments.name].words) if root else (value, statistic)
+    return {
+        "statistic": arguments.name,
+        "column": arguments.column,
+        "value": value,
+        **context(mechanism.privacy, None, n, arguments),
         "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
     }
 
@@ -144,9 +168,7 @@ def _counted(arguments: argparse.Namespace, privacy: Privacy, n: int | None = No
     left_out = arguments.within is not None or arguments.missing == "drop"
     return {
         "within": arguments.within,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "missing": arguments.missing,
         "reading": f"read as type {arguments.type}; {UNREAD} {'are not counted' if left_out else 'count'}",
         "private": arguments.seed is None,
@@ -245,43 +267,3 @@ def _quantiles(
 ) -> Mechanism:
     public = Parameters(None, grid, epsilon, neighbors=arguments.neighbors)
     return mechanism_for(checks.fractions("qs", qs), None, public)
-
-
-def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Release the parameters of a family."""
-    rng = rng_of(arguments)
-    names = [name for name, _ in arguments.bounds]
-    if len(set(names)) < len(names):
-        raise ValueError("bounds must name each parameter once")
-    mechanism = SampleAndAggregate(
-        arguments.family,
-        bounds=arguments.bounds,
-        epsilon=arguments.epsilon,
-        blocks=arguments.blocks,
-        bias_correction=not arguments.no_bias_correction,
-        combine=arguments.combine,
-        shuffle=arguments.shuffle,
-    )
-    check_budget(arguments.ledger, mechanism)
-    x = read(arguments)
-    tell(mechanism, arguments, x)
-    with charging(arguments):
-        released = np.atleast_1d(mechanism(x, rng=rng)).tolist()
-    values = dict(zip(mechanism.box.names, released, strict=True))
-    n = records_of(x)
-    blocks, privacy = mechanism.block_count(n), mechanism.privacy
-    lines = [f"{name} = {value:.12g}" for name, value in values.items()]
-    return {
-        "statistic": "mle",
-        "column": arguments.column,
-        "family": arguments.family,
-        "values": values,
-        "blocks": blocks,
-        "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
-        "reading": f"read as type number; {UNREAD}, or outside the support of the family, are left out",
-        "private": arguments.seed is None,
-        "text": "\n".join([*lines, f"({arguments.family}; {n:,} records in {blocks:,} blocks; {privacy})"]),
-    }

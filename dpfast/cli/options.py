@@ -7,13 +7,15 @@ import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
 from dpfast.core import checks
-from dpfast.tables import check_encoding
 
+_PRIVATE_BOUNDS = "--private-bounds"
 _TYPES = ("number", "integer")
+_FILES = "CSV (also .gz, .bz2, .xz, .zip, .zst), Parquet with pyarrow, or - for standard input"
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,6 +24,15 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.IGNORECASE)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; ``--bounds private`` has another number of values than a pair, and so is an option of its own."""
+        words = list(sys.argv[1:] if args is None else args)
+        if _PRIVATE_BOUNDS in self._option_string_actions:
+            while ("--bounds", "private") in (pairs := [*pairwise(words)]):
+                place = pairs.index(("--bounds", "private"))
+                words[place : place + 2] = [_PRIVATE_BOUNDS]
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         warn(f"{self.prog}: error: {message}")
@@ -58,6 +69,8 @@ def _delimiter(text: str) -> str:
 
 
 def _encoding(text: str) -> str:
+    from dpfast.tables import check_encoding
+
     try:
         return check_encoding(text)
     except LookupError:
@@ -69,7 +82,7 @@ policy = _reader(
     lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
 )
 delimiter = _reader(_delimiter, "one ASCII character or tab, not a quote or the end of a line")
-encoding = _reader(_encoding, "utf-8, or an encoding of one byte for each character that extends ASCII, as latin-1")
+encoding = _reader(_encoding, "an encoding of text, as utf-8, latin-1 or utf-16")
 bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
@@ -83,6 +96,20 @@ def named_range(text: str) -> tuple[str, tuple[float, float]]:
     return name, (lower, upper)
 
 
+def named_bounds(text: str) -> tuple[str, Any]:
+    """Return the name and the bounds in NAME=LOWER,UPPER or NAME=private."""
+    name, _, ends = text.partition("=")
+    return (name, ends) if name and ends == "private" else named_range(text)
+
+
+def named_policy(text: str) -> tuple[str, Any]:
+    """Return the name and the policy in NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, as in pay=half, not {text!r}")
+    return name, policy(value)
+
+
 def named_list(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the name and the values in NAME=A,B,..."""
     name, equals, values = text.partition("=")
@@ -91,11 +118,16 @@ def named_list(text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(values.split(","))
 
 
-def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None:
-    """Add the options of a column and its grid."""
+def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findable: bool = False) -> None:
+    """Add the options of a column and its grid; `findable` if the bounds may be found privately."""
     add_file(parser)
     hint = "public" if bounded else "public; not needed if n epsilon min(q, 1 - q) >= 50 for each quantile"
-    parser.add_argument("--bounds", type=number, nargs=2, required=bounded, metavar=("LOWER", "UPPER"), help=hint)
+    hint += "; or private: found privately, for a part of epsilon" if findable else ""
+    required = bounded and not findable  # the command says so
+    parser.add_argument("--bounds", type=number, nargs=2, required=required, metavar=("LOWER", "UPPER"), help=hint)
+    if findable:
+        hidden = argparse.SUPPRESS
+        parser.add_argument(_PRIVATE_BOUNDS, dest="bounds", action="store_const", const="private", help=hidden)
     parser.add_argument("--step", type=number, help="granularity, a power of two; default 1 for integers, else fine")
     parser.add_argument(
         "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"
@@ -121,17 +153,26 @@ def add_neighbors(parser: argparse.ArgumentParser, default: str = "replace-one")
 
 def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
     """Add the options of a file and a budget."""
-    parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help=_FILES)
     if column:
         parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
-    parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
-    parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
-    parser.add_argument(
-        "--encoding", type=encoding, default="utf-8", help="of CSV, of one byte for each character; default utf-8"
-    )
+    add_format(parser)
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
     parser.add_argument(
         "--ledger", metavar="FILE", help="charge the release to this budget, see dpfast ledger; exit code 4 if over it"
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how CSV is written."""
+    parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
+    parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
+    parser.add_argument(
+        "--encoding", type=encoding, default="utf-8", help="of CSV, as latin-1 or utf-16; default utf-8"
+    )
+    parser.add_argument("--decimal", choices=(".", ","), default=".", help="mark before the decimals; default .")
+    parser.add_argument(
+        "--thousands", choices=(",", ".", " ", "'", "_"), help="mark between thousands, which is left out of numbers"
     )
 
 

@@ -14,7 +14,11 @@ from dpfast.errors import PrivacyWarning, UtilityWarning
 _TOLD = (PrivacyWarning, UtilityWarning)
 
 
-class UnwrittenError(Exception):
+class UnfinishedError(Exception):
+    """A command failed after a release was made."""
+
+
+class UnwrittenError(UnfinishedError):
     """The result cannot be written."""
 
     def __init__(self, where: str, error: OSError, *, spent: bool) -> None:

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dpfast.cli.budgets import budget_report, open_ledger, shown
-from dpfast.cli.commands import make_parser
-from dpfast.cli.completion import complete
-from dpfast.cli.output import UnwrittenError, show, telling, warn
+from dpfast.cli.commands import command_in, make_parser
+from dpfast.cli.completion import complete, is_completing
+from dpfast.cli.messages import in_options
+from dpfast.cli.output import UnfinishedError, show, telling, warn
 from dpfast.errors import BudgetError, EntropyError
-from dpfast.tables import TableError
 
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
 
@@ -21,11 +20,12 @@ _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests onl
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     try:
-        parser = make_parser()
+        words = sys.argv[1:] if argv is None else list(argv)
+        parser = make_parser(None if is_completing() else command_in(words) or "")
         complete(parser)
         with telling():
-            return _run(parser.parse_args(argv))
-    except UnwrittenError as error:
+            return _run(parser.parse_args(words))
+    except UnfinishedError as error:
         warn(f"dpfast: error: {error}")
         return 3
     except KeyboardInterrupt:
@@ -36,27 +36,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         if sys.stdout is None:
-            raise TableError("standard output is closed: nothing is released")
+            raise OSError("standard output is closed: nothing is released")
         path = arguments.ledger_file = getattr(arguments, "ledger", None)
-        arguments.ledger = None if path is None else open_ledger(path)
+        arguments.ledger = None if path is None else _ledger(path)
         report: dict[str, Any] = arguments.run(arguments)
-        lines = [report.pop("text")]
+        lines, aside = [report.pop("text")], report.pop("aside", False)
         if "reading" in report:
             lines.append(f"({report['reading']})")
         if path and arguments.ledger:
+            from dpfast.cli.budgets import budget_report, shown
+
             report.update(budget_report(path, arguments.ledger))
             lines.append(f"(left: {shown(arguments.ledger.remaining)} in {path})")
     except BudgetError as error:
         warn(f"dpfast: error: {error}: nothing is released")
         return 4
-    except (TypeError, ValueError, OSError, TableError, MemoryError, EntropyError) as error:
-        warn(f"dpfast: error: {_message(error)}")
+    except _expected() as error:
+        warn(f"dpfast: error: {in_options(_message(error), vars(arguments))}")
         return 2
     if getattr(arguments, "seed", None) is not None:
         warn(f"dpfast: {_NOT_PRIVATE}")
+    if aside:  # standard output has what the command wrote
+        warn("\n".join(lines))
+        return 0
     text = json.dumps(report) if getattr(arguments, "json", False) else "\n".join(lines)
-    show(text + "\n", spent="reading" in report)
+    show(text + "\n", spent=bool({"reading", "guarantee"} & set(report)))
     return 0 if report.get("holds", True) else 1
+
+
+def _ledger(path: str) -> Any:
+    from dpfast.cli.budgets import open_ledger
+
+    return open_ledger(path)
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Return the errors of arguments and files, for which nothing is released."""
+    from dpfast.tables import TableError
+
+    return TypeError, ValueError, OSError, TableError, MemoryError, EntropyError
 
 
 def _message(error: Exception) -> str:

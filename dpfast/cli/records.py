@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,10 +15,10 @@ from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, unbounded
-from dpfast.core.privacy import Privacy
+from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks, records_of
-from dpfast.tables import open_column, schema_type
+from dpfast.tables import Format, open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
 
@@ -60,12 +59,17 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """Return the records of a column, or the chunks of a long one."""
-    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter}
-    options |= {"encoding": arguments.encoding, "progress": True}
-    x = open_column(arguments.file, arguments.column, **options)
+    x = open_column(arguments.file, arguments.column, format_of(arguments), progress=True)
     if not isinstance(x, Chunks) and not hides_n(arguments):
         checks.records(x.size)
     return x
+
+
+def format_of(arguments: argparse.Namespace) -> Format:
+    """Return how the file of a command is written, if it is CSV."""
+    return Format(
+        not arguments.no_header, arguments.delimiter, arguments.encoding, arguments.decimal, arguments.thousands
+    )
 
 
 def charging(arguments: argparse.Namespace) -> AbstractContextManager[object]:
@@ -89,54 +93,52 @@ def release(
     rng: np.random.Generator | None,
     x: NDArray[np.float64] | Chunks | None = None,
 ) -> Answer:
-    """Release a statistic of the column, or of x; also return the number of records and the run times, if public."""
+    """Release a statistic of the column, or of x; also return the number of records, if public."""
     check_budget(arguments.ledger, mechanism)
-    start = time.perf_counter()
     x = read(arguments) if x is None else x
     tell(mechanism, arguments, x)
     if isinstance(x, Chunks) and not mechanism.counts_first:
         state = mechanism.start().read(x)
-        middle = time.perf_counter()
         value, n = state.release(rng=rng), state.n
     else:
-        middle = time.perf_counter()
         value, n = mechanism(x, rng=rng), records_of(x)
-    end = time.perf_counter()
-    if hides_n(arguments):
-        return Answer(value, None, "")
-    times = f"read in {_duration(middle - start)}, released in {_duration(end - middle)}"
-    return Answer(value, n, f"{n:,} records, {times}; ")
+    return Answer(value, None, "") if hides_n(arguments) else Answer(value, n, f"{n:,} records; ")
 
 
 class Answer(NamedTuple):
-    """A release, the number of records, and a text with it and the run times, "" if n is private: both grow with n."""
+    """A release, the number of records, and a text with it, "" if n is private."""
 
     value: Any
     n: int | None
     story: str
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
+def guaranteed(privacy: Privacy) -> dict[str, Any]:
+    """Return a guarantee as the fields of a report."""
+    return {
+        "epsilon": as_given(privacy.epsilon),
+        "delta": as_given(privacy.delta),
+        "neighbors": privacy.neighbors,
+    }
 
 
-def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
+def context(privacy: Privacy, grid: Points | None, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the public facts of a release that every report states."""
     return {
         "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,
-        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid)} (--missing)",
+        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid, arguments.missing)} (--missing)",
         "private": arguments.seed is None,
     }
 
 
-def _become(grid: Points) -> str:
-    """Return what unread cells become."""
+def _become(grid: Points | None, missing: Any) -> str:
+    """Return what unread cells become; without a grid, the bounds are found privately."""
+    if grid is None:
+        return f"do not move the bounds, and count as --missing {missing}"
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.cli.predictors import Predictor, labels_of, predictors_of
-from dpfast.cli.records import UNREAD, charging, rng_of
+from dpfast.cli.predictors import check_type, labels_of, predictors_of
+from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, rng_of
 from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.models import model_of
+from dpfast.reports.predictors import Predictor
 from dpfast.streaming import Chunks
 from dpfast.tables import blocks, is_long
 
@@ -32,7 +33,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     _check(arguments, len(names))
     label = labels_of(arguments)
     for predictor in [*features, label]:
-        predictor.check_type(arguments)
+        check_type(predictor, arguments)
     options = {
         "radius": arguments.radius,
         "label_bound": arguments.label_bound,
@@ -64,9 +65,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "low": fit.interval()[:, 0].tolist(),
         "high": fit.interval()[:, 1].tolist(),
         "n": n,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "neighbors": privacy.neighbors,
+        **guaranteed(privacy),
         "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
@@ -102,10 +101,10 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
 def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chunks:
     """Rows of the features and last the label: in memory, or read from a long file in each pass."""
     columns = [predictor.column for predictor in predictors]
-    options = not arguments.no_header, arguments.delimiter, True, arguments.encoding
+    format = format_of(arguments)
 
     def read() -> Iterator[NDArray[np.float64]]:
-        for found in blocks(arguments.file, columns, *options):
+        for found in blocks(arguments.file, columns, format, True):
             parts = [predictor.numbers(cells) for predictor, cells in zip(predictors, found, strict=True)]
             yield np.column_stack(parts)
 

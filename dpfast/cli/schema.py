@@ -48,7 +48,7 @@ _COLUMN = {
     "n": _or_null(_WHOLE),
     "step": _or_null(_NUMBER),
     "type": _among("number", "integer"),
-    "missing": {"anyOf": [_NUMBER, _among("half", "drop")]},
+    "missing": {"anyOf": [_NUMBER, _among("lower", "half", "drop")]},
 }
 _COUNT = {
     **_GUARANTEE,
@@ -59,6 +59,10 @@ _COUNT = {
 _INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
 _ENDS = _array(_or_null(_NUMBER))
 _INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE)}
+
+
+_PART = _object({"title": _TEXT, "privacy": _AMOUNTS}, {"columns": {"type": "object"}, "explanation": _TEXTS})
+_SPENT = {"privacy": _AMOUNTS, "budget": _AMOUNTS, "releases": _array(_PART)}
 
 
 def _release(statistic: list[str], fields: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -125,6 +129,13 @@ DEFINITIONS: dict[str, Any] = {
         },
     ),
     "synthesize": _release(["synthesize"], {**_COLUMN, "k": _WHOLE, "method": _TEXT, "output": _TEXT}),
+    "report": _release(
+        ["report"], {"title": _TEXT, "guarantee": _TEXT, "private": _FLAG, **_SPENT, "output": _or_null(_TEXT)}
+    ),
+    "dry-run": _object(
+        {"statistic": _among("dry-run"), "title": _TEXT, "records": _WHOLE, **_SPENT},
+        {"ledger": _TEXT, "remaining": _AMOUNTS},
+    ),
     "demo": _object(
         {
             "q": _NUMBERS,

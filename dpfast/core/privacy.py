@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ _NEIGHBORS = {
     "add-remove": "{} added or removed",
     "local": "any change of {}, against everyone but its owner",
 }
+_CHANGES = {"replace-one": "{} replaced", "add-remove": "{} added or removed", "local": "any change of {}"}
 _KINDS = {
     "epsilon": "pure differential privacy",
     "rho": "zero-concentrated differential privacy",
@@ -143,16 +145,34 @@ class Privacy:
         return f"Privacy({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __str__(self) -> str:
-        stated = f"{self.unit} = {_shown(self.amount)}"
+        stated = f"{self.unit} = {shown(self.amount)}"
         if self.delta:
-            stated += f", delta = {_shown(self.delta)}"
+            stated += f", delta = {shown(self.delta)}"
         if self.unit != "epsilon" or not self.delta:
             stated += f" ({_KINDS[self.unit]})"
+        return f"{stated} for {_NEIGHBORS[self.neighbors].format(self._changed)}"
+
+    @property
+    def short(self) -> str:
+        """The guarantee in a few words, with delta rounded up to three digits.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> dpf.Privacy("0.1", 1e-6).short
+        'epsilon = 0.1, delta = 1e-06 for one record replaced'
+        """
+        delta = f", delta = {_few_digits_up(self.delta)}" if self.delta else ""
+        return f"{self.unit} = {shown(self.amount)}{delta} for {_CHANGES[self.neighbors].format(self._changed)}"
+
+    @property
+    def _changed(self) -> str:
+        """What neighbours differ in."""
         what = "record" if self.per_unit is None else "unit"
         changed = f"one {what}" if self.records == 1 else f"{self.records} {what}s"
         if self.per_unit is not None:
             changed += f" of at most {self.per_unit} record{'s' * (self.per_unit > 1)}"
-        return f"{stated} for {_NEIGHBORS[self.neighbors].format(changed)}"
+        return changed
 
     def group_up(self, records: int) -> Privacy:
         """Return the guarantee for k changed records (or units, if it is for units) at once, rounded up.
@@ -607,6 +627,24 @@ def _kinds(k: Any) -> float:
     return int(kinds) if kinds == int(kinds) else kinds
 
 
-def _shown(x: float | Fraction) -> str:
-    """Show all digits, or a ratio, so that a guarantee that was rounded up is not printed rounded down."""
-    return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")
+def _few_digits_up(delta: float | Fraction) -> str:
+    """Return a delta with three digits, rounded up."""
+    exact = Decimal(repr(float(delta))) if float(delta) >= delta else Decimal(repr(math.nextafter(float(delta), 1)))
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
+
+
+def as_given(amount: float | Fraction) -> float:
+    """Return a number of a guarantee as it was given: 0.1 for the double that is 0.1 rounded down."""
+    return float(Fraction(shown(amount))) if math.isfinite(amount) else float(amount)
+
+
+def shown(x: float | Fraction) -> str:
+    """Return a number of a guarantee with all digits, or as a ratio: one that was rounded up is not shown rounded down.
+
+    Of a ratio, and of a double that is a decimal of up to 15 digits rounded down, as 0.1 given as text is, the decimal.
+    """
+    decimal = f"{float(x):.15g}"
+    if isinstance(x, Fraction):
+        return decimal if Fraction(decimal) == x else str(x)
+    above = math.isfinite(x) and Fraction(decimal) >= Fraction(x)
+    return (repr(float(decimal)) if above else repr(x)).removesuffix(".0")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
@@ -31,6 +33,16 @@ class Tabular(ABC):
     @abstractmethod
     def _caption(self) -> str:
         """Return a line about the table that states the guarantee."""
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the table as lists by the names of its columns: text, integers, floats and None."""
+        return {str(name): list(map(_plain, _listed(column))) for name, column in self._as_columns().items()}
+
+    def to_json(self) -> str:
+        """Return the table as a JSON object: the kind of result, its guarantee, and its columns; null for NaN."""
+        privacy = getattr(self, "privacy", None)
+        stated = {"result": type(self).__name__, "guarantee": None if privacy is None else str(privacy)}
+        return json.dumps({**stated, "columns": finite(self.to_columns())})
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame, with the columns that the guide lists.
@@ -113,6 +125,17 @@ def whole_column(cells: Any) -> Any:
         return cells
 
 
+def finite(value: Any) -> Any:
+    """Return lists and mappings of numbers with None for NaN and text for infinities, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
 def unused(name: str, taken: Mapping[str, object]) -> str:
     """Return the name, with underscores if it is taken."""
     while name in taken:
@@ -137,6 +160,12 @@ def _shown(value: Any) -> str:
     """Return a value as text of limited length; floats to six digits."""
     text = f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell as an object of Python; bytes as text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 def _series(name: str, column: Column) -> Any:

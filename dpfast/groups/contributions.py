@@ -109,7 +109,7 @@ def bound_contributions(
         _keep_few(source, np.ma.MaskedArray(units * key_count + codes, missing), limits[1], keep)
         unit = np.ma.MaskedArray(units, units < 0)
     _keep_few(source, unit, limits[0], keep)
-    return _results([_taken(x, keep.view(np.bool_)) for x in arrays])
+    return _results([taken(x, keep.view(np.bool_)) for x in arrays])
 
 
 class BoundedContributions:
@@ -176,7 +176,7 @@ class BoundedContributions:
             len(self._groups.pairs),
         )
         chosen = entered.view(np.bool_)
-        self._pieces.append((self._read + np.flatnonzero(chosen), [_taken(x, chosen) for x in arrays]))
+        self._pieces.append((self._read + np.flatnonzero(chosen), [taken(x, chosen) for x in arrays]))
         self._read += n
         self._stored += int(chosen.sum())
         if self._stored > 2 * self._settled + len(units):
@@ -202,7 +202,7 @@ class BoundedContributions:
                 inside = kept[np.searchsorted(kept, numbers[0]) : np.searchsorted(kept, numbers[-1], side="right")]
                 held[np.searchsorted(numbers, inside)] = True
             if not pieces or held.any():
-                pieces.append((numbers[held], [_taken(x, held) for x in arrays]))
+                pieces.append((numbers[held], [taken(x, held) for x in arrays]))
         self._pieces, self._stored, self._settled = pieces, len(kept), len(kept)
 
 
@@ -316,7 +316,7 @@ def _length(x: Any) -> int:
     return int(shape[0]) if shape else len(x)
 
 
-def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:
+def taken(x: Any, keep: NDArray[np.bool_]) -> Any:
     """Return the records that are to be kept, in a container of the same type; a list for another sequence without a
     dtype.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,7 +150,9 @@ def together(columns: list[Any]) -> Any:
 
 
 def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
-    """Return the columns of a data frame or a table with their names; None for everything else."""
+    """Return the columns of a data frame, a table or a mapping with their names; None for everything else."""
+    if isinstance(table, Mapping):
+        return list(table.items())
     library = library_of(table)
     if library == "pandas" and getattr(table, "ndim", 1) == 2:
         return [(name, table.iloc[:, j]) for j, name in enumerate(table.columns)]

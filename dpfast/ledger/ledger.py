@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
@@ -349,6 +349,17 @@ class Ledger(Tabular, Cautious):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
         with self._active():
             return mechanism.release(x, size=size, rng=rng, **options)
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """``function(*args, **options)``, whose releases are charged to this ledger, from any thread.
+
+        Raises
+        ------
+        BudgetError
+            If one does not fit.
+        """
+        with self._active():
+            return function(*args, **options)
 
     @contextmanager
     def spend(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ class Fit(Tabular):
     covariance: Values | None = None
     names: tuple[str, ...] | None = None
     classes: tuple[Any, ...] | None = None
+
+    def named(self, names: Sequence[str]) -> Fit:
+        """Return the fit with these names of the columns."""
+        return replace(self, names=tuple(names))
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""

@@ -8,21 +8,26 @@ from dpfast.tables.files import (
     IN_MEMORY,
     WantedColumn,
     blocks,
+    column_names,
     is_long,
     open_column,
     read_column,
+    record_count,
     schema_type,
 )
-from dpfast.tables.text import check_encoding
+from dpfast.tables.format import Format, check_encoding
 
 __all__ = [
     "IN_MEMORY",
+    "Format",
     "TableError",
     "WantedColumn",
     "blocks",
     "check_encoding",
+    "column_names",
     "is_long",
     "open_column",
     "read_column",
+    "record_count",
     "schema_type",
 ]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import sys
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.streaming import Chunks
-from dpfast.tables.errors import TableError
-from dpfast.tables.parquet import parquet_blocks, parquet_type
+from dpfast.tables.format import PLAIN, Format
+from dpfast.tables.parquet import parquet_blocks, parquet_names, parquet_records, parquet_type
 from dpfast.tables.progress import progress_bar
-from dpfast.tables.text import text_blocks
+from dpfast.tables.text import header_names, text_blocks
+from dpfast.tables.unpacking import opened
 
 IN_MEMORY = 2**28  # bytes; a longer file is read in chunks, once for each pass
 
@@ -38,28 +35,19 @@ class WantedColumn(NamedTuple):
 
 
 def read_column(
-    path: str,
-    column: str | None,
-    *,
-    header: bool = True,
-    delimiter: str = ",",
-    encoding: str = "utf-8",
-    progress: bool = False,
+    path: str, column: str | None, format: Format = PLAIN, *, progress: bool = False
 ) -> NDArray[np.float64]:
     """Read one column.
 
     Parameters
     ----------
     path : str
-        A ``.csv``, ``.csv.gz`` or ``.parquet`` file, or ``-`` for CSV on standard input.
+        A ``.csv`` or ``.parquet`` file, or ``-`` for CSV on standard input. Of CSV also ``.gz``, ``.bz2``, ``.xz``,
+        ``.zst``, and ``.zip`` of one file.
     column : str or None
         Name in the header, or with ``header=False`` number from 1. None: the only column.
-    header : bool
-        Whether the first row names the columns.
-    delimiter : str
-        The character between the cells of CSV, in ASCII.
-    encoding : str
-        That of CSV: UTF-8, or one that `dpfast.tables.text.check_encoding` accepts.
+    format : Format
+        How CSV is written.
     progress : bool
         Whether to show the progress, if standard error is a terminal.
 
@@ -77,19 +65,19 @@ def read_column(
     in a short row, or is not a number, is NaN, whatever its length. Beyond the result, memory is a few MB, or
     a few times the longest row.
     """
-    return _joined(
-        [values for (values,) in blocks(path, [WantedColumn(column)], header, delimiter, progress, encoding)]
-    )
+    return _joined([values for (values,) in blocks(path, [WantedColumn(column)], format, progress)])
 
 
-def open_column(path: str, column: str | None, **options: Any) -> NDArray[np.float64] | Chunks:
+def open_column(
+    path: str, column: str | None, format: Format = PLAIN, *, progress: bool = False
+) -> NDArray[np.float64] | Chunks:
     """Open one column: as an array from `read_column`, or as chunks if the file has more than `IN_MEMORY` bytes.
 
-    Parameters and options: see `read_column`. A file without the requested column raises here, not later.
+    Parameters: see `read_column`. A file without the requested column raises here, not later.
     """
     if not is_long(path):
-        return read_column(path, column, **options)
-    chunks = Chunks(lambda: (values for (values,) in blocks(path, [WantedColumn(column)], **options)))
+        return read_column(path, column, format, progress=progress)
+    chunks = Chunks(lambda: (values for (values,) in blocks(path, [WantedColumn(column)], format, progress)))
     next(iter(chunks), None)
     return chunks
 
@@ -109,13 +97,23 @@ def schema_type(path: str, column: str | None, *, text: bool = False) -> str | N
     return parquet_type(path, column, text) if path.endswith(_PARQUET) else None
 
 
+def column_names(path: str, format: Format = PLAIN) -> list[str] | None:
+    """Return the names of the columns, from the schema or the header; None for standard input, which is read once."""
+    if path == "-":
+        return None
+    if path.endswith(_PARQUET):
+        return parquet_names(path)
+    with opened(path) as (_, plain):
+        return header_names(plain, format)
+
+
+def record_count(path: str) -> int | None:
+    """Return the number of records that a Parquet file declares; None for CSV. Reads no cells."""
+    return parquet_records(path) if path.endswith(_PARQUET) else None
+
+
 def blocks(
-    path: str,
-    columns: Sequence[WantedColumn],
-    header: bool = True,
-    delimiter: str = ",",
-    progress: bool = False,
-    encoding: str = "utf-8",
+    path: str, columns: Sequence[WantedColumn], format: Format = PLAIN, progress: bool = False
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """Read columns in one pass, a block of rows at a time: an array for each column.
 
@@ -125,37 +123,14 @@ def blocks(
     if path.endswith(_PARQUET):
         yield from parquet_blocks(path, names, texts, progress)
         return
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise TableError(f"the delimiter must be one ASCII character, not a quote or the end of a line: {delimiter!r}")
-    try:
-        with _open(path) as (raw, plain), progress_bar(_size(raw), "B", progress and raw.seekable()) as show:
-            for found in text_blocks(plain, names, texts, header, delimiter, encoding):
-                if raw.seekable():
-                    show(raw.tell())
-                yield found
-    except zlib.error:
-        raise TableError(f"cannot read {path}: damaged") from None
-    except (OSError, EOFError) as error:
-        raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+    with opened(path) as (raw, plain), progress_bar(_size(raw), "B", progress and raw.seekable()) as show:
+        for found in text_blocks(plain, names, texts, format):
+            if raw.seekable():
+                show(raw.tell())
+            yield found
 
 
-@contextmanager
-def _open(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Yield the bytes of a file, to show the progress, and what they are once unpacked."""
-    if path == "-":
-        if sys.stdin is None:
-            raise TableError("standard input is closed")
-        yield sys.stdin.buffer, sys.stdin.buffer
-        return
-    with Path(path).open("rb") as raw:
-        if path.endswith(".gz"):
-            with gzip.GzipFile(fileobj=raw) as plain:
-                yield raw, plain  # type: ignore[misc]
-        else:
-            yield raw, raw
-
-
-def _size(raw: BinaryIO) -> int:
+def _size(raw: Any) -> int:
     try:
         return os.fstat(raw.fileno()).st_size
     except OSError:

@@ -57,6 +57,18 @@ def parquet_type(path: str, column: str | None, text: bool = False) -> str:
         return _column(path, file, column, text)[1]
 
 
+def parquet_names(path: str) -> list[str]:
+    """Return the names of the columns."""
+    with _open(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def parquet_records(path: str) -> int:
+    """Return the number of rows that a file declares."""
+    with _open(path) as file:
+        return int(file.metadata.num_rows)
+
+
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
     try:
@@ -78,14 +90,17 @@ def _column(path: str, file: Any, column: str | None, text: bool) -> tuple[str, 
     names = file.schema_arrow.names
     name = names[0] if column is None and len(names) == 1 else column
     if name is None or name not in names:
-        raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
+        known = f"it has {', '.join(map(repr, names))}"
+        raise TableError(
+            f"no column {column!r} in {path}: {known}" if column else f"name a column with --column: {known}"
+        )
     if names.count(name) > 1:
         raise TableError(f"several columns of {path} are named {name!r}: rename all but one")
     kind = file.schema_arrow.field(name).type
-    if types.is_integer(kind):
+    if types.is_integer(kind) or (types.is_boolean(kind) and not text):
         return name, "integer"
-    if types.is_floating(kind) and not text:
-        return name, "number"
+    if (types.is_floating(kind) or types.is_decimal(kind)) and not text:
+        return name, "integer" if types.is_decimal(kind) and kind.scale <= 0 else "number"
     plain = kind.value_type if types.is_dictionary(kind) else kind
     if text and (types.is_string(plain) or types.is_large_string(plain)):
         return name, "text"

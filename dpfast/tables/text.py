@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -12,29 +11,32 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _csv
 from dpfast.tables.errors import TableError
+from dpfast.tables.format import Format, Recoded, keeps_bytes
 
 _BLOCK = 2**20  # bytes of a read; a longer row enlarges the buffer
 _ROWS = 2**16
 _KNOWN = 2**20  # texts
 _MARK = b"\xef\xbb\xbf"
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+_LONGEST_MARK = 4  # bytes, of UTF-32
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 
 
 def text_blocks(
-    file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str, encoding: str
+    file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], format: Format
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """Yield the columns of these names, in blocks of rows: str, or None where empty, if `texts`
     says so, else float64.
     """
-    rows = _Rows(file, delimiter, encoding)
+    rows = _Rows(file, format)
     first = rows.first()
-    if header:
+    if format.header:
         if first is None:
             raise TableError("the file is empty: it has no header")
         rows.drop()
     elif first == []:
         first = [""]
-    indices = [_index(first, name, header) for name in names]
+    indices = [_index(first, name, format.header) for name in names]
     if first is None:
         return
     wanted, places = np.unique(np.array(indices, np.int64), return_inverse=True)
@@ -44,39 +46,38 @@ def text_blocks(
         )
 
 
-def check_encoding(name: str) -> str:
-    """Return the name of an encoding if it is UTF-8, or has one byte for each character and extends ASCII; a
-    LookupError else.
-
-    Cells can be cut at ASCII delimiters before they are decoded, and different bytes are different texts.
-    """
-    found = codecs.lookup(name).name
-    if found in ("utf-8", "utf-8-sig"):
-        return "utf-8"
-    try:
-        ascii = all(bytes([byte]).decode(found) == chr(byte) for byte in range(128))
-        text = bytes(range(256)).decode(found, "surrogateescape") if ascii else ""
-    except UnicodeError:
-        text = ""
-    if len(set(text)) != 256:
-        raise LookupError(f"{name} has several bytes for a character, or does not extend ASCII")
-    return found
+def header_names(file: BinaryIO, format: Format) -> list[str]:
+    """Return the names in the header, or the numbers of the cells of the first row."""
+    first = _Rows(file, format).first() or []
+    return first if format.header else [str(j + 1) for j in range(len(first))]
 
 
 class _Rows:
     """The rows of a stream, a buffer at a time."""
 
-    def __init__(self, file: BinaryIO, delimiter: str, encoding: str) -> None:
-        self.file, self.delimiter, self.encoding = file, ord(delimiter), encoding
+    def __init__(self, file: BinaryIO, format: Format) -> None:
+        self.file: Any = file
+        self.delimiter, self.encoding, self.marks = ord(format.delimiter), format.encoding, format.marks
         self.bytes = np.empty(_BLOCK, np.uint8)
         self.start = self.stop = 0
         self.final = False
         self.hard = np.empty(_ROWS, np.int64)
         self.known: dict[str, str | None] = {"": None}
-        while self.stop < len(_MARK) and self._fill():
-            pass
+        self._begin()
+        # Without a header the first bytes are a record, which must not decide how all others are read.
+        if format.header and self.encoding == "utf-8" and self.bytes[: self.stop].tobytes().startswith(_WIDE_MARKS):
+            self.encoding = "utf-16"
+        if not keeps_bytes(self.encoding):
+            self.file = Recoded(file, self.encoding, self.bytes[: self.stop].tobytes())
+            self.encoding, self.stop, self.final = "utf-8", 0, False
+            self._begin()
         if self.bytes[: self.stop].tobytes().startswith(_MARK):
             self.start = len(_MARK)
+
+    def _begin(self) -> None:
+        """Read as many bytes as a mark of an encoding has."""
+        while self.stop < _LONGEST_MARK and self._fill():
+            pass
 
     def _fill(self) -> bool:
         """Append to what is left of the buffer; return whether the stream had more."""
@@ -84,7 +85,7 @@ class _Rows:
         larger = np.empty(2 * len(self.bytes), np.uint8) if left == len(self.bytes) else self.bytes
         larger[:left] = self.bytes[self.start : self.stop]
         self.bytes, self.start, self.stop = larger, 0, left
-        read: int = self.file.readinto(self.bytes[left:])  # type: ignore[attr-defined]
+        read: int = self.file.readinto(self.bytes[left:])
         self.stop += read
         self.final = read == 0
         return not self.final
@@ -134,10 +135,18 @@ class _Rows:
 
     def numbers(self, places: NDArray[np.int64], column: int) -> NDArray[np.float64]:
         """Return the numbers in the cells of a column, NaN for a cell without one."""
+        if self.marks:
+            return self._marked(places, column)
         out = np.empty(len(places))
         for i in self.hard[: _csv.numbers(self.bytes, self.start, places, column, out, self.hard)].tolist():
             out[i] = _number(self._cell(places[i, column]))
         return out
+
+    def _marked(self, places: NDArray[np.int64], column: int) -> NDArray[np.float64]:
+        """Return the numbers in the cells of a column in which other marks than the point stand."""
+        cells = self.texts(places, column).tolist()
+        known = {cell: _number((cell or "").translate(self.marks)) for cell in set(cells)}
+        return np.array([known[cell] for cell in cells], np.float64)
 
     def texts(self, places: NDArray[np.int64], column: int) -> NDArray[np.object_]:
         """Return the texts in the cells of a column, None for an empty cell; equal texts are mostly one object."""
@@ -170,15 +179,26 @@ def _number(text: str) -> float:
         return float("nan")
 
 
+_MOST_NAMES, _LONGEST_NAME = 40, 60
+
+
+def _listed(names: list[str], header: bool) -> str:
+    """Return the names of the columns, which are public, at the end of a message."""
+    if not header:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f": it has {', '.join(repr(name[:_LONGEST_NAME]) for name in names[:_MOST_NAMES])}{more}"
+
+
 def _index(first: list[str] | None, column: str | None, header: bool) -> int:
     """Return the index of a column; without a row and a header, each number is one."""
     if column is None:
         if first is not None and len(first) != 1:
-            raise TableError(f"the file has {len(first)} columns: name one with --column")
+            raise TableError(f"the file has {len(first)} columns: name one with --column{_listed(first, header)}")
         return 0
     if first is not None and header:
         if column not in first:
-            raise TableError(f"no column {column!r} in the header")
+            raise TableError(f"no column {column!r} in the header{_listed(first, header)}")
         if first.count(column) > 1:
             raise TableError(f"several columns in the header are named {column!r}: rename all but one")
         return first.index(column)

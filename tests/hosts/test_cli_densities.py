@@ -149,3 +149,14 @@ def test_a_file_that_cannot_be_written(file, tmp_path, capsys):
     out = str(tmp_path / "nowhere" / "x.csv")
     assert main(["synthesize", file, "--column", "age", *PUBLIC, "-k", "5", "-o", out]) == 2
     assert capsys.readouterr().err == f"dpfast: error: cannot write {out}: No such file or directory\n"
+
+
+def test_synthetic_records_on_standard_output(file, x, capsys):
+    given = ["synthesize", file, "--column", "age", *PUBLIC, "-k", "5", "-o", "-"]
+    assert main([*given, "--seed", "7"]) == 0
+    out, err = capsys.readouterr()
+    expected = dpf.synthesize(x, 5, grid=GRID, epsilon=1.0, rng=Generator(PCG64(7)))
+    assert out.splitlines() == ["age", *map(repr, expected.tolist())]
+    assert "5 synthetic records in -  (from 500 records; epsilon = 1 (pure" in err
+    assert main([*given, "--json"]) == 2
+    assert "--json and -o - would both write" in capsys.readouterr().err

@@ -169,7 +169,7 @@ def test_an_output_is_complete_or_as_it_was(file, tmp_path, capsys, monkeypatch)
     other.write_text("precious\n")
 
     class Failing(io.StringIO):
-        def writelines(self, lines):
+        def write(self, text):
             raise OSError(28, "No space left on device")
 
     opened = Path.open

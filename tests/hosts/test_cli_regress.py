@@ -116,7 +116,10 @@ def test_parameters_are_checked_before_the_file(capsys, options, message):
 def test_columns_that_do_not_exist(capsys, data):
     given = ["regress", data[2], "--features", "a", "c", "--label", "y", *PUBLIC, "--label-bound", "5"]
     assert main(given) == 2
-    assert capsys.readouterr().err == "dpfast: error: no column 'c' in the header\n"
+    assert (
+        capsys.readouterr().err
+        == "dpfast: error: no column 'c' in the header: it has 'y', 'other', 'b', 'a', 'sign', 'yes'\n"
+    )
 
 
 def refused(capsys, *given):

@@ -1,7 +1,11 @@
 """The commands that release one number, and their certification."""
 
+import ast
 import json
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -205,3 +209,77 @@ def test_interval_without_bounds_and_bad_intervals(tmp_path, capsys):
         assert message in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["iqr", *public, "--interval"])
+
+
+@pytest.fixture
+def incomes(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "incomes.csv"
+    path.write_text("income,age\n" + "".join(f"{x:.2f},{int(x) % 70}\n" for x in rng.lognormal(10, 0.5, 3000)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "least", "most"),
+    [("mean", 20_000, 30_000), ("sum", 6e7, 9e7), ("std", 8_000, 20_000), ("trimmed-mean", 20_000, 30_000)],
+)
+def test_bounds_that_are_found_privately(command, least, most, incomes, capsys):
+    given = [command, incomes, "--column", "income", "--epsilon", "2"]
+    assert main([*given, "--bounds", "private", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert least < report["value"] < most
+    assert (report["epsilon"], report["step"], report["missing"]) == (2, None, "lower")
+    errors = {
+        ("--bounds", "private", "--step", "1"): "--step needs --bounds LOWER UPPER, not private ones",
+        ("--bounds", "private", "--epsilon", "0.1"): "--bounds private needs 4481 records for --epsilon 0.1",
+        (): "--bounds LOWER UPPER is needed, or --bounds private",
+    }
+    if command in ("mean", "sum"):
+        errors["--bounds", "private", "--interval"] = "--interval needs --bounds LOWER UPPER"
+    for more, message in errors.items():
+        assert main([*given, *more]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_integers_within_private_bounds(incomes, capsys):
+    assert main(["mean", incomes, "--column", "age", "--type", "integer", "--bounds", "private", "--epsilon", "5"]) == 0
+    assert "read as type integer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.3", "1e-3", "0.7", "2", "12.5"])
+def test_epsilon_is_printed_as_given(epsilon, incomes, capsys):
+    given = ["sum", incomes, "--column", "income", "--bounds", "0", "1e5", "--epsilon", epsilon]
+    assert main(given) == 0
+    assert f"epsilon = {float(epsilon):g} (pure" in capsys.readouterr().out
+    assert main([*given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == float(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--missing", "half", "--neighbors", "add-remove"], "--missing half needs --neighbors replace-one"),
+        (["--method", "magic"], "--method must be 'auto' or"),
+        (["--epsilon", "-1"], "--epsilon must be positive"),
+    ],
+)
+def test_messages_name_options(words, message, incomes, capsys):
+    assert main(["mean", incomes, "--column", "income", "--bounds", "0", "9", "--epsilon", "1", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_a_command_does_not_need_is_not_imported():
+    """A start imports neither SciPy nor what other commands need."""
+    heavy = ["dpfast.densities", "dpfast.local", "dpfast.mechanisms", "dpfast.reports", "dpfast.streaming", "scipy"]
+    code = "import sys; from dpfast.cli import main\ntry: main({!r})\nexcept SystemExit: pass\n"
+    code += f"print([name for name in {heavy} if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def imported(*words):
+        command = [sys.executable, "-c", code.format(list(words))]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return ast.literal_eval(done.stdout.splitlines()[-1])
+
+    for words in (["--version"], ["--help"], ["median", "--help"]):
+        assert imported(*words) == []
+    assert imported("report", "nowhere.csv", "nowhere.toml") != []  # control
+    assert not {"dpfast.densities", "dpfast.local", "dpfast.reports"} & {*imported("median", "x.csv", "--epsilon", "1")}

@@ -1,12 +1,15 @@
 """Columns of files: records, missing cells, and errors of one line without data."""
 
+import bz2
 import csv
 import gzip
 import io
+import lzma
 import math
 import os
 import random
 import sys
+import zipfile
 from unittest import mock
 
 import numpy as np
@@ -14,7 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.tables import TableError, WantedColumn, blocks, open_column, read_column, schema_type
+from dpfast.tables import (
+    Format,
+    TableError,
+    WantedColumn,
+    blocks,
+    column_names,
+    open_column,
+    read_column,
+    record_count,
+    schema_type,
+)
 from tests.reference import csv_columns as reference
 
 
@@ -66,16 +79,16 @@ def test_many_blocks(tmp_path):
 
 def test_without_header(tmp_path):
     path = write(tmp_path, "1,2\n3,4\n")
-    assert read_column(path, "2", header=False).tolist() == [2, 4]
-    assert read_column(write(tmp_path, "7\n8\n", "y.csv"), None, header=False).tolist() == [7, 8]
+    assert read_column(path, "2", Format(header=False)).tolist() == [2, 4]
+    assert read_column(write(tmp_path, "7\n8\n", "y.csv"), None, Format(header=False)).tolist() == [7, 8]
     for column in ("0", "3", "-1", "a", "", "\u00b2"):
         with pytest.raises(TableError, match="the column is a number from 1 to 2"):
-            read_column(path, column, header=False)
+            read_column(path, column, Format(header=False))
 
 
 def test_a_missing_first_record_without_a_header(tmp_path):
     for text, expected in ("\n8\n", [NAN, 8]), ("7\n\n", [7, NAN]), ('""\n8\n', [NAN, 8]):
-        np.testing.assert_array_equal(read_column(write(tmp_path, text), None, header=False), expected)
+        np.testing.assert_array_equal(read_column(write(tmp_path, text), None, Format(header=False)), expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -91,7 +104,7 @@ def test_columns_match_the_standard_library(tmp_path, monkeypatch, seed):
         rows = reference.rows(data)
         columns = len(rows[0]) or 1
         wanted = [WantedColumn(str(rng.randint(1, columns)), text) for text in (True, False, True)]
-        found = list(blocks(str(path), wanted, False, ",", False))
+        found = list(blocks(str(path), wanted, Format(header=False)))
         for j, column in enumerate(wanted):
             cells = reference.cells(rows, int(column.name) - 1)
             read = [cell for block in found for cell in block[j].tolist()]
@@ -106,17 +119,109 @@ def test_any_text_is_read_as_by_the_standard_library(text, other, delimiter):
     data = f"1{delimiter}{text}\n{other}{delimiter}{text}".encode("utf-8", "surrogatepass")
     rows = reference.rows(data, delimiter)
     with mock.patch("sys.stdin", mock.Mock(buffer=io.BytesIO(data))):
-        found = read_column("-", "2", header=False, delimiter=delimiter) if len(rows[0]) > 1 else None
+        found = read_column("-", "2", Format(header=False, delimiter=delimiter)) if len(rows[0]) > 1 else None
     if found is not None:
         np.testing.assert_array_equal(found, list(map(reference.number, reference.cells(rows, 1))))
 
 
 def test_delimiters(tmp_path):
     path = write(tmp_path, 'a;"pay;1"\n1,5;2\n')
-    assert read_column(path, "pay;1", delimiter=";").tolist() == [2]
+    assert read_column(path, "pay;1", Format(delimiter=";")).tolist() == [2]
     for delimiter in ("", ";;", '"', "\n", "\u00e4"):
         with pytest.raises(TableError, match="must be one ASCII character"):
-            read_column(path, "a", delimiter=delimiter)
+            Format(delimiter=delimiter)
+
+
+def test_marks_of_numbers(tmp_path):
+    path = write(tmp_path, "a;b\n1.234,5;x\n-2,25;1.5\n;7\n1 000;y\n")
+    found = read_column(path, "a", Format(delimiter=";", decimal=",", thousands="."))
+    np.testing.assert_array_equal(found, [1234.5, -2.25, NAN, NAN])
+    found = read_column(path, "a", Format(delimiter=";", decimal=",", thousands=" "))
+    np.testing.assert_array_equal(found, [NAN, -2.25, NAN, 1000])
+    found = read_column(path, "b", Format(delimiter=";", decimal=","))
+    np.testing.assert_array_equal(found, [NAN, NAN, 7, NAN])  # a point is then no mark of a number
+    quoted = write(tmp_path, 'pay,n\n"12,345.5",1\n"7",2\n', "quoted.csv")
+    assert read_column(quoted, "pay", Format(thousands=",")).tolist() == [12345.5, 7]
+    for marks in ({"decimal": ";"}, {"thousands": "x"}, {"decimal": ",", "thousands": ","}):
+        with pytest.raises(TableError, match="decimal"):
+            Format(**marks)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "shift_jis", "gb18030", "utf-8-sig", "cp1252"])
+def test_encodings(tmp_path, monkeypatch, encoding):
+    town = "Z\u00fcrich" if encoding == "cp1252" else "\u6771\u4eac"
+    text = f"{town},pay\n" + f"{town},12\n,\n" * 50
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode(encoding))
+    for size in (1, 7, 2**20):
+        monkeypatch.setattr("dpfast.tables.text._BLOCK", size)
+        found = list(blocks(str(path), [WantedColumn(town, text=True), WantedColumn("pay")], Format(encoding=encoding)))
+        assert [cell for block, _ in found for cell in block] == [town, None] * 50
+        np.testing.assert_array_equal(np.concatenate([block for _, block in found]), [12, NAN] * 50)
+    assert column_names(str(path), Format(encoding=encoding)) == [town, "pay"]
+
+
+def test_a_header_says_that_a_file_is_utf_16_and_a_record_does_not(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes("pay\n1\n2\n".encode("utf-16"))
+    assert read_column(str(path), "pay").tolist() == [1, 2]
+    assert len(read_column(str(path), "1", Format(header=False))) == 4
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=200), st.sampled_from(["utf-16", "utf-32-be", "shift_jis", "gb18030", "iso2022_jp", "hz"]))
+def test_no_bytes_fail(data, encoding):
+    with mock.patch("sys.stdin", mock.Mock(buffer=io.BytesIO(data))):
+        next(blocks("-", [WantedColumn("1")], Format(header=False, encoding=encoding)), None)
+
+
+def test_compressed_files(tmp_path):
+    text = b"pay,n\n" + b"1,2\n" * 1000
+    files = {"x.csv.gz": gzip.compress(text), "x.csv.bz2": bz2.compress(text), "x.csv.xz": lzma.compress(text)}
+    arrow = pytest.importorskip("pyarrow")
+    files["x.csv.zst"] = arrow.Codec("zstd").compress(text, asbytes=True)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("inner/x.csv", text)
+    for name, packed in files.items():
+        (tmp_path / name).write_bytes(packed)
+    for name in (*files, "x.zip"):
+        assert read_column(str(tmp_path / name), "pay").sum() == 1000, name
+        if name.endswith(".zst"):
+            continue  # Arrow does not notice
+        (tmp_path / f"cut.{name}").write_bytes((tmp_path / name).read_bytes()[:-30])
+        with pytest.raises(TableError, match="cannot read"):
+            read_column(str(tmp_path / f"cut.{name}"), "pay")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", text)
+        archive.writestr("b.csv", text)
+    with pytest.raises(TableError, match="has 2 files: it must have one"):
+        read_column(str(tmp_path / "two.zip"), "pay")
+
+
+def test_booleans_and_decimals_of_parquet(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from decimal import Decimal
+
+    path = str(tmp_path / "x.parquet")
+    columns = {"a": [True, None, False], "b": [Decimal("1.25"), None, Decimal("-3.50")]}
+    columns["c"] = arrow.array([1, 2, None], arrow.decimal128(20, 0))
+    parquet.write_table(arrow.table(columns), path)
+    np.testing.assert_array_equal(read_column(path, "a"), [1, NAN, 0])
+    np.testing.assert_array_equal(read_column(path, "b"), [1.25, NAN, -3.5])
+    assert [schema_type(path, name) for name in "abc"] == ["integer", "number", "integer"]
+    assert column_names(path) == ["a", "b", "c"]
+    assert record_count(path) == 3
+    with pytest.raises(TableError, match="it has 'a', 'b', 'c'"):
+        read_column(path, "d")
+
+
+def test_a_missing_column_lists_the_others(tmp_path):
+    path = write(tmp_path, "a,b\n1,2\n")
+    for column in ("c", None):
+        with pytest.raises(TableError, match=r"it has 'a', 'b'$"):
+            read_column(path, column)
+    assert column_names("-") is None
+    assert record_count(path) is None
 
 
 def test_a_row_longer_than_the_buffer(tmp_path):
@@ -128,7 +233,7 @@ def test_readers_share_no_state_of_the_process(tmp_path):
     """`csv.field_size_limit` is one for all threads: a reader that is done may not stop another at a long cell."""
     path = write(tmp_path, "a,pay\n" + "x,1\n" * 70_000 + f"{'x' * 200_000},2\n")
     limit = csv.field_size_limit()
-    first, second = (blocks(path, [WantedColumn("pay")], True, ",", False) for _ in range(2))
+    first, second = (blocks(path, [WantedColumn("pay")]) for _ in range(2))
     assert next(first)[0].sum() + next(second)[0].sum() == 2 * 2**16
     assert csv.field_size_limit() == limit
     assert sum(len(x) for (x,) in first) == sum(len(x) for (x,) in second) == 70_001 - 2**16
@@ -157,10 +262,10 @@ BROKEN = {
     "no such file": (None, "nowhere.csv", "No such file"),
     "empty": ("", "x.csv", "the file is empty"),
     "two of a name": ("pay,secret,pay\n1,2,3\n", "x.csv", "several columns in the header are named 'pay'"),
-    "no column": ("secret,b\n1,2\n", "x.csv", "no column 'pay' in the header"),
+    "no column": ("rent,b\nsecret,2\n", "x.csv", "no column 'pay' in the header"),
     "binary": (bytes(range(256)) * 40, "x.csv", "no column|not a CSV"),
     "truncated gzip": (gzip.compress(b"pay\n" + os.urandom(3000))[:1000], "x.gz_", "no column|not a CSV"),
-    "utf-16": ("pay\n1\n".encode("utf-16"), "x.csv", "no column"),
+    "utf-16": ("pay\n1\n".encode("utf-16-le"), "x.csv", "no column"),
 }
 
 
@@ -200,10 +305,10 @@ def test_an_empty_file_without_a_header_has_no_records(tmp_path):
     """As a file whose only record was removed."""
     path = write(tmp_path, "")
     for column in (None, "1", "7"):
-        assert read_column(path, column, header=False).shape == (0,)
+        assert read_column(path, column, Format(header=False)).shape == (0,)
     for column in ("0", "pay"):
         with pytest.raises(TableError, match=f"a number from 1, not '{column}'"):
-            read_column(path, column, header=False)
+            read_column(path, column, Format(header=False))
 
 
 @pytest.mark.parametrize("encode", [lambda cells: cells, lambda cells: cells.dictionary_encode()])
@@ -212,7 +317,7 @@ def test_texts_of_parquet_that_are_not_utf8(tmp_path, encode):
     ends = arrow.py_buffer(np.array([0, 1, 2, 3, 3], np.int32).tobytes())
     cells = arrow.Array.from_buffers(arrow.string(), 4, [None, ends, arrow.py_buffer(b"a\xffb")])
     parquet.write_table(arrow.table({"name": encode(cells)}), tmp_path / "x.parquet")
-    [(found,)] = blocks(str(tmp_path / "x.parquet"), [WantedColumn("name", text=True)], True, ",", False)
+    [(found,)] = blocks(str(tmp_path / "x.parquet"), [WantedColumn("name", text=True)])
     assert found.tolist() == ["a", "\udcff", "b", ""]
 
 
@@ -251,11 +356,11 @@ class TestParquet:
         arrow = pytest.importorskip("pyarrow")
         words = arrow.array(["x", None, "x"])
         path = self.write(tmp_path, {"a": [1, None, 3], "b": words, "c": words.dictionary_encode(), "d": [0.5] * 3})
-        [found] = blocks(path, [WantedColumn(name, text=True) for name in "abc"], True, ",", False)
+        [found] = blocks(path, [WantedColumn(name, text=True) for name in "abc"])
         assert [column.tolist() for column in found] == [[1, None, 3], ["x", None, "x"], ["x", None, "x"]]
         assert [schema_type(path, name, text=True) for name in "abc"] == ["integer", "text", "text"]
         with pytest.raises(TableError, match="column 'd' does not hold texts or integers"):
-            next(blocks(path, [WantedColumn("d", text=True)], True, ",", False))
+            next(blocks(path, [WantedColumn("d", text=True)]))
 
     def test_only_column_and_no_rows(self, tmp_path):
         arrow = pytest.importorskip("pyarrow")

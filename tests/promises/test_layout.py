@@ -92,8 +92,9 @@ def test_completion_shows_public_names_only():
     assert completed == set(dpfast.__all__)
 
 
-# Names of what a user chooses in its own module: the loss of `psi`, the statistic and the model of one name.
-OF_ONE_NAME = {"Huber", "Logistic", "Poisson"}
+# Names of what a user chooses in its own module: the loss of `psi`, the statistic and the model of one name, and the
+# table of `psi` beside that of records.
+OF_ONE_NAME = {"Huber", "Logistic", "Poisson", "Table"}
 
 
 def classes(path):

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+import dpfast as dpf
 from dpfast import Privacy
+from dpfast.core.privacy import as_given, shown
 
 
 def test_is_a_value():
@@ -37,7 +39,7 @@ def test_exact_numbers_are_kept(tenth):
     privacy = Privacy(tenth, tenth)
     assert privacy == pickle.loads(pickle.dumps(privacy)) == Privacy(Fraction(1, 10), Fraction(1, 10))
     assert privacy != Privacy(0.1, 0.1)
-    assert str(privacy).startswith("epsilon = 1/10, delta = 1/10 for")
+    assert str(privacy).startswith("epsilon = 0.1, delta = 0.1 for")
     assert Privacy(tenth).group_up(3).epsilon == math.nextafter(0.3, 1)  # rounded up
     assert Privacy(0, tenth).group_up(3).delta == math.nextafter(0.3, 1)
     halves = Privacy("0.5", Decimal("0.5"))
@@ -181,3 +183,31 @@ def test_refused_units():
 def test_refused_group(records):
     with pytest.raises((TypeError, ValueError), match="records must be"):
         Privacy(1).group_up(records)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (math.nextafter(0.1, 0), "0.1"),  # 0.1 as text, rounded down
+        (0.1, "0.1"),
+        (0.1 + 0.2, "0.30000000000000004"),  # never below
+        (Fraction(1, 3), "1/3"),
+        (Fraction(7, 10), "0.7"),
+        (2.0, "2"),
+        (1e-6, "1e-06"),
+        (math.inf, "inf"),
+    ],
+)
+def test_numbers_of_guarantees_are_shown_as_given(amount, text):
+    assert shown(amount) == text
+    if math.isfinite(amount):
+        assert as_given(amount) == float(Fraction(text))
+
+
+def test_a_short_guarantee():
+    assert dpf.Privacy("0.1", 1e-6).short == "epsilon = 0.1, delta = 1e-06 for one record replaced"
+    assert dpf.Privacy(rho=0.5, neighbors="add-remove").short == "rho = 0.5 for one record added or removed"
+    assert dpf.Privacy(1, 1.9999999e-7).short == "epsilon = 1, delta = 2e-07 for one record replaced"
+    assert dpf.Privacy(1, 1.2301e-7).short == "epsilon = 1, delta = 1.24e-07 for one record replaced"
+    units = dpf.Privacy(1, neighbors="add-remove", per_unit=3)
+    assert units.short == "epsilon = 1 for one unit of at most 3 records added or removed"

@@ -1,5 +1,6 @@
 """Results as text, HTML, frames and plots."""
 
+import json
 import math
 from contextlib import suppress
 from dataclasses import replace
@@ -249,6 +250,31 @@ class TestMarginals:
         assert [label.get_text() for label in ax.get_xticklabels()] == ["<f>", "m", "None"]
         with pytest.raises(ValueError, match="names must be those of a marginal of one or two columns"):
             RESULTS["marginals"].plot(Figure().add_subplot(), ("age",))
+
+
+@pytest.mark.parametrize("name", results())
+def test_json(name):
+    """Of every result: the columns of its frame, without NaN and infinities, and its guarantee."""
+    made = results()[name]
+    columns = made.to_columns()
+    found = json.loads(made.to_json(), parse_constant=pytest.fail)
+    if name == "ledger":
+        assert dpf.Ledger.from_json(made.to_json()).charges == made.charges
+        return
+    assert list(found["columns"]) == list(columns)
+    for column, cells in found["columns"].items():
+        expected = [None if cell != cell else cell for cell in columns[column]]
+        assert [str(cell) if isinstance(cell, float) and math.isinf(cell) else cell for cell in expected] == cells
+        assert {type(cell) for cell in columns[column]} <= {str, int, float, type(None)}
+    privacy = getattr(made, "privacy", None)
+    assert found["guarantee"] == (None if privacy is None else str(privacy))
+    assert found["result"] == type(made).__name__
+
+
+def test_json_of_missing_and_infinite_numbers():
+    estimate = dpf.Estimate(math.nan, -math.inf, math.inf, 0.95, PUBLIC)
+    found = json.loads(estimate.to_json(), parse_constant=pytest.fail)["columns"]
+    assert (found["value"], found["low"], found["high"]) == ([None], ["-inf"], ["inf"])
 
 
 class TestGroups:

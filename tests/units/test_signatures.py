@@ -11,7 +11,14 @@ from dpfast import local
 
 MODULES = ("", "audit", "domains", "local", "noise", "prior", "psi", "regression", "robust", "smooth", "statistics")
 # Parameters of any number that are meant: arrays, and those of another function.
-ANY = {"bound_contributions", "explain", "BoundedContributions.update", "Ledger.release", "Ball.add_gradients"}
+ANY = {
+    "bound_contributions",
+    "explain",
+    "BoundedContributions.update",
+    "Ledger.release",
+    "Ledger.call",
+    "Ball.add_gradients",
+}
 
 
 def everything():

@@ -1,0 +1,97 @@
+"""The command that releases a report."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpfast.cli.files import Output
+from dpfast.cli.output import UnfinishedError
+from dpfast.cli.records import rng_of
+from dpfast.core import checks
+from dpfast.reports import ReportPlan
+from dpfast.reports.plans import METHODS, IncompleteReportError
+from dpfast.reports.report import FORMS
+from dpfast.tables import TableError
+from dpfast.tables.format import PLAIN
+
+_STDOUT = "-"
+
+
+def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release what a plan declares, and write the report; a dry run touches no record."""
+    rng, plan = rng_of(arguments), _plan(arguments)
+    if arguments.file == "-":
+        raise TableError("a report needs a file, not standard input: its header is read before")
+    if arguments.dry_run:
+        foreseen = plan.dry_run(arguments.file, ledger=arguments.ledger)
+        return {"statistic": "dry-run", **foreseen.to_dict(), "text": str(foreseen)}
+    to_file = arguments.output != _STDOUT
+    if to_file:
+        checks.choice("the ending of -o", Path(arguments.output).suffix, FORMS)
+        inputs = [arguments.file, arguments.plan, arguments.ledger_file]
+        output = Output(arguments.output, inputs, force=arguments.force)
+    try:
+        report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
+    except IncompleteReportError as error:
+        raise UnfinishedError(str(error)) from None
+    written = {"statistic": "report", **report.to_dict()}
+    if not to_file:
+        return {**written, "output": None, "text": report.to_markdown().rstrip()}
+    with output.writing() as place:
+        Path(place).write_text(report.written(Path(arguments.output).suffix), encoding="utf-8")
+    text = f"{len(report.releases)} releases in {arguments.output}  ({report.privacy})"
+    return {**written, "output": arguments.output, "text": text}
+
+
+_RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")
+
+
+def _plan(arguments: argparse.Namespace) -> ReportPlan:
+    """Return the plan in a file, or that of ``--release``, whose releases have equal shares."""
+    if (arguments.plan is None) == (not arguments.release):
+        raise ValueError("give either REPORT.toml or --release, as in --release 'median of pay by region'")
+    marks = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
+    given = {name: mark for name, mark in marks.items() if mark != getattr(PLAIN, name)}
+    given |= {"header": False} if arguments.no_header else {}
+    if arguments.plan is not None:
+        plan = ReportPlan.read(arguments.plan)
+        return replace(plan, format={**plan.format, **given})
+    columns: dict[str, dict[str, Any]] = {}
+    for fact in ("bounds", "categories", "missing"):
+        for name, value in getattr(arguments, fact):
+            columns.setdefault(name, {})[fact] = value
+    share = Fraction(1, len(arguments.release))
+    return ReportPlan(
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        neighbors=arguments.neighbors,
+        columns=columns,
+        format=given,
+        releases=tuple(_release(words) | {"share": share} for words in arguments.release),
+    )
+
+
+def _release(words: str) -> dict[str, Any]:
+    """Return the release in words such as "quantile 0.9 of pay by region"."""
+    found = _RELEASE.match(words)
+    name = found[1].replace("-", "_") if found else ""
+    needed = METHODS.get(name)
+    if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
+        raise ValueError(
+            f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
+            f"region', not {words!r}"
+        )
+    entry: dict[str, Any] = {"statistic": name}
+    if needed:
+        numbers = [int(text) if text.isdecimal() else float(text) for text in found[2].split(",")]
+        entry[needed[0]] = numbers if len(numbers) > 1 else numbers[0]
+    if found[3]:
+        entry["column"] = found[3]
+    if found[4]:
+        entry["by"] = found[4].split(",")
+    return entry

@@ -1,0 +1,133 @@
+"""The records of a table: columns that are read once, for units of at most so many records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.core import containers
+from dpfast.groups.contributions import bound_contributions, taken
+from dpfast.keys import column_of
+from dpfast.random import RandomSource
+from dpfast.reports.facts import Facts
+from dpfast.reports.predictors import Predictor
+from dpfast.reports.sources import File, Source
+from dpfast.tables import WantedColumn
+
+
+class TableColumns:
+    """The columns of a source, each of them read once.
+
+    Parameters
+    ----------
+    source : Source
+    facts : mapping of str to Facts
+        What is publicly known of columns.
+    unit : tuple of str
+        The columns that say whose record each one is; empty if a unit is a record.
+    per_unit : int or None
+        The largest number of records of a unit.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Chooses the records of a unit that has more.
+    """
+
+    def __init__(
+        self, source: Source, facts: Mapping[str, Facts], unit: tuple[str, ...], per_unit: int | None, rng: RandomSource
+    ) -> None:
+        self._source, self._facts, self._unit, self._per_unit, self._rng = source, facts, unit, per_unit, rng
+        self._read: dict[WantedColumn, Any] = {}
+        self._keep: NDArray[np.bool_] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def wanted(self) -> tuple[WantedColumn, ...]:
+        """The columns that were read."""
+        return tuple(self._read)
+
+    def load(self, wanted: Sequence[WantedColumn]) -> None:
+        """Read columns at once, before they are needed."""
+        self._get(list(wanted))
+
+    def facts(self, name: str | None) -> Facts:
+        """Return what is publicly known of a column."""
+        return self._facts.get(name or "", Facts())
+
+    def values(self, name: str) -> Any:
+        """Return a column of numbers."""
+        return self._get([WantedColumn(name)])[0]
+
+    def labels(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return columns of keys by their names."""
+        wanted = [self._label(name) for name in names]
+        found = self._get(wanted)
+        return {
+            name: column if each.text or not isinstance(self._source, File) else _whole(column)
+            for name, column, each in zip(names, found, wanted, strict=True)
+        }
+
+    def rows(self, predictors: Sequence[Predictor]) -> NDArray[np.float64]:
+        """Return the columns of a regression as rows of numbers, NaN for a missing cell."""
+        found = self._get([predictor.column for predictor in predictors])
+        return np.column_stack(
+            [predictor.numbers(_cells(column, predictor)) for column, predictor in zip(found, predictors, strict=True)]
+        )
+
+    def declares_integers(self, name: str) -> bool:
+        """Whether a column of floats is known to hold integers."""
+        stated = self.facts(name).type
+        return self._source.declares_integers(name) if stated is None else stated == "integer"
+
+    def _label(self, name: str) -> WantedColumn:
+        return WantedColumn(name, text=self.facts(name).is_text is not False)
+
+    def _get(self, wanted: list[WantedColumn]) -> list[Any]:
+        """Return columns, of the records that are kept of each unit."""
+        with self._lock:
+            if self._unit and self._keep is None:
+                unit = [self._label(name) for name in self._unit]
+                self._load([*unit, *wanted])
+                keep = self._kept([self._read[column] for column in unit])
+                self._read = {column: taken(x, keep) for column, x in self._read.items()}
+                self._keep = keep
+            self._load(wanted)
+            return [self._read[column] for column in wanted]
+
+    def _kept(self, unit: list[Any]) -> NDArray[np.bool_]:
+        """Return which records are kept of each unit."""
+        keep = np.zeros(len(column_of(unit[0])), np.bool_)
+        labels = unit[0] if len(unit) == 1 else tuple(unit)
+        places = bound_contributions(labels, np.arange(len(keep)), per_unit=self._per_unit or 1, rng=self._rng)
+        keep[places] = True
+        return keep
+
+    def _load(self, wanted: list[WantedColumn]) -> None:
+        """Read columns that are not read yet; of a file, at first also all others that are declared."""
+        if isinstance(self._source, File) and not self._read:
+            wanted = [*wanted, *(WantedColumn(name, facts.is_text is True) for name, facts in self._facts.items())]
+        missing = [column for column in dict.fromkeys(wanted) if column not in self._read]
+        if not missing:
+            return
+        for column, found in zip(missing, self._source.read(missing), strict=True):
+            self._read[column] = found if self._keep is None else taken(found, self._keep)
+
+
+def _whole(numbers: NDArray[np.float64]) -> np.ma.MaskedArray[Any, Any]:
+    """Return integers, masked where a number is missing or none."""
+    with np.errstate(invalid="ignore"):
+        is_whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2**53)
+        return np.ma.MaskedArray(np.where(is_whole, numbers, 0).astype(np.int64), ~is_whole)
+
+
+def _cells(column: Any, predictor: Predictor) -> NDArray[Any]:
+    """Return a column as numbers or, for categories that are text, as objects."""
+    if not predictor.column.text:
+        return containers.vector(predictor.name, column).astype(np.float64)
+    listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
+    cells = list(column) if listed is None else listed()
+    out = np.empty(len(cells), object)
+    out[:] = cells
+    return out

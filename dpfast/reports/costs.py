@@ -1,0 +1,102 @@
+"""What a release may cost: a part of a budget, for each record of a unit."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.rounding import down
+from dpfast.core.types import Exact
+from dpfast.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class ReleaseCost:
+    """What a release may cost.
+
+    Attributes
+    ----------
+    unit_epsilon : Fraction
+        For a unit of the table.
+    unit_delta : float
+    per_unit : int
+        The records of a unit; two for a replaced record, which is one removed and one added, if that is what the
+        release is for.
+    neighbors : str
+        What the release is for.
+    """
+
+    unit_epsilon: Fraction
+    unit_delta: float
+    per_unit: int = 1
+    neighbors: str = "replace-one"
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon for each record of a unit."""
+        return self.unit_epsilon / self.per_unit
+
+    @property
+    def delta(self) -> float:
+        """The delta for each record, whose guarantee for all of them (`Privacy.group_up`) has that of the unit."""
+        if self.per_unit == 1 or not self.unit_delta:
+            return self.unit_delta
+        each, whole = float(self.epsilon), float(self.unit_epsilon)
+        growth = math.expm1(each) / math.expm1(whole) if whole < 700 else 0.0
+        return self.unit_delta * growth * (1 - 2.0**-30)
+
+    def half(self) -> ReleaseCost:
+        """Return half of epsilon, and all of delta, for the selection of private keys."""
+        return replace(self, unit_epsilon=self.unit_epsilon / 2)
+
+    def pure(self) -> ReleaseCost:
+        """Return the cost without a delta."""
+        return replace(self, unit_delta=0.0)
+
+    def for_unit(self) -> ReleaseCost:
+        """Return the cost of a mechanism that is for units itself."""
+        return replace(self, per_unit=1)
+
+
+def cost_of(
+    budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False
+) -> ReleaseCost:
+    """Return the cost that a user gives: an epsilon, or a share of a budget.
+
+    `hides_n` for a release that is for one record added or removed, whatever the budget is for. A share is the decimal
+    that is written: ten of 0.1 are the budget, although the doubles are more than it.
+    """
+    if (epsilon is None) == (share is None):
+        raise TypeError("give epsilon= or share=, a part of the budget such as 0.2")
+    neighbors = "add-remove" if hides_n else budget.neighbors
+    per_unit = budget.per_unit or (1 if neighbors == budget.neighbors else 2)
+    if share is None:
+        return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit, neighbors)
+    part = checks.positive_rational("share", repr(share) if isinstance(share, float) else share)
+    if part > 1:
+        raise ValueError(f"share must be at most 1, not {share!r}")
+    if budget.unit != "epsilon":
+        raise TypeError(f"a share is of a budget of epsilon, not of {budget.unit}: give epsilon=")
+    of_delta = checks.delta_down(delta) if delta else down(part * Fraction(budget.delta))
+    return ReleaseCost(part * Fraction(budget.epsilon), of_delta, per_unit, neighbors)
+
+
+def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:
+    """Call a function under a ledger; return its result, and what it cost."""
+    before = _counted(ledger)
+    result = ledger.call(call)
+    spent = _counted(ledger) - before
+    return result, tuple(profile for (_, profile), times in spent.items() for _ in range(times))
+
+
+def _counted(ledger: Ledger) -> Counter[tuple[str, PrivacyProfile]]:
+    found: Counter[tuple[str, PrivacyProfile]] = Counter()
+    for charge in ledger.charges:
+        found[charge.label, charge.profile] += charge.times
+    return found

@@ -1,0 +1,162 @@
+"""Pages of a report: Markdown, and HTML in one file, with drawings of histograms and of intervals."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from typing import Any
+
+Section = tuple[str, str, dict[str, list[Any]]]  # title, cost, columns
+
+_STYLE = """\
+body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}
+h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.2rem}
+.guarantee{border-left:4px solid #0072b2;padding:.4rem .8rem;background:#f2f7fb}
+.cost{color:#555;margin:.2rem 0 .6rem}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .8rem;border-bottom:1px solid #ddd;text-align:left}td.number,th.number{text-align:right}
+svg{max-width:100%;height:auto;margin:.4rem 0}svg text{font:12px system-ui,sans-serif;fill:#333}
+.wide{overflow-x:auto}"""
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title><style>
+{style}</style></head>
+<body>
+{body}
+</body></html>
+"""
+_INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
+_DIGITS = 6
+
+
+def html_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+    """Return a page of HTML without other files."""
+    parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="guarantee">{html.escape(guarantee)}</p>']
+    for heading, cost, columns in sections:
+        parts += [f"<h2>{html.escape(heading)}</h2>", f'<p class="cost">{html.escape(cost)}</p>', drawing(columns)]
+        parts += [_html_table(columns)]
+    spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
+    parts += ["<h2>What was spent</h2>", _html_table(spent)]
+    body = "\n".join(filter(None, parts))
+    return _PAGE.format(title=html.escape(title), style=_STYLE, body=body)
+
+
+def markdown_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+    """Return a page of Markdown."""
+    parts = [f"# {title}", guarantee]
+    for heading, cost, columns in sections:
+        parts += [f"## {heading}", f"*{cost}*", _markdown_table(columns)]
+    spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
+    return "\n\n".join([*parts, "## What was spent", _markdown_table(spent)]) + "\n"
+
+
+def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
+    """Return the rows of a table as text."""
+    return [[shown(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
+
+
+def shown(cell: Any) -> str:
+    """Return a cell as text, a number with six digits and marks between thousands."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+        return str(cell)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if math.isnan(cell):
+        return "no records"
+    if cell and (abs(cell) >= 1e15 or abs(cell) < 1e-4):
+        return f"{cell:.{_DIGITS}g}"
+    places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(cell)))) if cell else 0
+    text = f"{cell:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _is_number(cells: Sequence[Any]) -> bool:
+    return bool(cells) and all(isinstance(cell, (int, float)) or cell is None for cell in cells)
+
+
+def _html_table(columns: dict[str, list[Any]]) -> str:
+    sides = [' class="number"' if _is_number(cells) else "" for cells in columns.values()]
+    head = "".join(f"<th{side}>{html.escape(name)}</th>" for name, side in zip(columns, sides, strict=True))
+    rows = [
+        "".join(f"<td{side}>{html.escape(cell)}</td>" for cell, side in zip(row, sides, strict=True))
+        for row in text_cells(columns)
+    ]
+    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def _markdown_table(columns: dict[str, list[Any]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    rules = ["---:" if _is_number(cells) else "---" for cells in columns.values()]
+    return "\n".join([line(list(columns)), line(rules), *map(line, text_cells(columns))])
+
+
+# ---- drawings ----
+
+_WIDTH, _HEIGHT, _LINE = 640, 200, 24
+
+
+def drawing(columns: dict[str, list[Any]]) -> str:
+    """Return a drawing of a histogram, or of estimates with intervals by key; "" for other tables."""
+    if {"lower", "upper", "count", "low", "high"} <= set(columns):
+        return _bars(*(columns[name] for name in ("lower", "upper", "count", "low", "high")))
+    if {"value", "low", "high"} <= set(columns):
+        keys = [name for name in columns if name not in ("value", "low", "high", "count", "confidence", "at_bound")]
+        labels = [", ".join(map(str, row)) for row in zip(*(columns[name] for name in keys), strict=True)]
+        return _lines(labels, *(columns[name] for name in ("value", "low", "high"))) if labels else ""
+    return ""
+
+
+def _bars(lower: list[float], upper: list[float], count: list[int], low: list[int], high: list[int]) -> str:
+    """Return bars of the noisy counts, with the range of the noise."""
+    left, right, most = lower[0], upper[-1], max([1, *high])
+    across, down = _scale(left, right, 0, _WIDTH), _scale(0, most, _HEIGHT, 8)
+    parts = []
+    for a, b, value, least, greatest in zip(lower, upper, count, low, high, strict=True):
+        x, width, top = across(a), across(b) - across(a), down(max(value, 0))
+        middle = x + width / 2
+        size = f'width="{max(width - 1, 0.5):.1f}" height="{_HEIGHT - top:.1f}"'
+        parts.append(f'<rect x="{x:.1f}" y="{top:.1f}" {size} stroke="none"/>')
+        parts.append(f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{down(least):.1f}" y2="{down(greatest):.1f}"/>')
+    axis = f'<text x="0" y="{_HEIGHT + 16}">{shown(float(left))}</text>'
+    axis += f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{shown(float(right))}</text>'
+    return _svg(_HEIGHT + 24, parts, axis, "noisy counts, with the range of the noise")
+
+
+def _lines(labels: list[str], value: list[float], low: list[float], high: list[float]) -> str:
+    """Return a dot and an interval for each label, one below the other."""
+    numbers = [x for x in (*low, *high) if math.isfinite(x) and abs(x) < 1e15]
+    if not numbers or min(numbers) == max(numbers):
+        return ""
+    left, right, begin = min(numbers), max(numbers), _WIDTH * 2 / 5
+    across = _scale(left, right, begin, _WIDTH - 8)
+    parts, texts = [], []
+    for i, (label, middle, least, greatest) in enumerate(zip(labels, value, low, high, strict=True)):
+        y = _LINE * (i + 0.5)
+        texts.append(f'<text x="{begin - 12}" y="{y + 4}" text-anchor="end">{html.escape(label[:40])}</text>')
+        if not math.isnan(middle):
+            ends = [min(max(across(x), begin), _WIDTH - 8) for x in (least, greatest, middle)]
+            parts.append(f'<line x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}"/>')
+            parts.append(f'<circle cx="{ends[2]:.1f}" cy="{y}" r="4"/>')
+    bottom = _LINE * len(labels) + 14
+    texts.append(f'<text x="{begin}" y="{bottom}">{shown(float(left))}</text>')
+    texts.append(f'<text x="{_WIDTH - 8}" y="{bottom}" text-anchor="end">{shown(float(right))}</text>')
+    return _svg(bottom + 6, parts, "".join(texts), "estimates and their intervals")
+
+
+def _svg(height: float, parts: list[str], texts: str, words: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" role="img" aria-label="{words}">'
+        f'<g fill="{_FILL}" stroke="{_INK}">{"".join(parts)}</g>{texts}</svg>'
+    )
+
+
+def _scale(left: float, right: float, begin: float, end: float) -> Any:
+    width = right - left or 1.0
+    return lambda x: begin + (end - begin) * ((min(max(x, -1e300), 1e300) - left) / width)

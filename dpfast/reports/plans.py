@@ -1,0 +1,294 @@
+"""Reports that a file declares: what to release from a table, for which part of the budget."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dpfast.core.privacy import Privacy
+from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
+from dpfast.ledger import Ledger
+from dpfast.random import RandomSource
+from dpfast.reports.report import Report, TableRelease, stated
+from dpfast.reports.sources import File, Imagined, source_of
+from dpfast.reports.table import Table, unit_of
+from dpfast.statistics import Count, Quantile
+from dpfast.tables import Format, WantedColumn
+
+_ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_EXACT = {"epsilon", "delta", "share"}
+_WITH_INTERVAL = ("median", "quantile", "mean", "variance", "std", "sum", "count")
+# The methods that a release may name, with the arguments that it must have besides its column.
+METHODS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("median", "mean", "sum", "variance", "std", "iqr", "count", "density", "bounds"), ()),
+    **dict.fromkeys(("partitions", "histogram"), ()),
+    "quantile": ("q",),
+    "trimmed_mean": ("trim",),
+    "winsorized_mean": ("trim",),
+    "huber": ("k",),
+    "top_k": ("k",),
+    "mle": ("family",),
+    "linear_regression": ("features", "label"),
+    "glm": ("features", "label"),
+}
+_MULTIPLE = ("linear_regression", "glm")  # have features instead of a column
+
+
+class IncompleteReportError(Exception):
+    """Some releases of a report were made, and are spent, before another one failed.
+
+    Attributes
+    ----------
+    report : Report
+        Of the releases that were made.
+    """
+
+    def __init__(self, text: str, report: Report) -> None:
+        super().__init__(text)
+        self.report = report
+
+
+@dataclass(frozen=True)
+class ReportPlan:
+    """What a report releases.
+
+    Attributes
+    ----------
+    title : str
+    epsilon, delta, neighbors
+        The budget, for the ledger that is made if none is given; see `dpfast.Table`.
+    unit, columns, format
+        See `dpfast.Table`.
+    records : int, optional
+        The number of records that a dry run assumes; public.
+    releases : list of mapping
+        Each with ``statistic``, the name of a method of `dpfast.Table`, and the arguments of that method.
+    """
+
+    title: str = "Report"
+    epsilon: Any = None
+    delta: Any = 0.0
+    neighbors: str | None = None
+    unit: Any = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    format: Mapping[str, Any] = field(default_factory=dict)
+    records: int | None = None
+    releases: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def read(cls, path: str) -> ReportPlan:
+        """Read a plan from a TOML file, in which each ``[[release]]`` is one.
+
+        Raises
+        ------
+        OSError
+        ValueError, TypeError
+            If it is no TOML, or has entries that mean nothing.
+        """
+        try:
+            given = tomllib.loads(Path(path).read_text("utf-8"), parse_float=Decimal)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: {error}") from None
+        found = {name: _plain(name, value) for name, value in given.items()}
+        releases = found.pop("release", [])
+        known = [name for name in cls.__dataclass_fields__ if name != "releases"]
+        if unknown := sorted(set(found) - set(known)):
+            raise ValueError(f"{path} has no use for {unknown[0]!r}: it takes {', '.join(known)} and [[release]]")
+        if not isinstance(releases, list) or not releases:
+            raise ValueError(f"{path} needs at least one [[release]]")
+        return cls(**found, releases=tuple(releases))
+
+    def __post_init__(self) -> None:
+        for number, release in enumerate(self.releases, 1):
+            _check(release, number)
+
+    def ledger(self) -> Ledger:
+        """Return a ledger of the budget of the plan."""
+        return self._table({}, None, None).ledger
+
+    def run(self, data: Any, *, ledger: Ledger | None = None, rng: RandomSource = None) -> Report:
+        """Release all of it, and return the report.
+
+        A dry run comes before, so that nothing is released if an entry is invalid or the whole does not fit.
+
+        Raises
+        ------
+        BudgetError
+            If the budget does not suffice for all releases together.
+        IncompleteReportError
+            If a release fails after others are made, with the report of these.
+        """
+        with _quietly():
+            foreseen = self.dry_run(data, ledger=ledger)
+        foreseen.check(ledger)
+        table = self._table(data, ledger, rng)
+        table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
+        try:
+            _release_all(table, self.releases)
+        except Exception as error:  # such as a budget that another process took meanwhile
+            if not table.releases:
+                raise
+            made = f"{len(table.releases)} of {len(self.releases)} releases are made, and their epsilon is spent"
+            raise IncompleteReportError(f"{error}: {made}", table.report(self.title)) from error
+        return table.report(self.title)
+
+    def dry_run(self, data: Any = None, *, ledger: Ledger | None = None) -> DryRun:
+        """Return what the releases would cost and their expected errors, without touching a record.
+
+        The releases are made from imagined records, of the types that the schema of a file declares.
+        """
+        source = None if data is None else source_of(data, [*self.columns], Format(**self.format))
+        declared = source.records() if isinstance(source, File) else None
+        n = self.records or declared or _ASSUMED
+        facts = self._table({}, ledger, None).columns
+        integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
+        units, _ = unit_of(self.unit)
+        texts: list[str] = []
+        empty = None if ledger is None else _blank(ledger.privacy)
+        table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
+        ends = _release_all(table, self.releases, lambda: len(texts))
+        told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
+
+    def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
+        budget: dict[str, Any] = {"ledger": ledger}
+        if ledger is not None and (self.epsilon is not None or self.delta or self.neighbors):
+            raise ValueError("the budget is that of the ledger: leave epsilon, delta and neighbors out of the plan")
+        if ledger is None:
+            if self.epsilon is None:
+                raise ValueError("the plan needs epsilon, the budget of the report, or a ledger")
+            budget = {"epsilon": self.epsilon, "delta": self.delta, "neighbors": self.neighbors}
+        return Table(data, **budget, unit=self.unit, columns=self.columns, format=self.format, rng=rng, explain=explain)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What the releases of a plan would cost, and the errors to expect; no record was touched.
+
+    Attributes
+    ----------
+    title : str
+    releases : tuple of TableRelease
+        From imagined records.
+    texts : tuple of tuples of str
+        The explanations of each release.
+    budget : Privacy
+    n : int
+        The number of imagined records.
+    wanted : tuple of WantedColumn
+        The columns that the releases read.
+    """
+
+    title: str
+    releases: tuple[TableRelease, ...]
+    texts: tuple[tuple[str, ...], ...]
+    budget: Privacy
+    n: int
+    wanted: tuple[WantedColumn, ...]
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee of all releases together."""
+        return Report(self.title, self.releases, self.budget).privacy
+
+    def check(self, ledger: Ledger | None) -> None:
+        """Raise a BudgetError if a ledger has not enough left for all releases together."""
+        if ledger is not None and not ledger.affords(self.privacy):
+            raise BudgetError(f"the report of {self.privacy.short} does not fit: {ledger.remaining.short} is left")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dry run as an object of JSON."""
+        return {
+            "title": self.title,
+            "records": self.n,
+            "privacy": stated(self.privacy),
+            "budget": stated(self.budget),
+            "releases": [
+                {"title": release.title, "privacy": stated(release.privacy), "explanation": list(texts)}
+                for release, texts in zip(self.releases, self.texts, strict=True)
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]
+        for release, texts in zip(self.releases, self.texts, strict=True):
+            lines += ["", f"{release.title}: {release.privacy.short}"]
+            lines += [f"  {line}" for text in texts for line in text.splitlines()]
+        return "\n".join([*lines, "", f"all together: {self.privacy.short}", f"budget: {self.budget.short}"])
+
+
+def _blank(budget: Privacy) -> Ledger:
+    """Return an empty ledger of a budget."""
+    amount: dict[str, Any] = {budget.unit: budget.amount}
+    return Ledger(**amount, delta=budget.delta, neighbors=budget.neighbors, per_unit=budget.per_unit)
+
+
+def _release_all(
+    table: Table, releases: tuple[Mapping[str, Any], ...], after: Callable[[], int] = lambda: 0
+) -> list[int]:
+    found = []
+    for number, release in enumerate(releases, 1):
+        try:
+            release_entry(table, dict(release))
+        except (TypeError, ValueError, BudgetError) as error:
+            raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
+        found.append(after())
+    return found
+
+
+def release_entry(table: Table, entry: dict[str, Any]) -> None:
+    """Call the method of a table that an entry names."""
+    name = str(entry.pop("statistic")).replace("-", "_")
+    default = name in _WITH_INTERVAL and "method" not in entry
+    default = default and not isinstance(entry.get("q"), list) and "column" in entry
+    wanted = entry.pop("interval", default)
+    if wanted is False:
+        first = [] if name in (*_MULTIPLE, "count") else [entry.pop("column", None)]
+        getattr(table, name)(*first, *(entry.pop(part) for part in METHODS[name]), **entry)
+        return
+    statistic: Any = Quantile(entry.pop("q")) if name == "quantile" else name
+    if name == "count" and "within" in entry:
+        statistic = Count(tuple(entry.pop("within")))
+    confidence = {} if wanted is True else {"confidence": float(wanted)}
+    table.interval(statistic, entry.pop("column"), **confidence, **entry)
+
+
+def _check(release: Any, number: int) -> None:
+    """Reject an entry that names no statistic, or lacks what its method needs."""
+    name = str(release.get("statistic")).replace("-", "_") if isinstance(release, dict) else None
+    if name not in METHODS:
+        raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
+    needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
+    if missing := [part for part in needed if part not in release]:
+        raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
+
+
+def _named(plan: ReportPlan) -> Iterator[str]:
+    """Yield the names of the columns that releases read as numbers."""
+    for release in plan.releases:
+        if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k", "top-k"):
+            yield release["column"]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return decimals of TOML as floats, except of amounts of privacy, which are exact."""
+    if isinstance(value, dict):
+        return {key: _plain(key, part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(name, part) for part in value]
+    return float(value) if isinstance(value, Decimal) and name not in _EXACT else value
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out the warnings about imagined records."""
+    with warnings.catch_warnings():
+        for category in (PrivacyWarning, UtilityWarning):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -1,0 +1,185 @@
+"""Reports: what was released from a table, what it cost, and files of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpfast.core import checks
+from dpfast.core.privacy import Privacy, PrivacyProfile, as_given, total_up
+from dpfast.core.tabular import Tabular, finite
+from dpfast.groups.keyed import RELEASE
+from dpfast.reports.pages import html_page, markdown_page
+
+FORMS = (".html", ".json", ".csv", ".md")
+NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
+_LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
+
+
+@dataclass(frozen=True)
+class TableRelease:
+    """A release from a table.
+
+    Attributes
+    ----------
+    title : str
+        What it is.
+    result : object
+        As the function returned it.
+    profiles : tuple of PrivacyProfile
+        What the ledger was charged.
+    qs : tuple of float
+        The levels of several quantiles.
+    keys : tuple of str
+        The columns of keys, of groups.
+    """
+
+    title: str
+    result: Any
+    profiles: tuple[PrivacyProfile, ...]
+    qs: tuple[float, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee of this release alone."""
+        return total_up(self.profiles)
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The numbers of the result, as lists by the names of their columns."""
+        if isinstance(self.result, Tabular):
+            found = self.result.to_columns()
+            named = {"value" if name == RELEASE else name: cells for name, cells in found.items()}
+            return {name: cells for name, cells in named.items() if name not in _LEFT_OUT}
+        if isinstance(self.result, (list, tuple, np.ndarray)):
+            values = {"value": np.asarray(self.result).reshape(-1).tolist()}
+            return {"q": list(self.qs), **values} if self.qs else values
+        return {"value": [self.result]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the release with its guarantee as an object of JSON."""
+        return {"title": self.title, "privacy": stated(self.privacy), "columns": finite(self.columns)}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What was released from a table, with the guarantee of all releases together. Everything in it is released.
+
+    Attributes
+    ----------
+    title : str
+    releases : tuple of TableRelease
+    budget : Privacy
+        That of the ledger.
+    private : bool
+        False if a given generator made the releases reproducible.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> table = dpf.Table({"age": [31, 45, 27, 62] * 100}, epsilon=2, columns={"age": {"bounds": (0, 120)}})
+    >>> mean = table.mean("age", share=0.5)
+    >>> report = table.report("Ages")
+    >>> print(report.to_markdown().splitlines()[0])
+    # Ages
+    >>> report.privacy.epsilon
+    1.0
+    """
+
+    title: str
+    releases: tuple[TableRelease, ...]
+    budget: Privacy
+    private: bool = True
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee of all releases of the report together."""
+        profiles = [profile for release in self.releases for profile in release.profiles]
+        nothing = Privacy(0.0, neighbors=self.budget.neighbors, per_unit=self.budget.per_unit)
+        return total_up(profiles) if profiles else nothing
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in a sentence."""
+        sentence = f"All numbers of this report together: {self.privacy}."
+        return sentence if self.private else f"{sentence} But they are {NOT_PRIVATE}."
+
+    @property
+    def spending(self) -> list[tuple[str, str]]:
+        """What each release cost, all together, and the budget, in short."""
+        rows = [(release.title, release.privacy.short) for release in self.releases]
+        return [*rows, ("all together", self.privacy.short), ("budget", self.budget.short)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as an object of JSON."""
+        return {
+            "title": self.title,
+            "guarantee": self.guarantee,
+            "private": self.private,
+            "privacy": stated(self.privacy),
+            "budget": stated(self.budget),
+            "releases": [release.to_dict() for release in self.releases],
+        }
+
+    def to_json(self) -> str:
+        """Return the report as JSON; null for NaN."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_csv(self) -> str:
+        """Return the numbers as CSV, one in each line: the release, the row, the column and the value."""
+        lines = ["release,row,column,value"]
+        for release in self.releases:
+            for name, cells in release.columns.items():
+                lines += [",".join(map(_quoted, (release.title, i, name, cell))) for i, cell in enumerate(cells)]
+        return "\n".join([*lines, ",".join(map(_quoted, ("guarantee", 0, "text", self.guarantee))), ""])
+
+    def to_markdown(self) -> str:
+        """Return the report as Markdown."""
+        return markdown_page(self.title, self.guarantee, list(self._sections()), self.spending)
+
+    def to_html(self) -> str:
+        """Return the report as one page of HTML without other files."""
+        return html_page(self.title, self.guarantee, list(self._sections()), self.spending)
+
+    def save(self, path: Any) -> None:
+        """Write the report to a ``.html``, ``.json``, ``.csv`` or ``.md`` file."""
+        Path(path).write_text(self.written(Path(path).suffix), encoding="utf-8")
+
+    def written(self, suffix: str) -> str:
+        """Return the report in the form of files with this ending."""
+        forms = (self.to_html, self.to_json, self.to_csv, self.to_markdown)
+        return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
+
+    def _sections(self) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
+        """Yield title, cost and columns of each release."""
+        for release in self.releases:
+            cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
+            yield release.title, release.privacy.short, cells
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        return self.to_markdown()
+
+
+def stated(privacy: Privacy) -> dict[str, Any]:
+    """Return a guarantee as an object of JSON."""
+    return {
+        privacy.unit: as_given(privacy.amount),
+        "delta": as_given(privacy.delta),
+        "neighbors": privacy.neighbors,
+        "per_unit": privacy.per_unit,
+    }
+
+
+def _quoted(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text

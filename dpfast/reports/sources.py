@@ -1,0 +1,167 @@
+"""Where the columns of a table come from: frames, files, queries, or imagined records."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.core import containers
+from dpfast.core.foreign import foreign
+from dpfast.reports.facts import Facts
+from dpfast.tables import Format, TableError, WantedColumn, blocks, column_names, record_count, schema_type
+
+
+class Source(ABC):
+    """A table of private records, of which columns are read by name."""
+
+    @abstractmethod
+    def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
+        """Return these columns, in one pass over the records."""
+
+    @abstractmethod
+    def names(self) -> list[str] | None:
+        """Return the names of the columns; None if it takes more than a header to know them."""
+
+    def declares_integers(self, name: str) -> bool:
+        """Whether the schema of a file says that a column has integers, which are read as floats."""
+        return False
+
+
+class Frame(Source):
+    """Columns in memory: a frame of pandas or polars, a table of Arrow, or a mapping of columns."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def names(self) -> list[str] | None:
+        found = self._data if isinstance(self._data, Mapping) else containers.column_names(self._data) or ()
+        return list(map(str, found))
+
+    def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
+        known = self.names() or []
+        for column in wanted:
+            if known.count(str(column.name)) != 1:
+                raise _no_column(str(column.name), known)
+        with foreign():
+            return [self._data[column.name] for column in wanted]
+
+
+class File(Source):
+    """Columns of a CSV or a Parquet file."""
+
+    def __init__(self, path: str, format: Format) -> None:
+        self.path, self.format = path, format
+
+    def names(self) -> list[str] | None:
+        return column_names(self.path, self.format)
+
+    def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
+        empty = tuple(np.empty(0, object if column.text else np.float64) for column in wanted)
+        pieces = blocks(self.path, wanted, self.format)
+        return [np.concatenate(parts) for parts in zip(empty, *pieces, strict=True)]
+
+    def declares_integers(self, name: str) -> bool:
+        return schema_type(self.path, name) == "integer"
+
+    def records(self) -> int | None:
+        """Return the number of records that the file declares; None for CSV."""
+        return record_count(self.path)
+
+
+class Query(Source):
+    """Columns of a lazy frame of polars, a relation of DuckDB or a frame of Spark, by one query for all of them."""
+
+    def __init__(self, data: Any, declared: Sequence[str]) -> None:
+        self._data, self._declared = data, list(declared)
+        self._frame: Frame | None = None
+        if not declared:
+            raise TypeError("of a lazy frame, a relation or a frame of Spark, name the columns to read in columns=")
+
+    def names(self) -> list[str] | None:
+        return self._declared
+
+    def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
+        if unknown := [str(column.name) for column in wanted if column.name not in self._declared]:
+            raise TypeError(
+                f"name {unknown[0]!r} in columns=, {{}} if nothing is known of it: one query reads them all"
+            )
+        if self._frame is None:
+            with foreign():
+                self._frame = Frame(_collected(self._data, self._declared))
+        return self._frame.read(wanted)
+
+
+class Imagined(Source):
+    """Records that nobody has: to learn charges and expected errors without touching a record.
+
+    Parameters
+    ----------
+    n : int
+    facts : mapping of str to Facts
+        The records have the categories of a column by turns, and else the middle of its bounds.
+    integers : set of str
+        The columns of integers.
+    unit : sequence of str
+        The columns of units, of which each record is another one.
+    """
+
+    def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str], unit: Sequence[str]) -> None:
+        self._n, self._facts, self._integers, self._unit = n, facts, integers, unit
+
+    def names(self) -> list[str] | None:
+        return None
+
+    def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
+        return [self._column(column) for column in wanted]
+
+    def _column(self, column: WantedColumn) -> NDArray[Any]:
+        facts = self._facts.get(str(column.name), Facts())
+        if column.name in self._unit:
+            return np.arange(self._n)
+        if facts.categories is not None or column.text:
+            keys = np.array(facts.categories or ["imagined"], object if column.text else None)
+            return keys[np.arange(self._n) % len(keys)]
+        lower, upper = facts.bounds if isinstance(facts.bounds, tuple) else (0.0, 0.0)
+        return np.full(self._n, (lower + upper) / 2)
+
+    def declares_integers(self, name: str) -> bool:
+        return name in self._integers
+
+
+def source_of(data: Any, declared: Sequence[str], format: Format) -> Source:
+    """Return the source of what a user gives, by its type."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return File(os.fspath(data), format)
+    library = type(data).__module__.partition(".")[0]
+    if (library, type(data).__name__) == ("polars", "LazyFrame") or library in ("duckdb", "_duckdb", "pyspark"):
+        return Query(data, declared)
+    if isinstance(data, Mapping) or containers.column_names(data) is not None:
+        return Frame(data)
+    raise TypeError(
+        "data must be a frame of pandas, polars or Spark, a lazy frame, a table of Arrow, a relation of DuckDB, a "
+        f"mapping of columns, or the path of a CSV or Parquet file, not {type(data).__name__}"
+    )
+
+
+def _collected(data: Any, names: list[str]) -> Any:
+    library = type(data).__module__.partition(".")[0]
+    if library == "polars":
+        return data.select(names).collect()
+    if library == "pyspark":
+        chosen = data.select(*names)
+        return chosen.toArrow() if hasattr(chosen, "toArrow") else chosen.toPandas()
+    quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
+    return data.project(quoted).to_arrow_table()
+
+
+def _no_column(name: str, known: Sequence[str]) -> TableError:
+    if name in known:
+        return TableError(f"several columns are named {name!r}: rename all but one")
+    return TableError(f"no column {name!r}: there are {', '.join(known)}")

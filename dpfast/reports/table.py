@@ -1,0 +1,608 @@
+"""`Table`: private records with what is publicly known of their columns, a unit, and a budget for all releases."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfast import aggregate, densities, location, mechanisms, regression
+from dpfast._kernels._calls import Parameters
+from dpfast.choosing import Explain
+from dpfast.core import checks, containers
+from dpfast.core.types import Exact
+from dpfast.groups import by_group, interval
+from dpfast.keys import column_of
+from dpfast.ledger import Ledger
+from dpfast.mechanisms import Mechanism, PartitionSelection
+from dpfast.mechanisms.methods import count_of, mechanism_for
+from dpfast.random import RandomSource, bit_generator
+from dpfast.reports.columns import TableColumns
+from dpfast.reports.costs import ReleaseCost, charged, cost_of
+from dpfast.reports.facts import facts_of
+from dpfast.reports.likeness import like
+from dpfast.reports.predictors import Predictor
+from dpfast.reports.report import Report, TableRelease
+from dpfast.reports.sources import source_of
+from dpfast.statistics import (
+    Count,
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from dpfast.tables import Format
+
+# The statistics that `by_group` releases, by the name of the function.
+_GROUPED: dict[str, Callable[..., Statistic]] = {
+    "huber": Huber,
+    "iqr": InterquartileRange,
+    "mean": Mean,
+    "median": Median,
+    "quantile": Quantile,
+    "sum": Sum,
+    "trimmed_mean": TrimmedMean,
+    "variance": Variance,
+    "winsorized_mean": WinsorizedMean,
+}
+_ORDER = (Median, Quantile)  # need no bounds
+_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for a mean, sum or variance of a record replaced"
+_PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
+_PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
+_UNBOUNDED = ("median", "quantile", "iqr")
+
+
+class Table:
+    """A private table: records, public facts of their columns, and the budget of all releases.
+
+    Its methods are named as the functions of dpfast. Each one reads the columns, once for all calls, takes what is
+    known of them, and calls the function under the ledger.
+
+    Parameters
+    ----------
+    data : frame, mapping, or path
+        A frame of pandas or polars, a table of Arrow, a mapping of columns; the path of a CSV or Parquet file; a lazy
+        frame of polars, a relation of DuckDB or a frame of Spark, of which one query reads the columns that `columns`
+        names. Private, and never modified. The columns that are used must fit into memory.
+    ledger : Ledger, optional
+        The budget, whose neighbours are those of all releases. Give `ledger` or `epsilon`.
+    epsilon, delta : float, optional
+        The budget of a new ledger. A string or a Decimal is exact.
+    neighbors : {"replace-one", "add-remove"}, optional
+        Of the new ledger. "add-remove" keeps the number of records private; it is the default with a `unit`.
+    unit : pair (name, int), optional
+        The column that says whose record each one is, or a list of them, and the largest number of records of a unit.
+        More are left out, at random, once for all releases. The guarantee is then for a unit, such as a person, with
+        all its records. Default: for a record.
+    columns : mapping of str to mapping, optional
+        What is publicly known of columns, by name: ``type``, ``bounds``, ``step``, ``categories``, ``missing``; see
+        `dpfast.reports.Facts`. It must not come from the data.
+    format : mapping, optional
+        How a CSV file is written: ``header``, ``delimiter``, ``encoding``, ``decimal``, ``thousands``; see
+        `dpfast.tables.Format`.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes all releases reproducible, hence not private. Default: the secure generator.
+    explain : bool or callable
+        Of all releases, see `dpfast.median`.
+
+    Attributes
+    ----------
+    ledger : Ledger
+    columns : dict of str to Facts
+    records : dpfast.reports.TableColumns
+        The columns that were read. PRIVATE.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For invalid parameters, before data are read.
+
+    Notes
+    -----
+    Every method takes ``epsilon=`` or ``share=``, a part of the whole budget, and so of its delta where a release uses
+    one. Both are for the unit of the table: a release from a unit of k records has the k-th part of epsilon for each
+    record. With ``share=0.2`` five releases use up the budget exactly. Counts, private keys and ``missing="drop"`` are
+    for one record added or removed: under a budget for one replaced record, which is two of these, they get half of
+    epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
+    ``categories`` of these columns the keys are public, else they are private, which takes half of epsilon and a
+    delta; their noisy counts are in the result. All other parameters are those of the function.
+    Privacy: that of the functions, added up by the ledger; for units by
+    https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> data = {"pay": rng.lognormal(10.5, 0.6, 9000), "region": np.array(["north", "south", "west"] * 3000)}
+    >>> columns = {"pay": {"bounds": (0, 500_000)}, "region": {"categories": ["north", "south", "west"]}}
+    >>> table = dpf.Table(data, epsilon=2, columns=columns)
+    >>> medians = table.interval("median", "pay", by="region", share=0.5)
+    >>> list(medians), medians["north"].low < 37_000 < medians["north"].high
+    (['north', 'south', 'west'], True)
+    >>> 40_000 < table.mean("pay", epsilon=0.5) < 47_000
+    True
+    >>> table.ledger.remaining.epsilon
+    0.5
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        ledger: Ledger | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact = 0.0,
+        neighbors: str | None = None,
+        unit: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        format: Mapping[str, Any] | None = None,
+        rng: RandomSource = None,
+        explain: Explain = False,
+    ) -> None:
+        self.columns = facts_of(columns)
+        units, per_unit = unit_of(unit)
+        if (ledger is None) == (epsilon is None):
+            raise TypeError("give ledger= or epsilon=: the budget of all releases from the table")
+        if ledger is None:
+            default = "replace-one" if unit is None else "add-remove"
+            ledger = Ledger(epsilon, delta, neighbors=neighbors or default, per_unit=per_unit)
+        elif delta or neighbors:
+            raise TypeError("delta and neighbors are those of the ledger: leave them out")
+        elif ledger.privacy.per_unit != per_unit:
+            raise ValueError(
+                f"the ledger must be for the unit of the table: per_unit={per_unit}, not {ledger.privacy.per_unit}"
+            )
+        bit_generator(rng)
+        self.ledger, self._rng, self._explain = ledger, rng, explain
+        declared = [*self.columns, *(name for name in units if name not in self.columns)]
+        source = source_of(data, declared, Format(**(format or {})))
+        self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        self._releases: list[TableRelease] = []
+        self._lock = threading.Lock()
+
+    # ---- numbers of one column ----
+
+    @like(location.median, by=True)
+    def median(self, column: str, **options: Any) -> Any:
+        """Release the median: `dpfast.median`. With `by`: for each group."""
+        return self._number("median", column, (), **options)
+
+    @like(location.quantile, by=True)
+    def quantile(self, column: str, q: Any, **options: Any) -> Any:
+        """Release a quantile, or several: `dpfast.quantile`. With `by`: one of each group."""
+        return self._number("quantile", column, (q,), **options)
+
+    @like(location.mean, by=True)
+    def mean(self, column: str, **options: Any) -> Any:
+        """Release the mean: `dpfast.mean`. With `by`: for each group."""
+        return self._number("mean", column, (), **options)
+
+    @like(location.sum, by=True)
+    def sum(self, column: str, **options: Any) -> Any:
+        """Release the sum: `dpfast.sum`. With `by`: for each group."""
+        return self._number("sum", column, (), **options)
+
+    @like(location.variance, by=True)
+    def variance(self, column: str, **options: Any) -> Any:
+        """Release the variance: `dpfast.variance`. With `by`: for each group."""
+        return self._number("variance", column, (), **options)
+
+    @like(location.std)
+    def std(self, column: str, **options: Any) -> Any:
+        """Release the standard deviation: `dpfast.std`. Of groups it has an `interval`."""
+        return self._number("std", column, (), **options)
+
+    @like(location.iqr, by=True)
+    def iqr(self, column: str, **options: Any) -> Any:
+        """Release the interquartile range: `dpfast.iqr`. With `by`, within bounds: for each group."""
+        return self._number("iqr", column, (), **options)
+
+    @like(location.trimmed_mean, by=True)
+    def trimmed_mean(self, column: str, trim: float, **options: Any) -> Any:
+        """Release a trimmed mean: `dpfast.trimmed_mean`. With `by`: for each group."""
+        return self._number("trimmed_mean", column, (trim,), **options)
+
+    @like(location.winsorized_mean, by=True)
+    def winsorized_mean(self, column: str, trim: float, **options: Any) -> Any:
+        """Release a Winsorized mean: `dpfast.winsorized_mean`. With `by`: for each group."""
+        return self._number("winsorized_mean", column, (trim,), **options)
+
+    @like(location.huber, by=True)
+    def huber(self, column: str, k: float, **options: Any) -> Any:
+        """Release Huber's estimate: `dpfast.huber`. With `by`: for each group."""
+        return self._number("huber", column, (k,), **options)
+
+    @like(location.count, by=True)
+    def count(
+        self,
+        *,
+        by: Any = None,
+        column: str | None = None,
+        within: tuple[float, float] | None = None,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release the number of records, or of those of a column within bounds: `dpfast.count`. With `by`: of groups.
+
+        Records with a missing cell of the column are left out if its facts say ``missing="drop"``.
+        """
+        if column is None and by is None:
+            raise TypeError("count needs column= or by=: the column, or the columns of keys, to count records of")
+        cost = self._cost(epsilon, share, delta, hides_n=True)
+        missing = "drop" if self.records.facts(column).missing == "drop" else None
+
+        def call() -> Any:
+            if column is not None and by is None:
+                given = {"within": within, "missing": missing, "epsilon": cost.epsilon}
+                return location.count(self.records.values(column), **{**given, **self._drawn(options)})
+            labels = self._labels(by)
+            first = next(iter(labels.values()))
+            x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
+            return self._groups(by, labels, x, lambda part: count_of(within, part, missing), cost, options)
+
+        return self._release(_title("count", column, by), call, by)
+
+    @like(interval, by=True)
+    def interval(
+        self,
+        statistic: str | Statistic,
+        column: str,
+        *,
+        by: Any = None,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
+        counts = statistic == "count" or isinstance(statistic, Count)
+        cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
+
+        def call() -> Any:
+            x = self.records.values(column)
+            order = counts or statistic == "median" or isinstance(statistic, _ORDER)
+            given = self._given(column, x, order=order, besides=options)
+            if counts:
+                given = {"missing": "drop"} if given.get("missing") == "drop" else {}
+            else:
+                given["neighbors"] = cost.neighbors
+            if by is None:
+                return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
+            keyed, part = self._keys(by, cost)
+            return interval(
+                statistic, x, labels=self._labels(by), epsilon=part, **keyed, **given, **self._drawn(options)
+            )
+
+        return self._release(_title(statistic, column, by, interval=True), call, by)
+
+    # ---- distributions ----
+
+    @like(densities.histogram)
+    def histogram(self, column: str, bins: Any = "auto", **options: Any) -> Any:
+        """Release a histogram of a column within its bounds: `dpfast.histogram`."""
+        return self._simple(densities.histogram, "histogram", column, bins=bins, **options)
+
+    @like(densities.density)
+    def density(self, column: str, **options: Any) -> Any:
+        """Release a density of a column within its bounds: `dpfast.density`."""
+        return self._simple(densities.density, "density", column, **options)
+
+    @like(mechanisms.bounds)
+    def bounds(self, column: str, **options: Any) -> Any:
+        """Release bounds of a column: `dpfast.bounds`."""
+        return self._simple(mechanisms.bounds, "bounds", column, bounded=False, **options)
+
+    @like(mechanisms.partitions)
+    def partitions(self, column: Any, **options: Any) -> Any:
+        """Release the keys of a column, or of several, with noisy counts: `dpfast.partitions`."""
+        return self._keyed(mechanisms.partitions, "keys", column, "domain", **options)
+
+    @like(mechanisms.top_k)
+    def top_k(self, column: Any, k: int, **options: Any) -> Any:
+        """Release the k most frequent keys of a column: `dpfast.top_k`."""
+        return self._keyed(mechanisms.top_k, f"top {k} keys", column, "keys", k=k, **options)
+
+    @like(aggregate.mle)
+    def mle(self, column: str, family: Any, **options: Any) -> Any:
+        """Release the parameters of a family, within public `bounds` of them: `dpfast.mle`."""
+        return self._simple(aggregate.mle, f"{family} fit", column, bounded=False, family=family, **options)
+
+    # ---- several columns ----
+
+    @like(regression.linear_regression)
+    def linear_regression(self, features: Any, label: str, **options: Any) -> Any:
+        """Release a linear regression of a column on others: `dpfast.linear_regression`.
+
+        Features with categories have a coefficient for each but the first. `label_bound` is a public bound on the
+        label, as for the function; default, if the label has bounds: their half width, around their middle.
+        """
+        facts = self.records.facts(label)
+        if isinstance(facts.bounds, tuple) and "label_bound" not in options:
+            lower, upper = facts.bounds
+            options |= {"label_bound": (upper - lower) / 2, "label_center": (lower + upper) / 2}
+        return self._regression(regression.linear_regression, "linear regression", features, label, **options)
+
+    @like(regression.glm)
+    def glm(self, features: Any, label: str, *, model: str = "logistic", **options: Any) -> Any:
+        """Release a generalised linear model of a column on others: `dpfast.glm`.
+
+        Of a label with two categories, the first counts as 0 and the second as 1.
+        """
+        return self._regression(regression.glm, f"{model} regression", features, label, model=model, **options)
+
+    # ---- reports ----
+
+    @property
+    def releases(self) -> tuple[TableRelease, ...]:
+        """The releases of this table so far, with what each one cost."""
+        return tuple(self._releases)
+
+    def report(self, title: str = "Report") -> Report:
+        """Return a report of all releases of this table so far, to print or to save."""
+        return Report(title, self.releases, self.ledger.privacy, private=self._rng is None)
+
+    # ---- one release ----
+
+    def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False) -> ReleaseCost:
+        return cost_of(self.ledger.privacy, epsilon, share, delta, hides_n=hides_n)
+
+    def _hides_n(self, by: Any, column: str, options: dict[str, Any]) -> bool:
+        """Whether a release must be for one record added or removed: of private keys, or without missing records."""
+        drops = options.get("missing", self.records.facts(column).missing) == "drop"
+        return drops or (by is not None and self._categories(by) is None)
+
+    def _release(self, title: str, call: Callable[[], Any], by: Any = None, qs: tuple[float, ...] = ()) -> Any:
+        """Call a function of dpfast under the ledger; keep its result and what it cost."""
+        with self._lock:
+            result, profiles = charged(self.ledger, call)
+            self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ()))))
+        return result
+
+    def _number(
+        self,
+        name: str,
+        column: str,
+        arguments: tuple[Any, ...],
+        *,
+        by: Any = None,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release a statistic of a column by the function of this name, or by `by_group`."""
+        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
+        if by is not None and name not in _GROUPED:
+            raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
+
+        def call() -> Any:
+            x = self.records.values(column)
+            given = self._given(column, x, order=name in _UNBOUNDED, besides=options)
+            if by is None:
+                return self._call(getattr(location, name), (x, *arguments), cost, given | options)
+            public = {key: options.pop(key) for key in _PUBLIC if key in options}
+            public = given | public | {"neighbors": cost.neighbors}
+            make = partial(_mechanism, _statistic(name, arguments), x, public)
+            return self._groups(by, self._labels(by), x, make, cost, options)
+
+        several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
+        return self._release(_title(name, column, by, *arguments), call, by, tuple(arguments[0]) if several else ())
+
+    def _simple(
+        self,
+        function: Callable[..., Any],
+        words: str,
+        column: str,
+        *,
+        bounded: bool = True,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release by a function of one column."""
+        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(None, column, options))
+
+        def call() -> Any:
+            x = self.records.values(column)
+            given = self._given(column, x, order=not bounded, besides=options)
+            if not bounded:
+                given = {key: value for key, value in given.items() if key == "missing"}
+            return self._call(function, (x,), cost, given | options)
+
+        return self._release(_title(words, column, None), call)
+
+    def _keyed(
+        self,
+        function: Callable[..., Any],
+        words: str,
+        column: Any,
+        keys: str,
+        *,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release by a function of keys, which are private unless the column has categories."""
+        cost = self._cost(epsilon, share, delta)
+        public = self._categories(column)
+        given: dict[str, Any] = {keys: "private" if keys == "keys" else None}
+        if public is not None:
+            given = {keys: public}
+        if self.ledger.privacy.per_unit is not None:
+            given["contributions"] = self.ledger.privacy.per_unit
+
+        def call() -> Any:
+            spent = cost.for_unit() if "contributions" in given else cost
+            spent = spent if public is None else spent.pure()
+            labels = self._labels(column)
+            keys_of = tuple(labels.values()) if len(labels) > 1 else next(iter(labels.values()))
+            return self._call(function, (keys_of,), spent, given | options)
+
+        return self._release(_title(words, column, None), call)
+
+    def _regression(
+        self,
+        function: Callable[..., Any],
+        words: str,
+        features: Any,
+        label: str,
+        *,
+        epsilon: Exact | None = None,
+        share: Exact | None = None,
+        delta: Exact = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Release a regression; the features have the bounds of their facts, unless a radius is given."""
+        cost = self._cost(epsilon, share, delta)
+        predictors = [Predictor(name, self.records.facts(name).categories or ()) for name in _names(features)]
+        labels = self.records.facts(label).categories or ()
+        if labels and len(labels) != 2:
+            raise ValueError(f"the label {label!r} must be a number, or have two categories")
+        names = tuple(name for predictor in predictors for name in predictor.names)
+        bounds = [self.records.facts(each.name).bounds for each in predictors]
+        if "radius" not in options and "bounds" not in options:
+            missing = [
+                each.name
+                for each, found in zip(predictors, bounds, strict=True)
+                if not each.categories and not isinstance(found, tuple)
+            ]
+            if missing:
+                raise TypeError(f"a regression needs radius=, or bounds of all features: {missing[0]!r} has none")
+            options["bounds"] = [
+                pair
+                for each, found in zip(predictors, bounds, strict=True)
+                for pair in ([(0.0, 1.0)] * len(each.names) if each.categories else [found])
+            ]
+
+        def call() -> Any:
+            rows = self.records.rows([*predictors, Predictor(label, labels)])
+            return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
+
+        return self._release(f"{words} of {label} on {', '.join(_names(features))}", call)
+
+    def _call(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
+    ) -> Any:
+        """Call a function with the parameters that it has."""
+        known = inspect.signature(function).parameters
+        given = dict(options)
+        if cost.delta and "delta" in known and given.get("method", "auto") not in _PURE:
+            given["delta"] = cost.delta
+        if "neighbors" in known:
+            given["neighbors"] = cost.neighbors
+        return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
+
+    def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rng": self._rng, "explain": self._explain, **options}
+
+    def _given(self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the facts of a column say to a function; `order` for one that needs no bounds.
+
+        Bounds or a grid among the parameters of the call take the place of those of the facts.
+        """
+        facts = self.records.facts(column)
+        given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
+        whole = self.records.declares_integers(column) and not containers.declares_integers(x)
+        grid = facts.points(whole=whole)
+        if {"bounds", "grid"} & set(besides):
+            return given
+        if isinstance(facts.bounds, tuple):
+            given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
+        elif facts.bounds == "private" and not order:
+            given["bounds"] = "private"
+        elif not order:
+            raise TypeError(f"bounds of {column!r} are needed: {_GIVE}")
+        elif grid is not None:
+            given["grid"] = grid
+        return given
+
+    # ---- groups ----
+
+    def _labels(self, by: Any) -> dict[str, Any]:
+        return self.records.labels(_names(by))
+
+    def _categories(self, by: Any) -> list[Any] | None:
+        """Return the public keys of groups; None if they are private."""
+        each = [self.records.facts(name).categories for name in _names(by)]
+        found = [categories for categories in each if categories is not None]
+        if len(found) < len(each):
+            return None
+        return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
+
+    def _keys(self, by: Any, cost: ReleaseCost) -> tuple[dict[str, Any], Any]:
+        """Return the parameters of the keys of groups, and what is left of epsilon for each record."""
+        public = self._categories(by)
+        if public is not None:
+            return {"keys": public}, cost.epsilon
+        if not cost.delta:
+            raise ValueError(
+                f"keys of {', '.join(_names(by))} are private: give their categories in columns=, or a delta"
+            )
+        half, per_unit = cost.half(), self.ledger.privacy.per_unit
+        chosen = half if per_unit is None else half.for_unit()
+        selection = PartitionSelection(
+            checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1
+        )
+        return {"keys": "private", "partitions": selection}, half.epsilon
+
+    def _groups(
+        self,
+        by: Any,
+        labels: Any,
+        x: Any,
+        make: Callable[[Any], Mechanism],
+        cost: ReleaseCost,
+        options: Mapping[str, Any],
+    ) -> Any:
+        keyed, part = self._keys(by, cost)
+        return by_group(make(part), x, labels=labels, **keyed, **self._drawn(options))
+
+
+def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
+    """Return the mechanism of a statistic, as the function of its name would make it."""
+    return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
+
+
+def _statistic(name: str, arguments: tuple[Any, ...]) -> Any:
+    """Return a statistic, or a tuple of several quantiles."""
+    if name == "quantile" and np.ndim(arguments[0]):
+        return tuple(arguments[0])
+    return _GROUPED[name](*arguments)
+
+
+def _names(columns: Any) -> list[str]:
+    """Return the names of one column or several."""
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def unit_of(unit: Any) -> tuple[tuple[str, ...], int | None]:
+    """Return the columns of a unit, and the largest number of records of one."""
+    if unit is None:
+        return (), None
+    if isinstance(unit, str) or not isinstance(unit, (tuple, list)) or len(unit) != 2:
+        raise TypeError("unit must be a column and the most records of a unit, as in unit=('person', 5)")
+    return tuple(_names(unit[0])), checks.whole("records of a unit", unit[1], least=1)
+
+
+def _title(statistic: Any, column: Any, by: Any, *arguments: Any, interval: bool = False) -> str:
+    """Return what a release is, in words."""
+    words = str(statistic).replace("_", " ")
+    if arguments:
+        words += f" {', '.join(map(str, np.atleast_1d(arguments[0]).tolist()))}"
+    of = "" if column is None else f" of {', '.join(_names(column))}"
+    return words + of + ("" if by is None else f" by {', '.join(_names(by))}") + (", with interval" if interval else "")

@@ -1,0 +1,432 @@
+"""``dpfast report``: one plan, one budget, one file; the same in Python; nothing in it but the releases."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.cli import main
+from dpfast.reports import ReportPlan, sources
+from dpfast.reports.pages import shown
+
+PLAN = """
+title = "People & pay"
+epsilon = 2
+
+[columns.pay]
+bounds = [0, 200]
+missing = "half"
+
+[columns.kind]
+categories = ["a", "b", "none"]
+
+[columns.age]
+type = "integer"
+bounds = [18, 90]
+
+[[release]]
+statistic = "median"
+column = "pay"
+by = "kind"
+share = 0.3
+
+[[release]]
+statistic = "mean"
+column = "pay"
+share = 0.1
+
+[[release]]
+statistic = "quantile"
+column = "age"
+q = [0.1, 0.9]
+share = 0.1
+
+[[release]]
+statistic = "std"
+column = "age"
+interval = false
+epsilon = 0.2
+
+[[release]]
+statistic = "histogram"
+column = "age"
+bins = 8
+share = 0.2
+
+[[release]]
+statistic = "linear_regression"
+features = ["age", "kind"]
+label = "pay"
+share = 0.2
+"""
+PERSONS = """
+epsilon = 3
+delta = 1e-5
+unit = ["person", 2]
+
+[columns.pay]
+bounds = [0, 200]
+missing = "drop"
+
+[[release]]
+statistic = "count"
+by = "kind"
+share = 0.25
+
+[[release]]
+statistic = "mean"
+column = "pay"
+by = "kind"
+share = 0.25
+
+[[release]]
+statistic = "median"
+column = "pay"
+share = 0.25
+
+[[release]]
+statistic = "partitions"
+column = "kind"
+share = 0.25
+"""
+
+
+def write(tmp_path, name="people.csv", seed=0, extreme=False):
+    rng, n = np.random.default_rng(seed), 2000
+    pay = rng.gamma(5, 12, n) if not extreme else np.full(n, 1e300)
+    age = rng.integers(18, 90, n) if not extreme else np.zeros(n, int)
+    kind = rng.choice(["a", "b", "<i>c"], n) if not extreme else np.full(n, "none")
+    empty = rng.random(n) < (0.24 if not extreme else 0.9)
+    cells = [["" if gone else repr(x) for x, gone in zip(pay.tolist(), empty, strict=True)], age, kind]
+    rows = zip(*cells, rng.integers(0, 900, n), strict=True)
+    path = tmp_path / name
+    path.write_text("pay,age,kind,person\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    plans = {"plan": PLAN, "persons": PERSONS}
+    for name, text in plans.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    return write(tmp_path), str(tmp_path / "plan.toml"), str(tmp_path / "persons.toml")
+
+
+def run(capsys, *arguments, code=0):
+    assert main(["report", *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+def test_the_same_numbers_in_python_in_twelve_lines(capsys, files):
+    data, plan, _ = files
+    columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "kind": {"categories": ["a", "b", "none"]}}
+    columns["age"] = {"type": "integer", "bounds": (18, 90)}
+    table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(7))
+    table.interval("median", "pay", by="kind", share=0.3)
+    table.interval("mean", "pay", share=0.1)
+    table.quantile("age", [0.1, 0.9], share=0.1)
+    table.std("age", epsilon=0.2)
+    table.histogram("age", 8, share=0.2)
+    table.linear_regression(["age", "kind"], "pay", share=0.2)
+    report = table.report("People & pay")
+    found = json.loads(run(capsys, data, plan, "--json", "--seed", 7).out)
+    assert found["releases"] == report.to_dict()["releases"]
+    assert report.written(".md") == run(capsys, data, plan, "--seed", 7).out
+    again = ReportPlan.read(plan).run(data, rng=np.random.default_rng(7))
+    assert again.to_json() == report.to_json()
+
+
+@pytest.mark.parametrize("which", ["plan", "persons"])
+def test_the_dry_run_states_the_charges_and_touches_no_record(capsys, files, tmp_path, monkeypatch, which):
+    data, plan = files[0], files[1 if which == "plan" else 2]
+    report = ReportPlan.read(plan).run(data)
+    ledger = ReportPlan.read(plan).ledger()
+    for release in report.releases:
+        for profile in release.profiles:
+            ledger.reserve(profile)
+    monkeypatch.setattr(sources.File, "read", None)
+    foreseen = json.loads(run(capsys, data, plan, "--dry-run", "--json").out)
+    assert foreseen["privacy"] == report.to_dict()["privacy"]
+    assert foreseen["privacy"]["epsilon"] == pytest.approx(ledger.spent.epsilon, rel=1e-14)
+    assert foreseen["privacy"]["delta"] == pytest.approx(ledger.spent.delta, rel=1e-14)
+    for one, other in zip(foreseen["releases"], report.to_dict()["releases"], strict=True):
+        assert (one["title"], one["privacy"]) == (other["title"], other["privacy"])
+    text = run(capsys, data, plan, "--dry-run").out
+    assert "no record was touched" in text
+    assert "Expected error" in text
+    assert "at the lower bound" not in text
+
+
+def test_a_dry_run_needs_no_readable_file(capsys, files, tmp_path):
+    text = run(capsys, tmp_path / "nowhere.csv", files[1], "--dry-run").out
+    assert "10,000 imagined records" in text
+
+
+def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"pay": [1.5] * 70, "age": [30] * 70, "kind": ["a"] * 70}), path)
+    assert "70 imagined records" in run(capsys, path, files[1], "--dry-run").out
+
+
+@pytest.mark.parametrize("which", ["plan", "persons"])
+def test_nothing_depends_on_the_records_but_the_releases(capsys, files, tmp_path, which):
+    """Titles, columns, numbers of rows with public keys, warnings and exit codes: for usual records and for others."""
+    plan = files[1 if which == "plan" else 2]
+    shapes = []
+    for data in (files[0], write(tmp_path, "others.csv", 1), write(tmp_path, "extreme.csv", extreme=True)):
+        found = run(capsys, data, plan, "--json")
+        releases = json.loads(found.out)["releases"]
+        public = which == "plan"
+        rows = [[len(cells) for cells in each["columns"].values()] for each in releases if public]
+        shapes.append(([(each["title"], each["privacy"], [*each["columns"]]) for each in releases], rows, found.err))
+    assert shapes[0] == shapes[1] == shapes[2]
+    html = [re.sub(r"[\d.,e+-]+|no records", "#", run_html(tmp_path, data, plan)) for data in (files[0], files[0])]
+    assert html[0] == html[1] or which == "persons"
+
+
+def run_html(tmp_path, data, plan):
+    path = tmp_path / "out.html"
+    assert main(["report", data, plan, "-o", str(path), "--force"]) == 0
+    return path.read_text("utf-8")
+
+
+def test_files(capsys, files, tmp_path):
+    data, plan, _ = files
+    for end in ("html", "json", "csv", "md"):
+        path = tmp_path / f"out.{end}"
+        assert run(capsys, data, plan, "-o", path).out.startswith(f"6 releases in {path}  (epsilon = 2 ")
+        assert "exists; give --force" in run(capsys, data, plan, "-o", path, code=2).err
+    page = (tmp_path / "out.html").read_text("utf-8")
+    body = page.removeprefix("<!DOCTYPE html>\n").replace('<meta charset="utf-8">', "")
+    tree = ElementTree.fromstring(re.sub(r'<meta name="viewport"[^>]*>', "", body))
+    assert next(each.text for each in tree.iter("h2")) == "median of pay by kind, with interval"
+    assert len([*tree.iter("svg")]) == 2
+    assert len([*tree.iter("table")]) == 7
+    assert not re.search(r"https?:|src=|<script", page)
+    assert "People &amp; pay" in page
+    assert json.loads((tmp_path / "out.json").read_text())["privacy"]["epsilon"] == 2
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0] == "release,row,column,value"
+    assert '"median of pay by kind, with interval",0,kind,a' in lines
+    assert lines[-1].startswith("guarantee,0,text,All numbers of this report together: epsilon = 2")
+    assert "must be" in run(capsys, data, plan, "-o", tmp_path / "x.pdf", code=2).err
+    for taken in (data, plan):
+        assert "the command reads it" in run(capsys, data, plan, "-o", taken, "--force", code=2).err or taken == plan
+
+
+def test_standard_output(capsys, files):
+    found = run(capsys, files[0], files[1], "-o", "-")
+    assert found.out.startswith("# People & pay\n\nAll numbers of this report together: epsilon = 2 ")
+    assert found.err == ""
+    assert "| all together | epsilon = 2 for one record replaced |" in found.out
+
+
+def test_a_ledger(capsys, files, tmp_path):
+    data, plan, _ = files
+    assert main(["ledger", str(tmp_path / "budget"), "--epsilon", "3"]) == 0
+    capsys.readouterr()
+    message = "leave epsilon, delta and neighbors out of the plan"
+    assert message in run(capsys, data, plan, "--ledger", tmp_path / "budget", code=2).err
+    (tmp_path / "plan.toml").write_text(PLAN.replace("epsilon = 2\n", "", 1))
+    assert "needs epsilon, the budget of the report" in run(capsys, data, plan, code=2).err
+    found = json.loads(run(capsys, data, plan, "--ledger", tmp_path / "budget", "--json").out)
+    assert found["remaining"]["epsilon"] == pytest.approx(0.1)
+    found = run(capsys, data, plan, "--ledger", tmp_path / "budget", code=4)
+    assert "the report of epsilon = 2.9" in found.err
+    assert dpf.Ledger.open(tmp_path / "budget").spent.epsilon == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilon = 2", "epsilon = 2\nbudget = 3", "has no use for 'budget': it takes title, epsilon"),
+        ('statistic = "mean"', 'statistic = "average"', "release 2 needs a statistic: one of median, mean"),
+        ('statistic = "mean"\ncolumn = "pay"', 'statistic = "mean"', "release 2, mean, needs 'column'"),
+        ("bins = 8", "bins = 8\nbin = 3", "release 5, histogram: "),
+        ('missing = "half"', 'mising = "half"', "column 'pay' has no fact 'mising'"),
+        ('column = "age"\nq', 'column = "rent"\nq', "no column 'rent' in the header: it has 'pay', 'age', 'kind'"),
+        ('column = "pay"\nshare = 0.1', 'column = "rent"\nshare = 0.1', "release 2, mean: bounds of 'rent' are needed"),
+        ("share = 0.1", "share = 0.9", "does not fit"),
+        ('title = "People & pay"', "title = ", "plan.toml: "),
+        ("[[release]]", "[[releases]]", "has no use for 'releases'"),
+    ],
+)
+def test_invalid_plans_release_nothing(capsys, files, tmp_path, old, new, message):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.replace(old, new))
+    found = run(capsys, files[0], path, code=4 if "fit" in message else 2)
+    assert message in found.err
+    assert found.out == ""
+    assert found.err.count("\n") == 1
+
+
+def test_standard_input_is_refused(capsys, files):
+    assert "needs a file, not standard input" in run(capsys, "-", files[1], code=2).err
+
+
+def test_units(capsys, files):
+    found = json.loads(run(capsys, files[0], files[2], "--json").out)
+    assert found["privacy"]["per_unit"] == 2
+    assert found["privacy"]["epsilon"] == pytest.approx(3, rel=1e-12)
+    assert 0 < found["privacy"]["delta"] <= 1e-5
+    assert "one unit of at most 2 records added or removed" in found["guarantee"]
+    assert {"kind", "count", "value"} <= set(found["releases"][1]["columns"])
+
+
+def test_cells():
+    cells = {1234567: "1,234,567", 0.5: "0.5", 1234567.8: "1,234,568", 1e20: "1e+20", -3.25: "-3.25", 0.0: "0"}
+    cells |= {1e-7: "1e-07", float("nan"): "no records", None: "", "a": "a", True: "True", 90024.0: "90,024"}
+    assert {cell: shown(cell) for cell in cells} == cells
+
+
+def test_several_statistics_in_one_command(capsys, files):
+    data, public = files[0], ["--bounds", "pay=0,200", "age=18,90", "--categories", "kind=a,b", "--missing", "pay=half"]
+    words = ["median of pay by kind", "quantile 0.1,0.9 of age", "trimmed-mean 0.1 of age", "count by kind"]
+    given = [item for each in words for item in ("--release", each)]
+    found = json.loads(run(capsys, data, "--epsilon", "2", *public, *given, "--seed", "3", "--json").out)
+    columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "age": {"bounds": (18, 90)}}
+    columns["kind"] = {"categories": ["a", "b"]}
+    table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(3))
+    table.interval("median", "pay", by="kind", share="1/4")
+    table.quantile("age", [0.1, 0.9], share="1/4")
+    table.trimmed_mean("age", 0.1, share="1/4")
+    table.count(by="kind", share="1/4")
+    assert found["releases"] == table.report().to_dict()["releases"]
+    assert found["privacy"]["epsilon"] == 2
+    assert "all together: epsilon = 2" in run(capsys, data, "--epsilon", "2", *public, *given, "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    "words", ["average of pay", "median", "quantile of pay", "median 3 of pay", "glm of pay", "of", ""]
+)
+def test_words_that_are_no_release(capsys, files, words):
+    found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)
+    assert "--release must be STATISTIC" in found.err or "needs 'column'" in found.err
+    assert found.out == ""
+
+
+def test_a_format(capsys, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("pay;kind\n" + "1,5;a\n2,5;b\n" * 200)
+    given = ["--epsilon", "40", "--bounds", "pay=0,4", "--release", "mean of pay", "--delimiter", ";", "--decimal", ","]
+    found = json.loads(run(capsys, path, *given, "--json").out)
+    assert found["releases"][0]["columns"]["value"][0] == pytest.approx(2, abs=0.1)
+    (tmp_path / "plan.toml").write_text(
+        "epsilon = 40\nformat = {delimiter = ';'}\n[columns.pay]\nbounds = [0, 4]\n"
+        "[[release]]\nstatistic = 'mean'\ncolumn = 'pay'\nshare = 1\n"
+    )
+    found = json.loads(run(capsys, path, tmp_path / "plan.toml", "--decimal", ",", "--json").out)
+    assert found["releases"][0]["columns"]["value"][0] == pytest.approx(2, abs=0.1)
+
+
+def test_a_report_that_stops_halfway_says_what_is_spent(capsys, files, monkeypatch, tmp_path):
+    """Another process may take the budget meanwhile, after the dry run."""
+    from dpfast.reports import plans
+
+    real, path = plans.release_entry, tmp_path / "budget"
+    (tmp_path / "plan.toml").write_text(PLAN.replace("epsilon = 2\n", "", 1))
+    ledger = dpf.Ledger(2, path=path)
+
+    def meanwhile(table, entry):
+        if len(table.releases) == len(ledger.charges) == 2:
+            ledger.reserve(dpf.PrivacyProfile(ledger.remaining))
+        real(table, entry)
+
+    monkeypatch.setattr(plans, "release_entry", meanwhile)
+    found = run(capsys, files[0], tmp_path / "plan.toml", "--ledger", path, code=3)
+    assert found.out == ""
+    assert "release 3, quantile: " in found.err
+    assert "2 of 6 releases are made, and their epsilon is spent" in found.err
+
+
+SHARED = Path("/work/shared/data")
+REAL = {
+    "chicago_pay_2018": """
+epsilon = 2
+delta = 1e-6
+[columns.annual]
+bounds = [0, 300_000]
+missing = "drop"
+[columns.full_part]
+categories = ["F", "P"]
+[[release]]
+statistic = "median"
+column = "annual"
+by = "full_part"
+share = 0.3
+[[release]]
+statistic = "count"
+by = "department"
+share = 0.3
+[[release]]
+statistic = "histogram"
+column = "annual"
+bins = 20
+share = 0.4
+""",
+    "adult": """
+epsilon = 1
+[columns]
+age = {type = "integer", bounds = [17, 90]}
+income = {type = "integer", bounds = [0, 1]}
+hours_per_week = {type = "integer", bounds = [0, 99]}
+sex = {categories = ["Male", "Female"]}
+race = {categories = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]}
+[[release]]
+statistic = "mean"
+column = "income"
+by = ["sex", "race"]
+share = 0.5
+[[release]]
+statistic = "linear_regression"
+features = ["age", "sex"]
+label = "hours_per_week"
+share = 0.5
+""",
+    "uc_pay_2010_2023": """
+epsilon = 2
+[columns]
+gross = {type = "integer", bounds = "private"}
+campus = {categories = [0, 1, 2, 3]}
+[[release]]
+statistic = "median"
+column = "gross"
+by = "campus"
+share = 0.5
+[[release]]
+statistic = "mean"
+column = "gross"
+interval = false
+share = 0.5
+""",
+}
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the shared data")
+@pytest.mark.parametrize("name", REAL)
+def test_real_tables(capsys, tmp_path, name):
+    """Bounds that nobody knows, a quarter of the cells missing, groups by text, private keys."""
+    plan, data = tmp_path / "plan.toml", SHARED / f"{name}.csv.gz"
+    plan.write_text(REAL[name])
+    foreseen = json.loads(run(capsys, data, plan, "--dry-run", "--json").out)
+    found = json.loads(run(capsys, data, plan, "--json", "--seed", 1).out)
+    assert found["privacy"] == foreseen["privacy"]
+    assert found["privacy"]["epsilon"] == pytest.approx(found["budget"]["epsilon"], rel=1e-9)
+    report = ReportPlan.read(plan).run(data, rng=np.random.default_rng(1))
+    assert report.to_dict()["releases"] == found["releases"]
+    first = found["releases"][0]["columns"]
+    assert all(
+        low <= value <= high for low, value, high in zip(first["low"], first["value"], first["high"], strict=True)
+    )
+    if name.startswith("uc"):
+        assert found["releases"][1]["columns"]["value"][0] == pytest.approx(34_851, rel=0.02)
+
+
+def test_a_plan_or_releases(capsys, files):
+    for given in ([], [files[1], "--release", "median of pay"]):
+        assert "give either REPORT.toml or --release" in run(capsys, files[0], *given, code=2).err

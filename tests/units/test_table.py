@@ -1,0 +1,399 @@
+"""`Table`: its methods are the functions, with the facts of columns, under one ledger."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast import statistics
+from dpfast.errors import BudgetError
+from dpfast.reports.costs import cost_of
+from dpfast.tables import TableError
+
+KINDS = ["a", "b", "c"]
+DROPPED = {"pay": {"bounds": (0, 100), "missing": "drop"}}
+COLUMNS = {
+    "pay": {"bounds": (0, 100), "missing": "half"},
+    "age": {"bounds": (18, 90), "type": "integer"},
+    "kind": {"categories": KINDS},
+}
+N = 900
+
+
+def records(seed=0):
+    rng = np.random.default_rng(seed)
+    pay = rng.gamma(5, 8, N)
+    pay[rng.random(N) < 0.24] = np.nan
+    kinds = np.array(KINDS, object)[rng.integers(0, 3, N)]
+    person = np.array([f"p{i}" for i in rng.integers(0, 300, N)], object)
+    return {"pay": pay, "age": rng.integers(18, 90, N).astype(float), "kind": kinds, "person": person}
+
+
+def table(data=None, **options):
+    given = {"epsilon": 100, "columns": COLUMNS, "rng": np.random.default_rng(5)}
+    return dpf.Table(records() if data is None else data, **given | options)
+
+
+def fresh():
+    return np.random.default_rng(5)
+
+
+PAY = {"bounds": (0, 100), "missing": "half", "epsilon": 2}
+CALLS = {
+    "median": (lambda t: t.median("pay", epsilon=2), lambda x: dpf.median(x["pay"], **PAY, rng=fresh())),
+    "quantile": (
+        lambda t: t.quantile("pay", 0.9, epsilon=2),
+        lambda x: dpf.quantile(x["pay"], 0.9, **PAY, rng=fresh()),
+    ),
+    "quantiles": (
+        lambda t: t.quantile("pay", [0.2, 0.9], epsilon=2),
+        lambda x: dpf.quantile(x["pay"], [0.2, 0.9], **PAY, rng=fresh()),
+    ),
+    "mean": (lambda t: t.mean("pay", epsilon=2), lambda x: dpf.mean(x["pay"], **PAY, rng=fresh())),
+    "sum": (lambda t: t.sum("pay", epsilon=2), lambda x: dpf.sum(x["pay"], **PAY, rng=fresh())),
+    "variance": (lambda t: t.variance("pay", epsilon=2), lambda x: dpf.variance(x["pay"], **PAY, rng=fresh())),
+    "std": (lambda t: t.std("pay", epsilon=2), lambda x: dpf.std(x["pay"], **PAY, rng=fresh())),
+    "iqr": (lambda t: t.iqr("pay", epsilon=2), lambda x: dpf.iqr(x["pay"], **PAY, rng=fresh())),
+    "trimmed_mean": (
+        lambda t: t.trimmed_mean("pay", 0.1, epsilon=2),
+        lambda x: dpf.trimmed_mean(x["pay"], 0.1, **PAY, rng=fresh()),
+    ),
+    "winsorized_mean": (
+        lambda t: t.winsorized_mean("pay", 0.1, epsilon=2),
+        lambda x: dpf.winsorized_mean(x["pay"], 0.1, **PAY, rng=fresh()),
+    ),
+    "huber": (lambda t: t.huber("pay", 9.0, epsilon=2), lambda x: dpf.huber(x["pay"], 9.0, **PAY, rng=fresh())),
+    "interval": (
+        lambda t: [*t.interval("median", "pay", epsilon=2)],
+        lambda x: [*dpf.interval("median", x["pay"], **PAY, rng=fresh())],
+    ),
+    "integers": (
+        lambda t: t.mean("age", epsilon=2),
+        lambda x: dpf.mean(x["age"], grid=dpf.Grid(18, 90, step=1), epsilon=2, rng=fresh()),
+    ),
+    "histogram": (
+        lambda t: t.histogram("pay", 7, epsilon=2).counts,
+        lambda x: dpf.histogram(x["pay"], 7, **PAY, rng=fresh()).counts,
+    ),
+    "density": (
+        lambda t: t.density("pay", epsilon=2).pdf(50.0),
+        lambda x: dpf.density(x["pay"], **PAY, rng=fresh()).pdf(50.0),
+    ),
+    "bounds": (lambda t: t.bounds("age", epsilon=2), lambda x: dpf.bounds(x["age"], epsilon=2, rng=fresh())),
+    "mle": (
+        lambda t: t.mle("age", "normal", bounds=[(0, 100)], epsilon=2),
+        lambda x: dpf.mle(x["age"], "normal", bounds=[(0, 100)], epsilon=2, rng=fresh()),
+    ),
+    "linear_regression": (
+        lambda t: t.linear_regression(["age", "kind"], "pay", epsilon=2).coefficients,
+        lambda x: (
+            dpf.linear_regression(
+                np.column_stack([x["age"], x["kind"] == "b", x["kind"] == "c"]),
+                x["pay"],
+                bounds=[(18, 90), (0, 1), (0, 1)],
+                label_bound=50,
+                label_center=50,
+                epsilon=2,
+                rng=fresh(),
+            ).coefficients
+        ),
+    ),
+    "groups": (
+        lambda t: t.median("pay", by="kind", epsilon=2).array,
+        lambda x: (
+            dpf.by_group(
+                dpf.InverseSensitivity(statistics.Median(), grid=dpf.Grid(0, 100, missing="half"), epsilon=2),
+                x["pay"],
+                labels=x["kind"],
+                keys=KINDS,
+                rng=fresh(),
+            ).array
+        ),
+    ),
+    "intervals of groups": (
+        lambda t: t.interval("mean", "pay", by="kind", epsilon=2).array,
+        lambda x: dpf.interval("mean", x["pay"], labels=x["kind"], keys=KINDS, **PAY, rng=fresh()).array,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_method_is_its_function_with_the_facts_of_the_column(name):
+    method, function = CALLS[name]
+    one = table()
+    np.testing.assert_array_equal(method(one), function(records()))
+    [release] = one.releases
+    assert release.privacy.epsilon == 2
+    assert one.ledger.spent.epsilon == 2
+    if name not in ("bounds", "quantile"):  # which are at a bound
+        assert not np.array_equal(method(table(rng=np.random.default_rng(6))), function(records()))
+
+
+def test_counts_and_private_keys():
+    one = table(neighbors="add-remove", delta=1e-5)
+    assert abs(one.count(column="pay", epsilon=9) - N) < 9
+    assert one.count(by="kind", epsilon=9).array.sum() == pytest.approx(N, abs=9)
+    assert abs(one.count(column="age", within=(18, 53), epsilon=9) - np.sum(records()["age"] <= 53)) < 9
+    assert set(one.top_k("kind", 2, epsilon=9)) < set(KINDS)
+    hidden = table(neighbors="add-remove", delta=1e-5, columns={"pay": {"bounds": (0, 100), "missing": "drop"}})
+    assert list(hidden.partitions("kind", epsilon=9, delta=1e-6).keys) == KINDS
+    means = hidden.mean("pay", by="kind", epsilon=9, delta=1e-6)
+    assert list(means) == KINDS
+    assert means.counts.sum() == pytest.approx(N, abs=9)
+    assert means.array == pytest.approx([40, 40, 40], abs=8)
+    last = hidden.releases[-1].privacy
+    assert (last.epsilon, last.delta) == (9, 1e-6)
+
+
+def test_shares_add_up_to_the_budget():
+    for epsilon in ("0.1", 1, "1/3", 0.7):
+        one = table(epsilon=epsilon)
+        for _ in range(10):
+            one.mean("pay", share=0.1)
+        with pytest.raises(BudgetError):
+            one.mean("pay", share=0.01)
+        assert one.report().privacy.epsilon == pytest.approx(float(one.ledger.privacy.epsilon), rel=1e-12)
+
+
+def test_a_share_of_delta_goes_where_a_release_uses_one():
+    one = table(neighbors="add-remove", delta=1e-5, columns={"pay": {"bounds": (0, 100)}})
+    one.mean("pay", by="kind", share=0.25)
+    one.mean("pay", share=0.25)
+    assert [release.privacy.delta for release in one.releases] == [2.5e-6, 0]
+
+
+class TestUnits:
+    def test_the_guarantee_is_for_a_unit(self):
+        one = table(unit=("person", 2), epsilon=3, delta=1e-5, columns=COLUMNS | DROPPED)
+        assert one.ledger.privacy.per_unit == 2
+        one.mean("pay", epsilon=1)
+        one.partitions("kind", epsilon=0.5, delta=1e-6)
+        one.sum("age", by="kind", share=0.25)
+        assert [release.privacy.epsilon for release in one.releases] == [1, 0.5, 0.75]
+        assert one.ledger.spent.epsilon == 2.25
+        one = table(unit=("person", 2), epsilon=3, delta=1e-5, columns={"pay": {"bounds": (0, 100)}})
+        one.mean("pay", by="kind", share=0.5)
+        assert one.ledger.spent.epsilon == 1.5
+        assert one.ledger.spent.delta <= 0.5e-5
+
+    @pytest.mark.parametrize("limit", [1, 2, 5])
+    def test_no_unit_has_more_records(self, limit):
+        one = table(unit=("person", limit), epsilon=1000 * limit)
+        data = records()
+        _, sizes = np.unique(data["person"].astype(str), return_counts=True)
+        kept = np.minimum(sizes, limit).sum()
+        assert one.count(column="age", epsilon=200 * limit) == kept
+        # The same records in all columns.
+        values, ages = one.records.values("pay"), one.records.values("age")
+        pairs = {*zip(np.nan_to_num(data["pay"]), data["age"], strict=True)}
+        assert len(values) == kept
+        assert {*zip(np.nan_to_num(values), ages, strict=True)} <= pairs
+
+    def test_the_delta_of_a_record_gives_that_of_a_unit(self):
+        for epsilon, delta, k in ((1, 1e-6, 3), (0.1, 1e-5, 20), (8, 1e-9, 2)):
+            budget = dpf.Privacy(10, 1e-4, "add-remove", per_unit=k)
+            cost = cost_of(budget, epsilon, None, delta)
+            whole = dpf.Privacy(cost.epsilon, cost.delta, "add-remove").for_units(k)
+            assert whole.epsilon == epsilon
+            assert 0.99 * delta < whole.delta <= delta
+
+    def test_a_ledger_must_be_for_the_unit(self):
+        for per_unit in (None, 3):
+            ledger = dpf.Ledger(1, neighbors="add-remove", per_unit=per_unit)
+            with pytest.raises(ValueError, match="per_unit=2, not"):
+                table(epsilon=None, ledger=ledger, unit=("person", 2))
+        for unit in ("person", ("person",), 3):
+            with pytest.raises(TypeError, match="unit must be a column and the most records"):
+                table(unit=unit)
+
+
+class TestContainers:
+    FORMS = ("pandas", "polars", "lazy", "arrow", "duckdb", "csv", "parquet")
+
+    def made(self, form, tmp_path):
+        data = records()
+        if form == "csv":
+            path = tmp_path / "x.csv.gz"
+            pytest.importorskip("pandas").DataFrame(data).to_csv(path, index=False)
+            return str(path)
+        if form in ("arrow", "duckdb", "parquet"):
+            arrow = pytest.importorskip("pyarrow")
+            frame = arrow.table({name: list(x) for name, x in data.items()})
+            if form == "duckdb":
+                return pytest.importorskip("duckdb").connect().from_arrow(frame)
+            if form == "parquet":
+                pytest.importorskip("pyarrow.parquet").write_table(frame, tmp_path / "x.parquet")
+                return tmp_path / "x.parquet"
+            return frame
+        library = pytest.importorskip("polars" if form == "lazy" else form)
+        frame = library.DataFrame({name: x.tolist() for name, x in data.items()})
+        return frame.lazy() if form == "lazy" else frame
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_all_containers_give_the_same_numbers(self, form, tmp_path):
+        def releases(data):
+            one = table(data, delta=1e-5, unit=("person", 3), columns=COLUMNS | DROPPED)
+            one.mean("pay", epsilon=1)
+            one.median("pay", by="kind", epsilon=1)
+            one.histogram("age", 5, epsilon=1)
+            return [release.columns for release in one.releases]
+
+        def numbers(found):
+            return [[cells for cells in columns.values() if cells] for columns in found]
+
+        assert numbers(releases(self.made(form, tmp_path))) == numbers(releases(records()))
+
+    def test_a_query_reads_all_columns_at_once(self, tmp_path):
+        polars = pytest.importorskip("polars")
+        times = []
+
+        def looked_at(frame):
+            times.append(1)
+            return frame
+
+        lazy = polars.DataFrame({name: x.tolist() for name, x in records().items()}).lazy()
+        one = table(lazy.map_batches(looked_at))
+        one.median("pay", by="kind", epsilon=1)
+        one.mean("age", epsilon=1)
+        assert len(times) == 1
+        with pytest.raises(TypeError, match="name 'person' in columns="):
+            one.count(column="person", epsilon=1)
+        with pytest.raises(TypeError, match="name the columns to read in columns="):
+            dpf.Table(lazy, epsilon=1)
+
+    def test_a_file_is_read_once(self, tmp_path, monkeypatch):
+        path = self.made("csv", tmp_path)
+        times = []
+        from dpfast.reports import sources
+
+        read = sources.blocks
+        monkeypatch.setattr(sources, "blocks", lambda *given: times.append(1) or read(*given))
+        one = table(path)
+        one.median("pay", by="kind", epsilon=1)
+        one.linear_regression(["age", "kind"], "pay", epsilon=1)
+        assert len(times) == 1
+
+    def test_integers_as_keys_of_a_file(self, tmp_path):
+        path = tmp_path / "x.csv"
+        path.write_text("year,pay\n" + "2010,1\n2011,3\n,5\nx,7\n2010.5,9\n" * 100)
+        columns = {"year": {"categories": [2010, 2011, 2012]}, "pay": {"bounds": (0, 10)}}
+        one = dpf.Table(path, epsilon=500, neighbors="add-remove", columns=columns)
+        counts = one.count(by="year", epsilon=100)
+        assert dict(counts) == {2010: 100, 2011: 100, 2012: 0}
+        columns["year"] = {"type": "integer"}
+        one = dpf.Table(path, epsilon=500, delta=1e-5, neighbors="add-remove", columns=columns)
+        assert list(one.count(by="year", epsilon=100, delta=1e-6)) == [2010, 2011]
+
+    def test_formats(self, tmp_path):
+        path = tmp_path / "x.csv"
+        path.write_text("pay;kind\n" + "1.234,5;a\n" * 100)
+        form = {"delimiter": ";", "decimal": ",", "thousands": "."}
+        one = dpf.Table(path, epsilon=50, columns={"pay": {"bounds": (0, 2000)}}, format=form)
+        assert one.mean("pay", epsilon=50) == pytest.approx(1234.5, abs=9)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"epsilon": None}, "give ledger= or epsilon="),
+            ({"ledger": dpf.Ledger(1)}, "give ledger= or epsilon="),
+            ({"epsilon": None, "ledger": dpf.Ledger(1), "delta": 0.1}, "those of the ledger"),
+            ({"columns": ["pay"]}, "columns must be a mapping"),
+            ({"columns": {"pay": (0, 1)}}, "for 'pay' it is tuple"),
+            ({"columns": {"pay": {"bound": 3}}}, "column 'pay' has no fact 'bound': it takes type, bounds"),
+            ({"columns": {"pay": {"bounds": (3, 1)}}}, "column 'pay': "),
+            ({"columns": {"pay": {"type": "float"}}}, "column 'pay': type must be"),
+            ({"columns": {"pay": {"step": 0.5}}}, "column 'pay': step needs bounds"),
+            ({"columns": {"kind": {"categories": "ab"}}}, "column 'kind': categories must be a sequence"),
+            ({"columns": {"kind": {"categories": ["a", "a"]}}}, "column 'kind': categories must be different"),
+            ({"columns": {"kind": {"categories": ["a", 1]}}}, "column 'kind': categories must be different"),
+            ({"columns": {"pay": {"missing": "mean"}}}, "column 'pay': missing must be"),
+            ({"format": {"decimal": "x"}}, "decimal must be"),
+        ],
+    )
+    def test_before_data_are_read(self, options, message):
+        with pytest.raises((TypeError, ValueError, TableError), match=message):
+            table(**options)
+
+    @pytest.mark.parametrize("data", [3, [1, 2], np.zeros((3, 2)), {1, 2}])
+    def test_what_is_no_table(self, data):
+        with pytest.raises(TypeError, match="data must be a frame"):
+            dpf.Table(data, epsilon=1)
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda t: t.mean("pay"), "give epsilon= or share="),
+            (lambda t: t.mean("pay", epsilon=1, share=0.1), "give epsilon= or share="),
+            (lambda t: t.mean("pay", share=1.5), "share must be at most 1"),
+            (lambda t: t.mean("rent", epsilon=1), "no column 'rent': there are pay, age, kind, person"),
+            (lambda t: t.std("pay", by="kind", epsilon=1), r"interval\('std', 'pay', by=...\)"),
+            (lambda t: t.mean("pay", by="person", epsilon=1), "keys of person are private: give their categories"),
+            (lambda t: t.count(epsilon=1), "count needs column= or by="),
+            (lambda t: t.linear_regression(["person"], "pay", epsilon=1), "bounds of all features: 'person' has none"),
+            (lambda t: t.glm(["age"], "kind", epsilon=1), "the label 'kind' must be a number, or have two categories"),
+            (lambda t: t.mean("pay", epsilon=1, trim=0.1), "unexpected keyword argument 'trim'"),
+        ],
+    )
+    def test_cost_nothing(self, call, message):
+        one = table()
+        with pytest.raises((TypeError, ValueError, TableError), match=message):
+            call(one)
+        assert one.ledger.spent.epsilon == 0
+        assert one.releases == ()
+
+    def test_columns_of_one_name(self):
+        pandas = pytest.importorskip("pandas")
+        with pytest.raises(TableError, match="several columns are named 'pay'"):
+            dpf.Table(pandas.DataFrame(np.zeros((3, 2)), columns=["pay", "pay"]), epsilon=1).median("pay", epsilon=1)
+
+    def test_a_share_needs_a_budget_of_epsilon(self):
+        one = table(epsilon=None, ledger=dpf.Ledger(rho=1))
+        with pytest.raises(TypeError, match="a share is of a budget of epsilon, not of rho"):
+            one.mean("pay", share=0.1)
+        one.mean("pay", epsilon=0.5)
+        assert one.report().privacy.epsilon == 0.5
+
+
+def test_a_replaced_record_pays_for_releases_of_an_added_one():
+    """Counts, private keys and what drops missing records cost what they are given, for a replaced record."""
+    one = table(epsilon=30, delta=1e-4, columns=COLUMNS | DROPPED)
+    assert abs(one.count(column="age", epsilon=4) - N) < 15
+    assert one.interval("count", "age", epsilon=4).privacy.neighbors == "add-remove"
+    assert one.mean("pay", epsilon=2) == pytest.approx(40, abs=5)
+    assert one.interval("median", "pay", by="kind", epsilon=2)["a"].low < 45
+    assert list(one.median("age", by=["person"], epsilon=4, delta=1e-5)) is not None
+    one.mean("age", epsilon=1)
+    assert [release.privacy.epsilon for release in one.releases] == [4, 4, 2, 2, 4, 1]
+    assert {release.privacy.neighbors for release in one.releases} == {"replace-one"}
+    assert 0.99e-5 < one.releases[4].privacy.delta <= 1e-5
+    assert one.ledger.spent.epsilon == 17
+
+
+def test_a_call_may_say_otherwise():
+    one = table()
+    assert one.mean("pay", bounds=(0, 5), missing=0, epsilon=20) <= 5
+    np.testing.assert_array_equal(one.mean("pay", by="kind", bounds=(0, 5), epsilon=20).array <= 5, True)
+
+
+def test_threads_share_a_table():
+    one, found = table(), []
+    threads = [threading.Thread(target=lambda: found.append(one.median("pay", epsilon=1))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == len(one.releases) == 8
+    assert {release.privacy.epsilon for release in one.releases} == {1.0}
+    assert one.ledger.spent.epsilon == 8
+
+
+def test_text_labels_of_a_logistic_regression():
+    data = records()
+    data["rich"] = np.where(data["age"] > 50, "yes", "no").astype(object)
+    columns = COLUMNS | {"rich": {"categories": ["no", "yes"]}}
+    fit = table(data, columns=columns).glm(["age"], "rich", epsilon=50)
+    assert fit.coefficients[0] > 0
+    assert fit.names == ("age",)
