@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -23,11 +23,27 @@ _MOST_EXACT, _MOST_NOISY = 2**61, 2**62
 _MOST_SCALE = 2**54
 
 
-class Totals(Protocol):
+class Totals(ABC):
     """The exact totals and the noisy numbers so far. PRIVATE."""
 
-    def step(self, x: Any, source: BitGenerator) -> Any:
-        """Add the integers of a period, and return the estimates of their totals; it is a release."""
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme, self._done = scheme, 0
+
+    def noisy(self, x: Any, source: BitGenerator) -> list[Any]:
+        """Return the noisy numbers of the next period, with these integers; they are a release."""
+        return [self._scheme.noisy(exact, source) for exact in self.exact(x)]
+
+    @abstractmethod
+    def exact(self, x: Any) -> list[Any]:
+        """Return the exact numbers that get noise in the next period, with these integers."""
+
+    @abstractmethod
+    def add(self, x: Any, noisy: list[Any]) -> None:
+        """End the next period, with these integers and noisy numbers."""
+
+    @abstractmethod
+    def estimate(self) -> Any:
+        """Return the estimate of the totals of all periods so far, of which there is one: from noisy numbers alone."""
 
 
 class Scheme(ABC):
@@ -61,6 +77,11 @@ class Scheme(ABC):
     @abstractmethod
     def start(self, shape: tuple[int, ...]) -> Totals:
         """Return the totals before the first period, of integers of this shape, () or (cells,)."""
+
+    @property
+    @abstractmethod
+    def described(self) -> list[Any]:
+        """What determines the noise and the estimates, as JSON. Public."""
 
     def noisy(self, exact: Any, source: BitGenerator) -> Any:
         """Return exact integers, within +-2**61, plus noise; clamped, so that saturated draws are not seen."""
@@ -112,28 +133,38 @@ class Factored(Scheme):
 
     greatest_deviation = deviation  # they increase
 
+    @property
+    def described(self) -> list[Any]:
+        return ["root", self.factor.bits, str(self.noise.scale)]
+
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _Products(self, shape)
 
 
-class _Products:
+class _Products(Totals):
     """The integers of all periods, which are PRIVATE, and the noisy products with the factor."""
 
     def __init__(self, scheme: Factored, shape: tuple[int, ...]) -> None:
-        self._scheme, self._done, self._unit = scheme, 0, 2.0**-scheme.factor.bits
+        super().__init__(scheme)
+        self._unit = 2.0**-scheme.factor.bits
         # The ends of these are the coefficients of the last integers.
         self._column = np.ascontiguousarray(scheme.factor.column[::-1])
         self._estimate = np.ascontiguousarray(scheme.factor.estimate[::-1])
         self._integers = np.zeros((scheme.periods, *shape), np.int64)
         self._noisy = np.zeros((scheme.periods, *shape))
 
-    def step(self, x: Any, source: BitGenerator) -> Any:
+    def exact(self, x: Any) -> list[Any]:
         done = self._done
         self._integers[done] = x
-        self._done = done + 1
-        exact = np.dot(self._column[-1 - done :], self._integers[: done + 1])
-        self._noisy[done] = self._scheme.noisy(exact, source)
-        return np.dot(self._estimate[-1 - done :], self._noisy[: done + 1]) * self._unit
+        return [np.dot(self._column[-1 - done :], self._integers[: done + 1])]
+
+    def add(self, x: Any, noisy: list[Any]) -> None:
+        self._integers[self._done] = x
+        [self._noisy[self._done]] = noisy
+        self._done += 1
+
+    def estimate(self) -> Any:
+        return np.dot(self._estimate[-self._done :], self._noisy[: self._done]) * self._unit
 
 
 # ---- pure noise: trees ----
@@ -184,6 +215,10 @@ class Tree(Scheme):
             found.append(1 / (1 + 1 / (self.branches * found[-1])))
         return tuple(found)
 
+    @property
+    def described(self) -> list[Any]:
+        return ["tree", self.branches, self.levels, str(self.noise.scale)]
+
     def _blocks(self, period: int) -> Iterator[int]:
         """Yield how many blocks of each size make up the first periods, from the smallest size."""
         for _ in range(self.levels - 1):
@@ -215,27 +250,37 @@ def _least_base(number: int, digits: int) -> int:
     return base
 
 
-class _BlockSums:
+class _BlockSums(Totals):
     """The exact sums of the blocks that are not complete, which are PRIVATE, and the estimates of their parts."""
 
     def __init__(self, tree: Tree, shape: tuple[int, ...]) -> None:
-        self._tree, self._done = tree, 0
+        super().__init__(tree)
+        self._weights, self._branches = tree.weights, tree.branches
         # Python's numbers take half the time of arrays without dimensions.
         self._exact: list[Any] = [np.zeros(shape, np.int64) if shape else 0] * tree.levels
         self._estimates: list[Any] = [np.zeros(shape) if shape else 0.0] * tree.levels
 
-    def step(self, x: Any, source: BitGenerator) -> Any:
-        tree, exact, parts = self._tree, x, 0.0
-        self._done, size = self._done + 1, 1
-        for level, weight in enumerate(tree.weights):
-            noisy = tree.noisy(exact, source)
-            self._exact[level] = self._exact[level] + exact
-            self._estimates[level] = self._estimates[level] + (weight * noisy + (1 - weight) * parts)
-            size *= tree.branches
-            if level == tree.levels - 1 or self._done % size:
+    def exact(self, x: Any) -> list[Any]:
+        done, sums = self._done + 1, [x]
+        for above in self._exact[:-1]:
+            done, rest = divmod(done, self._branches)
+            if rest:
                 break
-            exact, parts = self._exact[level], self._estimates[level]
-            self._exact[level], self._estimates[level] = exact * 0, parts * 0
+            sums.append(above + sums[-1])
+        return sums
+
+    def add(self, x: Any, noisy: list[Any]) -> None:
+        parts: Any = 0.0
+        for level, (exact, own) in enumerate(zip(self.exact(x), noisy, strict=True)):
+            if level:
+                parts = self._estimates[level - 1]
+                self._exact[level - 1], self._estimates[level - 1] = exact * 0, parts * 0
+            weight = self._weights[level]
+            self._exact[level] = self._exact[level] + exact
+            self._estimates[level] = self._estimates[level] + (weight * own + (1 - weight) * parts)
+        self._done += 1
+
+    def estimate(self) -> Any:
         return sum(self._estimates)
 
 

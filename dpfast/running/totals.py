@@ -20,6 +20,7 @@ from dpfast.mechanisms.factors import square_root
 from dpfast.mechanisms.plan import resolutions
 from dpfast.random import RandomSource
 from dpfast.running.contents import Contents, contents_of
+from dpfast.running.files import StateFile
 from dpfast.running.schemes import MOST_PERIODS, Factored, Scheme, Tree, best_tree
 from dpfast.running.started import Started
 from dpfast.running.state import PeriodRecords, RunningState
@@ -221,8 +222,12 @@ added or removed.
             raise ValueError(f"t must be at most the number of periods, {self.periods}, not {period}")
         return self.scheme.greatest_deviation(period) * self.contents.unit
 
-    def _begin(self, rng: RandomSource) -> RunningState:
-        return RunningState(self, rng)
+    @property
+    def header(self) -> dict[str, Any]:
+        return {"noise": self.scheme.described}
+
+    def _begin(self, rng: RandomSource, file: StateFile | None) -> RunningState:
+        return RunningState(self, rng, file)
 
     # ---- the readings of the records of a period ----
 
