@@ -18,11 +18,13 @@ from dpfast.core import checks
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import root_up, up
+from dpfast.core.traps import of_counts
 from dpfast.densities.on_cells import OnCells
 from dpfast.densities.released import Histogram
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot, series_product, square_root
 from dpfast.mechanisms.noisy_integers import FromIntegers
+from dpfast.mechanisms.plan import Plan
 from dpfast.streaming import Counts
 from dpfast.theory.counts import CHANGED_COUNTS, NOISES
 
@@ -429,6 +431,13 @@ class RangeSums(FromIntegers, OnCells):
 
     def __repr__(self) -> str:
         return f"<RangeSums of {self._described()}: {self.privacy}>"
+
+    def _make_plan(self, n: int | None) -> Plan:
+        plan = super()._make_plan(n)
+        if n is not None:
+            error = math.sqrt(self.sums.mean_variance(total=True))
+            plan.traps = tuple(of_counts(error, n, "a sum of neighbouring cells"))
+        return plan
 
     def reading(self) -> Counts:
         cells = self.cells

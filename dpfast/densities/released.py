@@ -169,7 +169,9 @@ class Histogram(Tabular):
     def range(self, low: float, high: float) -> float:
         """Return the number of records from `low` to `high`, both included, by `weights`; for one column.
 
-        A bin that lies partly within has its share of the records. Infinite ends are allowed.
+        A bin that lies partly within has its share of the records, as if they were spread evenly: for floats that are
+        mostly whole numbers, give ``grid=Grid(lower, upper, step=1)``, or ends between two numbers. Infinite ends are
+        allowed.
         """
         checks.interval("low and high", (low, high))
         whole = is_whole(self.cells.grids[0])

@@ -17,6 +17,7 @@ from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
+from dpfast.core.traps import of_order, warn
 from dpfast.core.types import Exact
 from dpfast.keys import lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
@@ -25,7 +26,7 @@ from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.selection import Selection
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Counts
+from dpfast.streaming import Counts, known_records
 
 _METHODS = ("auto", "counts", "peeling")
 _MOST_SCALE = 2**54
@@ -312,6 +313,9 @@ def top_k(
         if small:
             raise ValueError("delta must be 0 for public keys, whose guarantee is pure")
         mechanism = TopK(most, keys, epsilon=exact, **options)
+        n = None if mechanism.neighbors == "add-remove" else known_records(x)
+        if n:
+            warn(of_order(mechanism.error(), n))
         made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
         return made
     checks.choice("keys", keys, ("private",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +15,7 @@ from numpy.random import BitGenerator
 from dpfast._kernels import _samplers
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
+from dpfast.core.traps import Trap, of_threshold
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.files import StateFile
@@ -92,6 +94,10 @@ class AboveThreshold(Started["ThresholdState"]):
         if max(self.scales) > _MOST_SCALE:
             raise ValueError(f"epsilon={self.epsilon!r} needs noise of more than 2**54: use a larger epsilon")
 
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        yield from of_threshold(self.threshold, self.error(1))
+
     @cached_property
     def scales(self) -> tuple[Fraction, Fraction]:
         """The scale of the noise of the threshold, and that of each value. Public."""
@@ -122,8 +128,8 @@ class AboveThreshold(Started["ThresholdState"]):
         36
         """
         count, missed = checks.whole("t", t, least=1), 1 - checks.between("confidence", confidence, 0, 1)
-        of_threshold, of_value = map(DiscreteLaplace, self.scales)
-        return of_threshold.magnitude(1 - missed / 2) + of_value.magnitude(1 - missed / (2 * count))
+        of_limit, of_value = map(DiscreteLaplace, self.scales)
+        return of_limit.magnitude(1 - missed / 2) + of_value.magnitude(1 - missed / (2 * count))
 
     def explanation(self) -> str:
         """Return a short text about the answers: guarantee and error. Public.
@@ -167,8 +173,8 @@ class ThresholdState(Sole):
     def __init__(self, mechanism: AboveThreshold, rng: RandomSource = None, file: StateFile | None = None) -> None:
         super().__init__(file)
         self.mechanism, self.positive, self._rng = mechanism, 0, rng
-        of_threshold, self._noise = map(DiscreteLaplace, mechanism.scales)
-        drawn = mechanism.threshold + unbounded(of_threshold, bit_generator(rng))
+        start, self._noise = map(DiscreteLaplace, mechanism.scales)
+        drawn = mechanism.threshold + unbounded(start, bit_generator(rng))
         found = [] if file is None else [entry["threshold"] for entry in file.found if "threshold" in entry]
         self._threshold = found[0] if found else drawn
         if file is not None:
