@@ -133,8 +133,8 @@ def of_threshold(threshold: float, error: float) -> Iterator[Trap]:
         yield Trap(
             UtilityWarning,
             f"with this epsilon a value may be {error:,} on the wrong side of the threshold, {threshold:,}, so that "
-            f"even a count of 0 may be answered by yes: use a larger epsilon, a threshold of at least {error:,}, or fewer "
-            f"answers",
+            f"even a count of 0 may be answered by yes: use a larger epsilon, a threshold of at least {error:,}, or "
+            f"fewer answers",
         )
 
 
