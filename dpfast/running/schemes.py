@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpfast.mechanisms.factors import SquareRoot
 
 Integers = NDArray[np.int64]
 MOST_PERIODS = 2**20
+_FIRST = 16  # periods, if their number is not known
 _MOST_EXACT, _MOST_NOISY = 2**61, 2**62
 _MOST_SCALE = 2**54
 
@@ -43,7 +44,7 @@ class Totals(ABC):
 
     @abstractmethod
     def estimate(self) -> Any:
-        """Return the estimate of the totals of all periods so far, of which there is one: from noisy numbers alone."""
+        """Return the estimate of the totals of all periods so far, from noisy numbers alone: 0 for none."""
 
 
 class Scheme(ABC):
@@ -59,9 +60,12 @@ class Scheme(ABC):
     ----------
     most : int
         The integers of a period are clamped to +-most, so that all exact numbers fit 64 bits.
+    gaussian : bool
+        Whether the noise is Gaussian, and the guarantee not pure.
     """
 
     most: int
+    gaussian: bool
 
     def __init__(self, periods: int, noise: DiscreteLaplace | RoundedGaussian) -> None:
         self.periods, self.noise = periods, noise
@@ -73,6 +77,10 @@ class Scheme(ABC):
     @abstractmethod
     def greatest_deviation(self, period: int) -> float:
         """Return the greatest of the deviations of the first periods, at least one of them."""
+
+    @abstractmethod
+    def difference(self, early: int, late: int) -> float:
+        """Return the standard deviation of the difference of the estimates after two periods, 1 <= early < late."""
 
     @abstractmethod
     def start(self, shape: tuple[int, ...]) -> Totals:
@@ -115,6 +123,8 @@ class Factored(Scheme):
     Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay 2023; Denisov et al. 2022.
     """
 
+    gaussian = True
+
     def __init__(self, factor: SquareRoot, *, square: int, per_unit: int, mu: float) -> None:
         periods = len(factor.column)
         sigma = root_up(square * factor.square(min(per_unit, periods)) / Fraction(mu) ** 2)
@@ -124,14 +134,22 @@ class Factored(Scheme):
         self.factor, self.most = factor, _MOST_EXACT // int(factor.column.sum())
 
     @cached_property
+    def _unit(self) -> float:
+        return math.sqrt(self.noise.variance) / 2.0**self.factor.bits
+
+    @cached_property
     def _deviations(self) -> NDArray[np.float64]:
-        unit = math.sqrt(self.noise.variance) / 2.0**self.factor.bits
-        return np.asarray(unit * np.sqrt(np.cumsum(self.factor.estimate**2)))
+        return np.asarray(self._unit * np.sqrt(np.cumsum(self.factor.estimate**2)))
 
     def deviation(self, period: int) -> float:
         return float(self._deviations[period - 1])
 
     greatest_deviation = deviation  # they increase
+
+    def difference(self, early: int, late: int) -> float:
+        steps = self.factor.estimate[:late].copy()
+        steps[late - early :] -= self.factor.estimate[:early]
+        return float(self._unit * np.linalg.norm(steps))
 
     @property
     def described(self) -> list[Any]:
@@ -164,7 +182,8 @@ class _Products(Totals):
         self._done += 1
 
     def estimate(self) -> Any:
-        return np.dot(self._estimate[-self._done :], self._noisy[: self._done]) * self._unit
+        done = self._done
+        return np.dot(self._estimate[len(self._estimate) - done :], self._noisy[:done]) * self._unit
 
 
 # ---- pure noise: trees ----
@@ -195,6 +214,8 @@ class Tree(Scheme):
     ----------
     Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song 2011; Honaker 2015.
     """
+
+    gaussian = False
 
     def __init__(self, periods: int, *, levels: int, change: int, per_unit: int, epsilon: float) -> None:
         scale = levels * change * min(per_unit, periods) / Fraction(epsilon)
@@ -237,6 +258,17 @@ class Tree(Scheme):
             size *= self.branches
             latest.append(period // size * size - 1)
         return max(self.deviation(end) for end in latest if end > 0)
+
+    def difference(self, early: int, late: int) -> float:
+        """Of the blocks that are not in both totals; those of the earlier one are parts of a block of the later one."""
+        before, after = list(self._blocks(early)), list(self._blocks(late))
+        top = max(level for level in range(self.levels) if before[level] != after[level])
+        shares = np.array(self.weights[: top + 1])
+        # The covariance of the estimate of a block with that of the one at the top that it is in.
+        shared = shares[:top] * np.cumprod((1 - shares[1:])[::-1])[::-1]
+        variance = (after[top] - before[top]) * shares[top] + np.dot(after[:top], shares[:top])
+        variance += np.dot(before[:top], shares[:top] - 2 * shared)
+        return math.sqrt(self.noise.variance * variance)
 
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _BlockSums(self, shape)
@@ -288,3 +320,93 @@ def best_tree(periods: int, **options: Any) -> Tree:
     """Return the tree with the least greatest deviation, by public numbers."""
     trees = [Tree(periods, levels=levels, **options) for levels in range(1, max(2, periods.bit_length() + 1))]
     return min(trees, key=lambda tree: tree.greatest_deviation(periods))
+
+
+# ---- any number of periods ----
+
+
+class Growing(Scheme):
+    """Schemes for 16, 256, 65,536 and then 2**20 periods each, one after the other: for an unknown number of periods.
+
+    A record is in one period, and so in one of them, of which each has the whole guarantee.
+
+    Parameters
+    ----------
+    scheme_for : callable
+        Returns the scheme for a number of periods.
+    """
+
+    def __init__(self, scheme_for: Callable[[int], Scheme]) -> None:
+        self._of = lru_cache(maxsize=None)(scheme_for)  # of one of four numbers of periods
+        longest = self._of(MOST_PERIODS)
+        super().__init__(2**62, longest.noise)
+        self.most, self.gaussian = longest.most, longest.gaussian
+
+    def parts(self, period: int) -> Iterator[tuple[Scheme, int]]:
+        """Yield the schemes of the first periods, and how many periods of each are over; the last one has some."""
+        size = _FIRST
+        while period:
+            done = min(period, size)
+            yield self._of(size), done
+            period, size = period - done, min(size * size, MOST_PERIODS)
+
+    def next_part(self, period: int) -> Scheme:
+        """Return the scheme of the period after this one."""
+        *_, (scheme, _) = self.parts(period + 1)
+        return scheme
+
+    def deviation(self, period: int) -> float:
+        return math.sqrt(sum(scheme.deviation(done) ** 2 for scheme, done in self.parts(period)))
+
+    def greatest_deviation(self, period: int) -> float:
+        variance = most = 0.0
+        for scheme, done in self.parts(period):
+            most = max(most, variance + scheme.greatest_deviation(done) ** 2)
+            variance += scheme.deviation(done) ** 2
+        return math.sqrt(most)
+
+    def difference(self, early: int, late: int) -> float:
+        before, after = list(self.parts(early)), list(self.parts(late))
+        scheme, done = before[-1]
+        variance = sum(scheme.deviation(done) ** 2 for scheme, done in after[len(before) :])
+        if done < after[len(before) - 1][1]:
+            variance += scheme.difference(done, after[len(before) - 1][1]) ** 2
+        return math.sqrt(variance)
+
+    @property
+    def described(self) -> list[Any]:
+        return ["growing", _FIRST, *self._of(_FIRST).described]
+
+    def start(self, shape: tuple[int, ...]) -> Totals:
+        return _InTurn(self, shape)
+
+
+class _InTurn(Totals):
+    """The totals of the current scheme, and the estimates of the totals of those that are over."""
+
+    _scheme: Growing
+
+    def __init__(self, scheme: Growing, shape: tuple[int, ...]) -> None:
+        super().__init__(scheme)
+        self._shape, self._over = shape, np.zeros(shape) if shape else 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        part = self._scheme.next_part(self._done)
+        self._current, self._left = part.start(self._shape), part.periods
+
+    def noisy(self, x: Any, source: BitGenerator) -> list[Any]:
+        return self._current.noisy(x, source)
+
+    def exact(self, x: Any) -> list[Any]:
+        return self._current.exact(x)
+
+    def add(self, x: Any, noisy: list[Any]) -> None:
+        self._current.add(x, noisy)
+        self._done, self._left = self._done + 1, self._left - 1
+        if not self._left:
+            self._over = self._over + self._current.estimate()
+            self._begin()
+
+    def estimate(self) -> Any:
+        return self._over + self._current.estimate()

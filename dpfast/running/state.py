@@ -89,7 +89,7 @@ class RunningState(Sole):
             self._part = restored
 
     def __repr__(self) -> str:
-        return f"<RunningState after {self.period} of {self.mechanism.periods} periods, private: {self.mechanism!r}>"
+        return f"<RunningState after {self.period} periods, private: {self.mechanism!r}>"
 
     def update(self, x: Any, *, workers: int = 1) -> None:
         """Read records of the current period: array_like, `Chunks` or `Counted`; it may be called many times.
