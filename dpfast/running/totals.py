@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from dpfast.core import checks
+from dpfast.core import checks, plotting
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.grid import Grid, Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -302,6 +302,40 @@ added or removed.
         weights = [self.standard_error(t) ** -2 for t in range(1, len(values) + 1)]
         increasing = np.apply_along_axis(lambda column: isotonic_regression(column, weights=weights).x, 0, values)
         return np.maximum(increasing, 0.0)
+
+    def plot(self, totals: ArrayLike, ax: Any = None, *, confidence: float = 0.95, unit: str | None = None) -> Any:
+        """Plot the totals of a count or sum after the first periods with Matplotlib, and the range of their noise.
+
+        Parameters
+        ----------
+        totals : array_like of shape (t,)
+            The releases, in order.
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        confidence : float
+            Of the range of each total, see `noise_interval`.
+        unit : str, optional
+            The unit of the totals, for the label.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        values = np.asarray(totals, np.float64)
+        if values.ndim != 1 or not values.size or self.contents.shape:
+            raise ValueError(f"totals must be one number for each period, not of shape {values.shape}")
+        periods = np.arange(1, len(values) + 1)
+        ends = [self.noise_interval(value, t, confidence=confidence) for t, value in zip(periods, values, strict=True)]
+        low, high = np.array(ends).T
+        ax = plotting.axes(ax)
+        ax.fill_between(periods, low, high, step="post", color=plotting.SKY, alpha=0.6, linewidth=0)
+        ax.step(periods, values, where="post", color=plotting.ink(ax), linewidth=1)
+        ax.set_xlabel("period")
+        ax.set_ylabel(plotting.with_unit("total", unit))
+        plotting.whole_ticks(ax.xaxis)
+        band = f"band: the noise of each total with probability {plotting.percent(confidence)}"
+        plotting.entitle(ax, f"Running {self.statistic}", f"{self.privacy}; {band}")
+        return ax
 
     def _period(self, name: str, t: SupportsIndex) -> int:
         period = checks.whole(name, t, least=1)

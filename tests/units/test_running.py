@@ -213,6 +213,26 @@ class TestDifferences:
         assert cells.monotone([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0]]).shape == (2, 3)
 
 
+class TestPlots:
+    def test_band(self):
+        figure = pytest.importorskip("matplotlib.figure")
+        running = Running(Count(), periods=5, mu=1.0)
+        ax = figure.Figure().add_subplot()
+        assert running.plot([3.0, 8.0, 9.5], ax, unit="visits") is ax
+        assert ax.get_ylabel() == "total (visits)"
+        [line], [band] = ax.lines, ax.collections
+        assert line.get_ydata().tolist() == [3.0, 8.0, 9.5]
+        low, high = running.noise_interval(9.5, 3)
+        assert {low, high} <= set(band.get_paths()[0].vertices[:, 1].tolist())
+        assert "mu = 1" in ax.texts[0].get_text()
+
+    def test_refusals(self):
+        cells = Running(Categories(["a", "b"]), periods=3, mu=1.0)
+        for running, totals in [(cells, [1.0]), (Running(Count(), mu=1.0), [[1.0]]), (Running(Count(), mu=1.0), [])]:
+            with pytest.raises(ValueError, match="one number for each period"):
+                running.plot(totals)
+
+
 class TestUnknownPeriods:
     """Schemes one after the other: a record is in one of them."""
 
