@@ -160,10 +160,10 @@ class Running(Started["RunningState"]):
         contents = self.contents
         makers: list[Callable[[int], Scheme]] = []
         if self.noise != "discrete-laplace" and (mu := self.gaussian_mu) is not None:
-            squared = {"square": contents.square, "per_unit": self.per_unit, "mu": mu}
+            squared: dict[str, Any] = {"square": contents.square, "per_unit": self.per_unit, "mu": mu}
             makers.append(lambda periods: Factored(square_root(periods), **squared))
         if self.noise != "gaussian" and self.epsilon is not None:
-            changed = {"change": contents.change, "per_unit": self.per_unit, "epsilon": self.epsilon}
+            changed: dict[str, Any] = {"change": contents.change, "per_unit": self.per_unit, "epsilon": self.epsilon}
             makers.append(lambda periods: best_tree(periods, **changed))
         if not makers:
             needed = "a positive delta, rho or mu" if self.noise == "gaussian" else "epsilon"
@@ -301,7 +301,7 @@ added or removed.
             raise ValueError(f"totals must be finite, one row for each period, not of shape {values.shape}")
         weights = [self.standard_error(t) ** -2 for t in range(1, len(values) + 1)]
         increasing = np.apply_along_axis(lambda column: isotonic_regression(column, weights=weights).x, 0, values)
-        return np.maximum(increasing, 0.0)
+        return np.asarray(np.maximum(increasing, 0.0))
 
     def plot(self, totals: ArrayLike, ax: Any = None, *, confidence: float = 0.95, unit: str | None = None) -> Any:
         """Plot the totals of a count or sum after the first periods with Matplotlib, and the range of their noise.
