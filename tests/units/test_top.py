@@ -238,3 +238,15 @@ class TestReleases:
         given = {"k": 2, "keys": [1, 2, 3], "epsilon": 1.0, **options}
         with pytest.raises(error, match=match):
             dpf.top_k(Untouchable(), given.pop("k"), **given)
+
+
+def test_keys_of_changing_numbers_are_read_as_they_are():
+    """A float of a subclass becomes a plain one, whatever its class makes of it later."""
+
+    class Odd(float):
+        def __float__(self):
+            return 7.0
+
+    mechanism = TopK(1, (Odd(2.0), 1), epsilon=1.0)
+    assert [type(key) for key in mechanism.keys] == [float, int]
+    assert mechanism.keys == (2.0, 1)
