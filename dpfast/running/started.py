@@ -49,8 +49,8 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
         ----------
         path : path-like, optional
             A file that outlives the process, as private as the records: created if it does not exist, after the charge;
-            otherwise continued without one, with the same parameters. Every answer is on disk before it is returned. One process
-            at a time holds the file, on a file system with locks.
+            otherwise continued without one, with the same parameters. Every answer is on disk before it is returned.
+            One process at a time holds the file, on a file system with locks.
         moved : bool
             True promises that the file in `path` was moved, changed or restored from a backup by you, and that no
             other copy of it has answered since, or ever will. Otherwise such a file is refused.
