@@ -8,6 +8,8 @@
     curl -X POST localhost:8000/quantiles -d '{"epsilon": 0.05, "q": [0.25, 0.75]}'
     curl localhost:8000/budget
 
+With --dashboard, GET /dashboard has the public numbers that examples/dashboard.py writes.
+
 Every release is charged to the ledger before the data are read. With a file, the budget outlives the process, and
 several processes may share it. The status is 200 for an answer, 403 if the release does not fit into the budget, 400
 for an invalid request, which spend no budget, and 503 for an answer that was not ready in time, which is withheld and
@@ -35,7 +37,7 @@ from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 import dpfast as dpf
@@ -49,8 +51,18 @@ MOST_QUANTILES = 20  # per answer: its run time grows as the square of their num
 TIME = AnswerTime("0.25", stability="1e-4", epsilon="1/500", delta="1e-9", overrun="1e-9")
 
 
-def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger, time: AnswerTime | None = None) -> Starlette:
-    """Return the service for private records x, with public bounds and a budget. Without `time` it answers at once."""
+def application(
+    x: NDArray[Any],
+    *,
+    grid: dpf.Grid,
+    ledger: dpf.Ledger,
+    time: AnswerTime | None = None,
+    dashboard: str | None = None,
+) -> Starlette:
+    """Return the service for private records x, with public bounds and a budget. Without `time` it answers at once.
+
+    `dashboard` is a file of public numbers, which another process writes.
+    """
 
     def left(epsilon: Any) -> Any:
         """Return what is left of an epsilon for the release."""
@@ -112,6 +124,8 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger, time: An
         Route("/quantiles", answers(quantiles), methods=["POST"]),
         Route("/budget", budget),
     ]
+    if dashboard is not None:
+        routes.append(Route("/dashboard", lambda request: FileResponse(dashboard, media_type="application/json")))
     return Starlette(routes=routes)
 
 
@@ -177,6 +191,7 @@ def main() -> None:
     )
     parser.add_argument("--at-once", action="store_true", help="answer when ready: times are outside the guarantee")
     parser.add_argument("--ledger", help="file that keeps the budget; default: memory of this process")
+    parser.add_argument("--dashboard", help="file of public numbers, for GET /dashboard: see examples/dashboard.py")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
     given = [options.file, options.column, options.bounds, options.epsilon]
@@ -187,6 +202,7 @@ def main() -> None:
         grid=dpf.Grid(*(options.bounds or (0, 1_000_000))),
         ledger=dpf.Ledger(1 if options.epsilon is None else options.epsilon, options.delta, path=options.ledger),
         time=None if options.at_once else TIME,
+        dashboard=options.dashboard,
     )
     print(f"http://localhost:{options.port}: POST /median, POST /quantiles, GET /budget", flush=True)
     uvicorn.run(app, port=options.port, log_level="warning")

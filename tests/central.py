@@ -92,6 +92,7 @@ OPTIONS = {
     dpf.TopK: [
         {"k": 2, "keys": tuple(range(0, 100, 10))},
         {"k": 3, "keys": (50, 20, 30, 40, 10), "method": "peeling"},
+        {"k": 2, "keys": (50, 20, 30), "method": "joint"},
     ],
     DesignMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},

@@ -107,6 +107,37 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         )
 
 
+def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
+    """Yield the trap of sums of records whose standard error is that of a guess: a quarter of all n records."""
+    if error > n / 4:
+        yield Trap(
+            UtilityWarning,
+            f"{what} has a standard error of {error:.3g} records, and there are {n:,}: a release hardly tells more "
+            f"than a guess; use a larger epsilon, or at least {math.ceil(4 * error):,} records",
+        )
+
+
+def of_order(error: float, n: int) -> Iterator[Trap]:
+    """Yield the trap of an order of keys that no frequencies of n records can make visible."""
+    if error > n:
+        yield Trap(
+            UtilityWarning,
+            f"a key may be out of order by {error:.3g} records, and there are {n:,}: any keys may be released; use a "
+            f"larger epsilon, a smaller k, or at least {math.ceil(error):,} records",
+        )
+
+
+def of_threshold(threshold: float, error: float) -> Iterator[Trap]:
+    """Yield the trap of a positive threshold that noise alone passes."""
+    if 0 < threshold < error:
+        yield Trap(
+            UtilityWarning,
+            f"with this epsilon a value may be {error:,} on the wrong side of the threshold, {threshold:,}, so that "
+            f"even a count of 0 may be answered by yes: use a larger epsilon, a threshold of at least {error:,}, or "
+            f"fewer answers",
+        )
+
+
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 

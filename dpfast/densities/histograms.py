@@ -34,7 +34,7 @@ from dpfast.streaming import Chunks, Counts, Gathered, Values
 from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
 from dpfast.theory.densities import perturbed_mise, smoothed_mise
 
-_BINS_OF_RANGES = 1024
+_BINS_OF_RANGES = 1024, 128  # for one column, and for each of two
 
 
 @dataclass(frozen=True, repr=False)
@@ -389,8 +389,8 @@ def histogram(
         See `PerturbedHistogram`.
     workload : {"cells", "ranges"}
         What is to be accurate: each cell, or sums of neighbouring cells, such as `Histogram.range` and
-        `Histogram.cdf` of many narrow bins, by `RangeSums`. "ranges" is for one column, and "auto" bins are then 1024,
-        or one for each whole number if these are fewer.
+        `Histogram.cdf` of many narrow bins, by `RangeSums`. "ranges" is for one column, or two, and "auto" bins are
+        then 1024, or 128 for each of two, or one for each whole number if these are fewer.
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become in each column: this value, clamped to the bounds; the lower bound; the lower and the
         upper bound in even and odd records (from 0, in X or in each chunk); or no record, for records with NaN in any
@@ -464,7 +464,8 @@ def _for_ranges(
         raise ValueError(f"consistency must be 'auto' for workload='ranges', not {consistency!r}")
     if isinstance(bins, str):
         checks.choice("bins", bins, ("auto",))
-        bins = min(_BINS_OF_RANGES, grids[0].size if is_whole(grids[0]) else _BINS_OF_RANGES)
+        most = _BINS_OF_RANGES[len(grids) > 1]
+        bins = tuple(min(most, grid.size if is_whole(grid) else most) for grid in grids)
     return RangeSums(bins, grid=grids, epsilon=epsilon, neighbors=neighbors, delta=delta, noise=noise)
 
 

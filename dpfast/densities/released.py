@@ -169,7 +169,9 @@ class Histogram(Tabular):
     def range(self, low: float, high: float) -> float:
         """Return the number of records from `low` to `high`, both included, by `weights`; for one column.
 
-        A bin that lies partly within has its share of the records. Infinite ends are allowed.
+        A bin that lies partly within has its share of the records, as if they were spread evenly: for floats that are
+        mostly whole numbers, give ``grid=Grid(lower, upper, step=1)``, or ends between two numbers. Infinite ends are
+        allowed.
         """
         checks.interval("low and high", (low, high))
         whole = is_whole(self.cells.grids[0])
@@ -181,12 +183,16 @@ class Histogram(Tabular):
 
         It is public, and that of the unbiased `counts`; weights, which are not negative, have less error.
         """
+        self._one_column()
+        return math.sqrt(max(self._variance(self._shares(0, low, high)), 0.0))
+
+    def _shares(self, axis: int, low: float, high: float) -> NDArray[np.float64]:
+        """Return the share of each bin of an axis from `low` to `high`."""
         checks.interval("low and high", (low, high))
-        edges, _ = self._one_column()
-        if is_whole(self.cells.grids[0]):
+        edges = self.cells.edges[axis]
+        if is_whole(self.cells.grids[axis]):
             low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
-        within = np.clip(edges, low, max(low, high))
-        return math.sqrt(max(self._variance(np.diff(within) / np.diff(edges)), 0.0))
+        return np.asarray(np.diff(np.clip(edges, low, max(low, high))) / np.diff(edges))
 
     def _variance(self, shares: NDArray[np.float64]) -> float:
         """Return the variance of the noise of a sum of shares of the counts: equal ones, whose sum may be known."""

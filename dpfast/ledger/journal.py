@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dpfast.core import checks
+from dpfast.core.lines import Format, LineFile
 from dpfast.core.privacy import Privacy, PrivacyProfile
 
 FORMAT = "dpfast-ledger"
 VERSION = 1
+LEDGER = Format("ledger", FORMAT, VERSION)
 _FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure"}
 
 
@@ -39,32 +38,6 @@ class Charge:
 
 
 # ---- JSON, and the file ----
-
-
-def json_object(text: str | bytes) -> dict[str, Any]:
-    """Read a text that is a JSON object, in which no name stands twice."""
-    try:
-        fields = json.loads(text, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError):
-        raise ValueError("not a ledger: it is not JSON, or a name stands twice") from None
-    if not isinstance(fields, dict):
-        raise ValueError("not a ledger: it is not a JSON object")
-    return fields
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError
-    return fields
-
-
-def check_version(header: dict[str, Any]) -> None:
-    """Raise a ValueError unless the header is that of a ledger of this version."""
-    if FORMAT not in header:
-        raise ValueError(f"not a ledger: it has no {FORMAT!r}")
-    if header[FORMAT] != VERSION:
-        raise ValueError(f"this ledger has version {header[FORMAT]!r}: this dpfast reads only version {VERSION}")
 
 
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
@@ -138,95 +111,21 @@ def check_parts(profile: PrivacyProfile) -> None:
         raise ValueError(f"the guarantee and the parts of a cost must be positive, or all 0, not {profile!r}")
 
 
-class Journal:
-    """A file of JSON lines, first the budget and then each charge, appended under a lock and flushed to disk.
-
-    An incomplete last line is a charge whose writer crashed before the release; it is removed.
-    """
+class Journal(LineFile):
+    """The file of a ledger: its budget, and then each charge."""
 
     def __init__(self, path: str, header: dict[str, Any], *, make: bool = True) -> None:
-        self.path, self._header, self._file = os.path.abspath(path), header, -1
-        self.seen = 0  # the owner has read the file up to this offset
+        super().__init__(path, header, LEDGER)
         if make:
             with self.locked(os.O_CREAT):
-                self._begin()
-
-    @contextmanager
-    def locked(self, flags: int = 0) -> Iterator[Journal]:
-        """Open the file and hold its lock until the end of the block."""
-        import fcntl
-
-        self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            yield self
-        finally:
-            file, self._file = self._file, -1
-            fcntl.flock(file, fcntl.LOCK_UN)  # explicit, because a child forked meanwhile also has the file open
-            os.close(file)
-
-    def after_fork(self) -> None:
-        """In a child process: close the file that a thread of the parent had open, and read everything again."""
-        self.seen = 0
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-    def _begin(self) -> None:
-        """Write the header of a new file, and flush file and directory. Leave any other file unchanged."""
-        line = _line(self._header)
-        size = os.fstat(self._file).st_size
-        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # new, or torn while it was created
-            os.ftruncate(self._file, 0)
-            self.append(self._header)
-            directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+                self.begin()
 
     def read(self) -> tuple[list[Charge], int]:
         """Return the charges after `seen`, and the offset of their end. Never truncates a file that is not a valid
         ledger.
         """
-        size = os.fstat(self._file).st_size
-        if size < self.seen:
-            raise ValueError(f"the ledger {self.path} is shorter than it was")
-        new = _pread(self._file, size - self.seen, self.seen)
-        *lines, torn = new.split(b"\n")
-        if self.seen == 0:
-            if not lines:
-                raise ValueError(f"{self.path} is not a ledger: its first line is incomplete")
-            self._check_header(json_object(lines.pop(0)))
-        charges, end = [charge_from_json(json_object(line)) for line in lines], size - len(torn)
+        entries, end, torn = self.entries()
+        charges = [charge_from_json(entry) for entry in entries]
         if torn:
-            os.ftruncate(self._file, end)
+            self.cut(end)
         return charges, end
-
-    def _check_header(self, header: dict[str, Any]) -> None:
-        check_version(header)
-        for name in sorted({*header, *self._header}):
-            if header.get(name) != self._header.get(name):
-                raise ValueError(
-                    f"the ledger {self.path} has {name} = {header.get(name)!r}, not {self._header.get(name)!r}"
-                )
-
-    def append(self, entry: dict[str, Any]) -> None:
-        """Append a line; it is on disk when this returns."""
-        line = memoryview(_line(entry))
-        os.lseek(self._file, 0, os.SEEK_END)
-        while line:
-            line = line[os.write(self._file, line) :]
-        os.fsync(self._file)
-
-
-def _line(entry: dict[str, Any]) -> bytes:
-    return json.dumps(entry).encode() + b"\n"
-
-
-def _pread(file: int, count: int, offset: int) -> bytes:
-    parts = []
-    while count and (part := os.pread(file, count, offset)):
-        parts.append(part)
-        offset, count = offset + len(part), count - len(part)
-    return b"".join(parts)

@@ -37,14 +37,13 @@ from dpfast.ledger.accounts import (
 from dpfast.ledger.callers import advice_for_callers
 from dpfast.ledger.journal import (
     FORMAT,
+    LEDGER,
     VERSION,
     Charge,
     Journal,
     charge_from_json,
     charge_to_json,
     check_parts,
-    check_version,
-    json_object,
     privacy_to_json,
     profile_from_json,
     profile_to_json,
@@ -498,7 +497,7 @@ class Ledger(Tabular, Cautious):
         ValueError
             For another text or version, or charges beyond the budget.
         """
-        fields = json_object(text)
+        fields = LEDGER.parse(text)
         charges = fields.pop("charges", None)
         if not isinstance(charges, list):
             raise ValueError("not a ledger: it has no list of charges")
@@ -523,12 +522,12 @@ class Ledger(Tabular, Cautious):
             A file that is not a ledger, is damaged or has another version.
         """
         with Path(path).open("rb") as file:
-            header = json_object(file.readline())
+            header = LEDGER.parse(file.readline())
         return cls._from_header(header, path)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], path: str | os.PathLike[str] | None = None) -> Ledger:
-        check_version(header)
+        LEDGER.check(header)
         try:
             plan = header.get("plan")
             return cls(

@@ -350,9 +350,18 @@ def _domain(domain: Any) -> int | tuple[Any, ...] | None:
     if keys is not None:
         if not keys:
             raise ValueError("domain must have at least one key")
+        keys = tuple(map(_plain, keys))
         columns: Any = tuple([] for _ in keys[0]) if isinstance(keys[0], tuple) else []
         lookup(columns, keys, "domain")  # distinct, none missing
     return keys
+
+
+def _plain(key: Any) -> Any:
+    """Return a float of a subclass, whose value may change, as a plain one; other keys as they are."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain, key))
+    subclass = isinstance(key, float) and type(key) is not float and not isinstance(key, np.generic)
+    return float.__float__(key) if subclass else key
 
 
 def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,24 +9,34 @@ from functools import cached_property
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
+from dpfast.core.traps import of_order, warn
 from dpfast.core.types import Exact
 from dpfast.keys import lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.orders import (
+    JointKeys,
+    PeeledKeys,
+    fits_joint,
+    joint_error,
+    missed_by_counts,
+    missed_by_joint,
+    missed_by_peeling,
+)
 from dpfast.mechanisms.partitions import PartitionSelection
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.selection import Selection
-from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Counts
+from dpfast.random import RandomSource
+from dpfast.streaming import Counts, known_records
 
-_METHODS = ("auto", "counts", "peeling")
-_MOST_SCALE = 2**54
+_METHODS = ("auto", "counts", "peeling", "joint")
+_FEWEST_JOINT = 5  # keys
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,10 +58,14 @@ class TopK(Mechanism):
     per_key : int, optional
         1 promises that all records of a unit have different keys, as `dpfast.bound_contributions` makes them.
     neighbors : {"add-remove", "replace-one"}
-    method : {"auto", "counts", "peeling"}
+    method : {"auto", "counts", "peeling", "joint"}
         "counts" adds discrete Laplace noise to all counts and sorts them. "peeling" selects one key after the other
-        among those that are left by permute-and-flip, with epsilon / k for each. "auto" takes the one with the lesser
-        `error`, from public numbers; the attribute holds the choice.
+        among those that are left by permute-and-flip, with epsilon / k for each. "joint" selects all k at once by the
+        joint exponential mechanism. "auto" chooses from public numbers; the attribute holds the choice.
+    typical : sequence of float, optional
+        Assumed counts of the keys, in any order, such as public ones of last year: "auto" takes the method that misses
+        the fewest records for them. Only the error depends on it. Default: "counts", or "peeling" if its `error` is
+        less; "joint" for at least five keys of units with at least k / 2 different keys.
 
     Raises
     ------
@@ -69,7 +81,8 @@ class TopK(Mechanism):
 
     References
     ----------
-    McKenna and Sheldon 2020, "Permute-and-flip: a new mechanism for differentially private selection"; Durfee and
+    McKenna and Sheldon 2020, "Permute-and-flip: a new mechanism for differentially private selection"; Gillenwater,
+    Joseph, Munoz and Ribero 2022, "A joint exponential mechanism for differentially private top-k"; Durfee and
     Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get composition".
 
     Examples
@@ -89,6 +102,7 @@ class TopK(Mechanism):
     per_key: int | None = field(kw_only=True, default=None)
     neighbors: str = field(kw_only=True, default="add-remove")
     method: str = field(kw_only=True, default="auto")
+    typical: Sequence[float] | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.whole("k", self.k, least=1))
@@ -107,9 +121,30 @@ class TopK(Mechanism):
         object.__setattr__(self, "contributions", listed.contributions)
         if self.k > len(self.keys):
             raise ValueError(f"k must be at most the number of keys, {len(self.keys)}, not {self.k}")
+        if self.typical is not None:
+            object.__setattr__(self, "typical", _typical(self.typical, len(self.keys)))
         if self.method == "auto":
-            errors = {method: self._error(method, 0.95) for method in _METHODS[1:]}
-            object.__setattr__(self, "method", min(errors, key=errors.__getitem__))
+            object.__setattr__(self, "method", self._best())
+
+    def _best(self) -> str:
+        fits = fits_joint(len(self.keys), self.k, self._joint_epsilon)
+        if self.typical is not None:
+            missed = self._missed(np.array(self.typical), joint=fits)
+            return min(missed, key=missed.__getitem__)
+        # Measured for counts by Zipf's laws of exponents .5, 1 and 1.5 of 100 and 2,000 keys.
+        if fits and self.k >= _FEWEST_JOINT and self.per_key and 2 * self.contributions >= self.k:
+            return "joint"
+        return min(("counts", "peeling"), key=lambda method: self._error(method, 0.95))
+
+    def _missed(self, counts: NDArray[np.float64], *, joint: bool = True) -> dict[str, float]:
+        """Return the expected number of records that each method misses for these counts, in descending order."""
+        selection = self._selection
+        rate = selection.epsilon / float(selection.sensitivity) / (1 if selection.monotone else 2)
+        found = {
+            "counts": missed_by_counts(counts, self.k, float(self._noise.scale)),
+            "peeling": missed_by_peeling(counts, self.k, rate),
+        }
+        return {**found, "joint": missed_by_joint(counts, self.k, self._joint_epsilon)} if joint else found
 
     @property
     def privacy(self) -> Privacy:
@@ -120,6 +155,8 @@ class TopK(Mechanism):
     def privacy_profile(self) -> PrivacyProfile:
         if self.method == "peeling":
             return PrivacyProfile(self.privacy, (("pure", up(Fraction(self.epsilon) / self.k), self.k),))
+        if self.method == "joint":
+            return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
         if self.contributions > 1:
             return PrivacyProfile(self.privacy)
         changed = 2 if self.neighbors == "replace-one" else 1
@@ -141,11 +178,20 @@ class TopK(Mechanism):
             neighbors=self.neighbors,
         )
 
-    def error(self, n: SupportsIndex | None = None, *, confidence: float = 0.95) -> float:
-        """Return how far a released key may be out of order, in records; it does not depend on n. Public.
+    @property
+    def _joint_epsilon(self) -> float:
+        """Epsilon, divided by the most by which a unit changes the missed records: one count by 1, or by all records.
 
-        With probability `confidence`, no key that is left out, or released later, has more records than this beyond
-        those of an earlier one.
+        Two counts by 1 in opposite directions for a replaced record.
+        """
+        change = 2 if self.neighbors == "replace-one" else 1 if self.per_key else self.contributions
+        return down(Fraction(self.epsilon) / change)
+
+    def error(self, n: SupportsIndex | None = None, *, confidence: float = 0.95) -> float:
+        """Return how many records a released key may have less than the key whose place it has. Public, for any n.
+
+        With probability `confidence`, for any counts and for all j, the j-th released key has at most so many records
+        less than the j-th most frequent one.
 
         Examples
         --------
@@ -159,13 +205,15 @@ class TopK(Mechanism):
         d, missed = len(self.keys), 1 - confidence
         if method == "counts":
             return 2.0 * self._noise.magnitude(1 - missed / d)
+        if method == "joint":
+            return joint_error(d, self.k, self._joint_epsilon, missed)
         return self._selection.error(d, confidence=1 - missed / self.k)
 
     def _explained_error(self, n: int | None) -> str:
-        return f"With probability 0.95, no key is out of order by more than {self.error():.3g} records"
+        return f"With probability 0.95, no key has {self.error():.3g} records less than the one whose place it has"
 
     def __repr__(self) -> str:
-        how = "noisy counts" if self.method == "counts" else "peeling"
+        how = {"counts": "noisy counts", "joint": "one selection"}.get(self.method, self.method)
         return f"<TopK release of {self.k} of {len(self.keys)} keys by {how}: {self.privacy}>"
 
     def plan(self, n: SupportsIndex | None = None) -> Plan:
@@ -184,6 +232,8 @@ class TopK(Mechanism):
         counts, _ = summary
         if self.method == "peeling":
             return PeeledKeys(counts, self.k, selection=self._selection, decode=self._named)
+        if self.method == "joint":
+            return JointKeys(counts, self.k, epsilon=self._joint_epsilon, decode=self._named)
         noise = Independent(DiscreteLaplace(self._noise.scale), len(counts))
         return NoisyIntegers(counts, noise=noise, most=2**61, decode=self._sorted)
 
@@ -201,56 +251,6 @@ class TopK(Mechanism):
         return np.asarray(law.value(law.sample(shape, rng=source)))
 
 
-class PeeledKeys(Law):
-    """The law of k places that are selected one after the other among those that are left.
-
-    Parameters
-    ----------
-    counts : ndarray of int64
-    k : int
-    selection : Selection
-        Of one place.
-    decode : callable
-        Converts places to what is released.
-    """
-
-    def __init__(self, counts: NDArray[np.int64], k: int, *, selection: Selection, decode: Any) -> None:
-        self.counts, self.k, self._selection, self._decode = counts, k, selection, decode
-
-    def _law(self, left: list[int]) -> Any:
-        return self._selection.law_of(self.counts[left])
-
-    def outcomes(self) -> NDArray[np.int64]:
-        checks.outcomes(math.perm(len(self.counts), self.k))
-        return np.array(list(itertools.permutations(range(len(self.counts)), self.k)), np.int64)
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        places = containers.integers("k", k)
-        out = [self._log_probability(each) for each in places.reshape(-1, self.k).tolist()]
-        return np.array(out).reshape(places.shape[:-1])
-
-    def _log_probability(self, places: list[int]) -> float:
-        left, total = list(range(len(self.counts))), 0.0
-        for place in places:
-            if place not in left:
-                return -math.inf
-            total += float(self._law(left).logpmf(left.index(place)))
-            left.remove(place)
-        return total
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        source, shape = bit_generator(rng), checks.shape(size)
-        out = np.empty((math.prod(shape), self.k), np.int64)
-        for row in out:
-            left = list(range(len(self.counts)))
-            for j in range(self.k):
-                row[j] = left.pop(self._law(left).sample(rng=source))
-        return out.reshape(*shape, self.k)
-
-    def value(self, k: ArrayLike) -> Any:
-        return self._decode(containers.integers("k", k))
-
-
 def top_k(
     x: Any,
     k: SupportsIndex,
@@ -261,6 +261,7 @@ def top_k(
     contributions: SupportsIndex = 1,
     per_key: SupportsIndex | None = None,
     neighbors: str = "add-remove",
+    typical: Sequence[float] | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -282,6 +283,8 @@ def top_k(
         For keys="private".
     contributions, per_key, neighbors
         See `dpfast.TopK` and `dpfast.PartitionSelection`.
+    typical : sequence of float, optional
+        Assumed counts of public keys, for the choice of the method; see `dpfast.TopK`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -311,10 +314,15 @@ def top_k(
     if not isinstance(keys, str):
         if small:
             raise ValueError("delta must be 0 for public keys, whose guarantee is pure")
-        mechanism = TopK(most, keys, epsilon=exact, **options)
+        mechanism = TopK(most, keys, epsilon=exact, typical=typical, **options)
+        n = None if mechanism.neighbors == "add-remove" else known_records(x)
+        if n:
+            warn(of_order(mechanism.error(), n))
         made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
         return made
     checks.choice("keys", keys, ("private",))
+    if typical is not None:
+        raise TypeError("typical must be left out for private keys, which have one method")
     selection = PartitionSelection(exact, small, **options)
     released = explained(selection, explain, x)(x, rng=rng, workers=workers)
     order = np.argsort(-released.counts, kind="stable")[:most]
@@ -322,3 +330,11 @@ def top_k(
         return list(zip(*(column[order].tolist() for column in released.keys), strict=True))
     found: list[Any] = released.keys[order].tolist()
     return found
+
+
+def _typical(counts: Any, d: int) -> tuple[float, ...]:
+    """Return assumed counts in descending order, one for each of d keys; those that are not given are 0."""
+    values = np.sort(containers.numbers("typical", counts, dimensions=1).astype(np.float64))[::-1]
+    if not 1 <= values.size <= d or not np.isfinite(values).all() or values[-1] < 0:
+        raise ValueError(f"typical must be finite and at least 0, one for each of at most {d} keys")
+    return (*values.tolist(), *[0.0] * (d - values.size))

@@ -6,18 +6,27 @@ import os
 import threading
 from typing import NoReturn, SupportsIndex
 
+from dpfast.running.files import StateFile
+
 
 class Sole:
     """Base class of states that cannot be copied, pickled or used after a fork.
 
     The difference of two answers with other noise is free of charge: their mean has less noise than was paid for. Other
     data with the same noise would be worse, since their difference has no noise at all. So there is one state, in the
-    process that started it, and one answer of each kind.
+    process that started it, and one answer of each kind. With a file, another process goes on when this one has ended.
     """
 
-    def __init__(self) -> None:
-        self._process = os.getpid()
+    def __init__(self, file: StateFile | None = None) -> None:
+        self._process, self._file = os.getpid(), file
         self._lock = threading.Lock()  # two threads must not answer the same question with other noise
+
+    def close(self) -> None:
+        """Close the file, if there is one, so that another process can go on; the state does not answer any more."""
+        self.check_process()
+        with self._lock:
+            if self._file is not None:
+                self._file.end()
 
     def check_process(self) -> None:
         """Raise a RuntimeError in another process than the one that started the state: a fork copies it."""

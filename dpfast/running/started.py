@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from typing import Generic, SupportsIndex, TypeVar
+from typing import Any, Generic, SupportsIndex, TypeVar
 
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -11,6 +12,8 @@ from dpfast.core.spending import Carrier, Cost, spending
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.random import RandomSource, bit_generator
+from dpfast.running.files import StateFile
+from dpfast.streaming.wire import fingerprint
 
 _State = TypeVar("_State")
 
@@ -37,18 +40,48 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
         """Return the guarantee for `d_in` changed records or units (group privacy), rounded up."""
         return self.privacy.group_up(checks.whole("d_in", d_in))
 
-    def start(self, *, rng: RandomSource = None) -> _State:
-        """Charge all releases, and return the state before the first one.
+    def start(
+        self, *, path: str | os.PathLike[str] | None = None, moved: bool = False, rng: RandomSource = None
+    ) -> _State:
+        """Charge all releases, and return the state before the first one; or go on with the state in a file.
 
         Parameters
         ----------
+        path : path-like, optional
+            A file that outlives the process, as private as the records: created if it does not exist, after the charge;
+            otherwise continued without one, with the same parameters. Every answer is on disk before it is returned.
+            One process at a time holds the file, on a file system with locks.
+        moved : bool
+            True promises that the file in `path` was moved, changed or restored from a backup by you, and that no
+            other copy of it has answered since, or ever will. Otherwise such a file is refused.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the releases reproducible, hence not private. Default: the secure generator.
+
+        Raises
+        ------
+        ValueError
+            For a file that is open elsewhere, copied, damaged or of other parameters.
         """
         bit_generator(rng)
+        promised = checks.flag("moved", moved)
+        if path is None:
+            if promised:
+                raise TypeError("moved needs path, the file that was moved")
+            with spending(self.privacy_profile, label=repr(self), of=self):
+                return self._begin(rng, None)
+        file = StateFile(path, {"of": type(self).__name__, "parameters": fingerprint(self), **self.header})
+        if file.begun():
+            file.resume(moved=promised)
+            return self._begin(rng, file)
         with spending(self.privacy_profile, label=repr(self), of=self):
-            return self._begin(rng)
+            file.create()
+            return self._begin(rng, file)
+
+    @property
+    @abstractmethod
+    def header(self) -> dict[str, Any]:
+        """What the file of a state says of the noise, beside the parameters. Public."""
 
     @abstractmethod
-    def _begin(self, rng: RandomSource) -> _State:
-        """Return the state, which is charged."""
+    def _begin(self, rng: RandomSource, file: StateFile | None) -> _State:
+        """Return the state, which is charged, with what its file has found."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import base64
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+import numpy as np
+
+from dpfast.core import checks
 from dpfast.random import RandomSource, bit_generator
+from dpfast.running.files import StateFile
 from dpfast.running.sole import Sole
 from dpfast.streaming import Chunks, Counted, State
 
@@ -37,25 +42,54 @@ class RunningState(Sole):
 
     In each period, `update` reads records and `release` returns the total of all periods so far. The exact totals and
     the source of further noise are inside, so that there is one state: it cannot be copied or pickled, and does not
-    answer after a fork.
+    answer after a fork. With a file (``start(path=)``), a release is on disk before it is returned, and records since
+    the last one after `save`.
 
     Attributes
     ----------
     mechanism : Running
     period : int
         The number of periods that are over. Public.
+    position : int, str or None
+        A place in the stream of records, set by you: `save` and `release` write it to the file, together with the
+        records read so far, so that a restarted process knows where to read on.
+    total : float, ndarray or None
+        The last release, None before the first one. Public.
     standard_error : float
         Of the last release, from public numbers; 0 before the first one.
     """
 
-    def __init__(self, mechanism: Running, rng: RandomSource = None) -> None:
-        super().__init__()
+    def __init__(self, mechanism: Running, rng: RandomSource = None, file: StateFile | None = None) -> None:
+        super().__init__(file)
         self.mechanism, self.period = mechanism, 0
+        self.position: int | str | None = None
         self._rng, self._records, self._part = rng, 0, mechanism.part()
         self._totals = mechanism.scheme.start(mechanism.contents.shape)
+        if file is not None:
+            try:
+                self._restore(file.found)
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                file.end()
+                raise ValueError(f"the state {file.path} is damaged: {error}") from None
+
+    def _restore(self, entries: list[dict[str, Any]]) -> None:
+        """Continue with the periods and the records that a file has."""
+        saved = None
+        for entry in entries:
+            if "period" in entry:
+                if entry["period"] != self.period + 1 or self.period == self.mechanism.periods:
+                    raise ValueError("a period is missing, or stands twice")
+                self._end(_numbers(entry["integers"]), list(map(_numbers, entry["noisy"])), entry["records"])
+                saved = None
+            saved = entry.get("part", saved)
+            self.position = entry.get("position", self.position)
+        if saved is not None:
+            restored = PeriodRecords.from_bytes(base64.b64decode(saved), self.mechanism)
+            assert isinstance(restored, PeriodRecords)
+            self._part = restored
 
     def __repr__(self) -> str:
-        return f"<RunningState after {self.period} of {self.mechanism.periods} periods, private: {self.mechanism!r}>"
+        return f"<RunningState after {self.period} periods, private: {self.mechanism!r}>"
 
     def update(self, x: Any, *, workers: int = 1) -> None:
         """Read records of the current period: array_like, `Chunks` or `Counted`; it may be called many times.
@@ -105,12 +139,46 @@ class RunningState(Sole):
         self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock:
             self._check_open()
-            mechanism, part = self.mechanism, self._part
-            source = bit_generator(self._rng)
-            estimate = self._totals.step(part.integers(mechanism.scheme.most), source)
-            self._records += part.n
-            self.period, self._part = self.period + 1, mechanism.part()
-            return mechanism.contents.value(estimate, self._records)
+            integers = self._part.integers(self.mechanism.scheme.most)
+            noisy, records = self._totals.noisy(integers, bit_generator(self._rng)), self._part.n
+            if self._file is not None:  # what a crash leaves unwritten, nobody has seen
+                self._file.note(
+                    {
+                        "period": self.period + 1,
+                        "records": records,
+                        "position": _position(self.position),
+                        "integers": np.asarray(integers).tolist(),
+                        "noisy": [np.asarray(number).tolist() for number in noisy],
+                    }
+                )
+            self._end(integers, noisy, records)
+            return self.total
+
+    def _end(self, integers: Any, noisy: list[Any], records: int) -> None:
+        """End the period."""
+        self._totals.add(integers, noisy)
+        self._records += records
+        self.period, self._part = self.period + 1, self.mechanism.part()
+
+    def save(self) -> None:
+        """Write the records of the current period, and `position`, to the file; they are on disk when this returns.
+
+        Records that are read later, and not saved, are lost if the process ends before `release`. Each call adds a line
+        to the file, as large as a part.
+        """
+        self.check_process()
+        with self._lock:
+            self._check_open()
+            if self._file is None:
+                raise ValueError("a state without a file cannot be saved: start it with path=")
+            part = base64.b64encode(self._part.to_bytes()).decode()
+            self._file.note({"part": part, "position": _position(self.position)})
+
+    @property
+    def total(self) -> Any:
+        if not self.period:
+            return None
+        return self.mechanism.contents.value(self._totals.estimate(), self._records)
 
     @property
     def standard_error(self) -> float:
@@ -118,3 +186,19 @@ class RunningState(Sole):
             return 0.0
         mechanism = self.mechanism
         return mechanism.contents.error(mechanism.scheme.deviation(self.period), self._records)
+
+
+def _numbers(node: Any) -> Any:
+    """Return the integer, or the array of integers, that a line of a file has."""
+    if isinstance(node, list):
+        numbers = np.array(node)
+        if numbers.dtype != np.int64:
+            raise ValueError("a number is not an integer of 64 bits")
+        return numbers
+    return checks.whole("a number", node, least=-(2**62))
+
+
+def _position(place: Any) -> int | str | None:
+    if place is not None and type(place) not in (int, str):
+        raise TypeError(f"position must be an int, a str or None, not {type(place).__name__}")
+    return cast("int | str | None", place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,8 +15,10 @@ from numpy.random import BitGenerator
 from dpfast._kernels import _samplers
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
+from dpfast.core.traps import Trap, of_threshold
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
+from dpfast.running.files import StateFile
 from dpfast.running.sole import Sole
 from dpfast.running.started import Started
 
@@ -91,6 +94,10 @@ class AboveThreshold(Started["ThresholdState"]):
         if max(self.scales) > _MOST_SCALE:
             raise ValueError(f"epsilon={self.epsilon!r} needs noise of more than 2**54: use a larger epsilon")
 
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        yield from of_threshold(self.threshold, self.error(1))
+
     @cached_property
     def scales(self) -> tuple[Fraction, Fraction]:
         """The scale of the noise of the threshold, and that of each value. Public."""
@@ -121,8 +128,8 @@ class AboveThreshold(Started["ThresholdState"]):
         36
         """
         count, missed = checks.whole("t", t, least=1), 1 - checks.between("confidence", confidence, 0, 1)
-        of_threshold, of_value = map(DiscreteLaplace, self.scales)
-        return of_threshold.magnitude(1 - missed / 2) + of_value.magnitude(1 - missed / (2 * count))
+        of_limit, of_value = map(DiscreteLaplace, self.scales)
+        return of_limit.magnitude(1 - missed / 2) + of_value.magnitude(1 - missed / (2 * count))
 
     def explanation(self) -> str:
         """Return a short text about the answers: guarantee and error. Public.
@@ -141,15 +148,20 @@ for one record replaced (the number of records is public).
         )
         return "\n".join(f"{part}." for part in parts)
 
-    def _begin(self, rng: RandomSource) -> ThresholdState:
-        return ThresholdState(self, rng)
+    @property
+    def header(self) -> dict[str, Any]:
+        return {"noise": [str(scale) for scale in self.scales]}
+
+    def _begin(self, rng: RandomSource, file: StateFile | None) -> ThresholdState:
+        return ThresholdState(self, rng, file)
 
 
 class ThresholdState(Sole):
     """A noisy threshold, PRIVATE, with which values are compared. Made by `AboveThreshold.start`, which charges it.
 
     Call it with a value: it returns True or False, and raises a ValueError once it is closed. It cannot be copied or
-    pickled, and does not answer after a fork.
+    pickled, and does not answer after a fork. With a file (``start(path=)``), an answer by yes is on disk before it is
+    returned; answers by no leave nothing to keep.
 
     Attributes
     ----------
@@ -158,11 +170,20 @@ class ThresholdState(Sole):
         The number of answers by yes so far. Public, like `closed`.
     """
 
-    def __init__(self, mechanism: AboveThreshold, rng: RandomSource = None) -> None:
-        super().__init__()
+    def __init__(self, mechanism: AboveThreshold, rng: RandomSource = None, file: StateFile | None = None) -> None:
+        super().__init__(file)
         self.mechanism, self.positive, self._rng = mechanism, 0, rng
-        of_threshold, self._noise = map(DiscreteLaplace, mechanism.scales)
-        self._threshold = mechanism.threshold + unbounded(of_threshold, bit_generator(rng))
+        start, self._noise = map(DiscreteLaplace, mechanism.scales)
+        drawn = mechanism.threshold + unbounded(start, bit_generator(rng))
+        found = [] if file is None else [entry["threshold"] for entry in file.found if "threshold" in entry]
+        self._threshold = found[0] if found else drawn
+        if file is not None:
+            self.positive = sum("positive" in entry for entry in file.found)
+            if len(found) > 1 or type(self._threshold) is not int or self.positive > mechanism.answers:
+                file.end()
+                raise ValueError(f"the state {file.path} is damaged: it has other thresholds or answers than it can")
+            if not found:
+                file.note({"threshold": drawn})
 
     @property
     def closed(self) -> bool:
@@ -192,7 +213,10 @@ class ThresholdState(Sole):
             if self.closed:
                 raise ValueError(f"all {self.mechanism.answers} answers by yes are given: start another state")
             answer = number + unbounded(self._noise, bit_generator(self._rng)) >= self._threshold
-            self.positive += answer
+            if answer:
+                if self._file is not None:  # what a crash leaves unwritten, nobody has seen
+                    self._file.note({"positive": self.positive + 1})
+                self.positive += 1
             return answer
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, NoReturn, SupportsIndex
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
-from dpfast.core import checks
+from dpfast.core import checks, plotting
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.grid import Grid, Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -19,13 +23,15 @@ from dpfast.densities import Bins, Categories
 from dpfast.mechanisms.factors import square_root
 from dpfast.mechanisms.plan import resolutions
 from dpfast.random import RandomSource
-from dpfast.running.contents import Contents, contents_of
-from dpfast.running.schemes import MOST_PERIODS, Factored, Scheme, Tree, best_tree
+from dpfast.running.contents import Binned, Contents, Numbered, contents_of
+from dpfast.running.files import StateFile
+from dpfast.running.schemes import MOST_PERIODS, Factored, Growing, Scheme, Tree, best_tree
 from dpfast.running.started import Started
 from dpfast.running.state import PeriodRecords, RunningState
-from dpfast.statistics import Statistic
+from dpfast.statistics import Mean, Statistic
 from dpfast.streaming import Reading
 
+_USUAL_PERIODS = 4096  # for the choice of the noise, if their number is not known
 _NOISES = ("auto", "gaussian", "discrete-laplace")
 
 
@@ -43,8 +49,8 @@ class Running(Started["RunningState"]):
         a grid divide floats within their bounds.
     grid : Grid
         Public bounds and granularity of the records of a sum or mean; a count needs none.
-    periods : int
-        The greatest number of releases, 1 to 2**20.
+    periods : int, optional
+        The greatest number of releases, 1 to 2**20. Default: not known, for 1.4 to 1.7 times the standard error.
     epsilon : float
         Positive, for all periods; rounded down to a double. Or `rho`, or `mu`.
     delta : float
@@ -100,7 +106,7 @@ class Running(Started["RunningState"]):
 
     statistic: Statistic | Bins | Categories
     grid: Grid | None = field(kw_only=True, default=None)
-    periods: int = field(kw_only=True)
+    periods: int | None = field(kw_only=True, default=None)
     epsilon: float | None = field(kw_only=True, default=None)
     delta: float = field(kw_only=True, default=0.0)
     rho: float | None = field(kw_only=True, default=None)
@@ -115,10 +121,13 @@ class Running(Started["RunningState"]):
             raise TypeError("give epsilon, with or without delta, or rho, or mu")
         object.__setattr__(self, given[0], checks.positive_down(given[0], getattr(self, given[0])))
         object.__setattr__(self, "delta", checks.delta_down(self.delta))
-        for name in ("periods", "per_unit"):
-            object.__setattr__(self, name, checks.whole(name, getattr(self, name), least=1))
-        if self.periods > MOST_PERIODS:
-            raise ValueError(f"periods must be at most 2**20, not {self.periods}")
+        object.__setattr__(self, "per_unit", checks.whole("per_unit", self.per_unit, least=1))
+        if self.periods is not None:
+            object.__setattr__(self, "periods", checks.whole("periods", self.periods, least=1))
+            if self.periods > MOST_PERIODS:
+                raise ValueError(f"periods must be at most 2**20, or left out, not {self.periods}")
+        elif self.per_unit > 1:
+            raise ValueError(f"periods must be given for per_unit={self.per_unit}")
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         checks.choice("noise", self.noise, _NOISES)
         self.contents  # noqa: B018  # reject a statistic or a grid
@@ -149,17 +158,19 @@ class Running(Started["RunningState"]):
     def scheme(self) -> Scheme:
         """The noise and the estimates, chosen by public numbers."""
         contents = self.contents
-        schemes: list[Scheme] = []
-        if self.noise != "discrete-laplace" and self.gaussian_mu is not None:
-            factor = square_root(self.periods)
-            schemes.append(Factored(factor, square=contents.square, per_unit=self.per_unit, mu=self.gaussian_mu))
+        makers: list[Callable[[int], Scheme]] = []
+        if self.noise != "discrete-laplace" and (mu := self.gaussian_mu) is not None:
+            squared: dict[str, Any] = {"square": contents.square, "per_unit": self.per_unit, "mu": mu}
+            makers.append(lambda periods: Factored(square_root(periods), **squared))
         if self.noise != "gaussian" and self.epsilon is not None:
-            options = {"change": contents.change, "per_unit": self.per_unit, "epsilon": self.epsilon}
-            schemes.append(best_tree(self.periods, **options))
-        if not schemes:
+            changed: dict[str, Any] = {"change": contents.change, "per_unit": self.per_unit, "epsilon": self.epsilon}
+            makers.append(lambda periods: best_tree(periods, **changed))
+        if not makers:
             needed = "a positive delta, rho or mu" if self.noise == "gaussian" else "epsilon"
             raise ValueError(f"noise={self.noise!r} needs {needed}")
-        return min(schemes, key=lambda scheme: scheme.greatest_deviation(self.periods))
+        periods = self.periods
+        schemes = [Growing(make) if periods is None else make(periods) for make in makers]
+        return min(schemes, key=lambda scheme: scheme.greatest_deviation(periods or _USUAL_PERIODS))
 
     @property
     def privacy(self) -> Privacy:
@@ -167,7 +178,7 @@ class Running(Started["RunningState"]):
         one = self.per_unit == 1
         group = {} if one else {"per_unit": self.per_unit} if self.hides_n else {"records": self.per_unit}
         if self.epsilon is not None:
-            delta = 0.0 if isinstance(self.scheme, Tree) else self.delta
+            delta = self.delta if self.scheme.gaussian else 0.0
             return Privacy(self.epsilon, delta, self.neighbors, **group)
         return Privacy(rho=self.rho, mu=self.mu, neighbors=self.neighbors, **group)
 
@@ -175,10 +186,10 @@ class Running(Started["RunningState"]):
     def privacy_profile(self) -> PrivacyProfile:
         """The guarantee that a `dpfast.Ledger` composes."""
         scheme, contents = self.scheme, self.contents
-        if not isinstance(scheme, Tree):
+        if scheme.gaussian:
             assert self.gaussian_mu is not None
             return PrivacyProfile(self.privacy, (("gaussian", self.gaussian_mu, 1),))
-        if self.per_unit > 1:
+        if self.per_unit > 1 or not isinstance(scheme, Tree):
             return PrivacyProfile(self.privacy)
         counts = contents.change if contents.shape else 1  # that a record changes, each by `steps`
         changed, steps = counts * scheme.levels, contents.change // counts
@@ -188,7 +199,8 @@ class Running(Started["RunningState"]):
 
     def __repr__(self) -> str:
         what = "histogram" if self.contents.shape else str(self.statistic)
-        return f"<Running release of the {what} after each of {self.periods} periods: {self.privacy}>"
+        periods = "any number of" if self.periods is None else self.periods
+        return f"<Running release of the {what} after each of {periods} periods: {self.privacy}>"
 
     def explanation(self) -> str:
         """Return a short text about the releases: guarantee, noise and error. Public.
@@ -202,13 +214,16 @@ added or removed.
         Discrete Laplace noise on sums of blocks of 1 period.
         The standard error of a total is at most 6.65.
         """
-        scheme = self.scheme
-        if isinstance(scheme, Tree):
+        scheme, periods = self.scheme, self.periods
+        if scheme.gaussian:
+            how = "Gaussian noise on sums weighted by the square root of the matrix of ones"
+        elif isinstance(scheme, Tree):
             sizes = ", ".join(str(scheme.branches**level) for level in range(scheme.levels))
             how = f"Discrete Laplace noise on sums of blocks of {sizes} period{'s' * (scheme.levels > 1)}"
         else:
-            how = "Gaussian noise on sums weighted by the square root of the matrix of ones"
-        error = f"The standard error of a total is at most {self.error(self.periods):.3g}"
+            how = "Discrete Laplace noise on sums of blocks of periods"
+        first = "" if periods else f" after {_USUAL_PERIODS} periods"
+        error = f"The standard error of a total is at most {self.error(periods or _USUAL_PERIODS):.3g}{first}"
         return "\n".join(f"{part}." for part in (repr(self).strip("<>"), how, error))
 
     def error(self, t: SupportsIndex) -> float:
@@ -216,13 +231,124 @@ added or removed.
 
         It is public, and that of the noise alone.
         """
-        period = checks.whole("t", t, least=1)
-        if period > self.periods:
-            raise ValueError(f"t must be at most the number of periods, {self.periods}, not {period}")
-        return self.scheme.greatest_deviation(period) * self.contents.unit
+        return self.scheme.greatest_deviation(self._period("t", t)) * self.contents.unit
 
-    def _begin(self, rng: RandomSource) -> RunningState:
-        return RunningState(self, rng)
+    def standard_error(self, t: SupportsIndex, since: SupportsIndex = 0) -> float:
+        """Return the standard error of the total after period t, or of its difference to that after period `since`.
+
+        It is public, in data units; of a mean that of the sums. The difference is the sum of the periods between.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> visits = dpf.Running(dpf.statistics.Count(), periods=365, mu=1.0)
+        >>> [round(visits.standard_error(*t), 2) for t in [(365,), (365, 364), (365, 335)]]
+        [2.94, 1.94, 3.17]
+        """
+        late, early = self._period("t", t), checks.whole("since", since)
+        if early >= late:
+            raise ValueError(f"since must be less than t, {late}, not {early}")
+        scheme = self.scheme
+        return (scheme.difference(early, late) if early else scheme.deviation(late)) * self.contents.unit
+
+    def noise_interval(
+        self, total: ArrayLike, t: SupportsIndex, since: SupportsIndex = 0, *, confidence: float = 0.95
+    ) -> tuple[Any, Any]:
+        """Return the exact totals for which the noise leads to this one with probability `confidence`, for each entry.
+
+        Parameters
+        ----------
+        total : float, or array_like
+            The release of a count, sum or cells after period t, or its difference to that after `since`. Of a mean:
+            `RunningState.standard_error`.
+        t, since : int
+            See `standard_error`.
+        confidence : float
+            In (0, 1). The sum of several discrete Laplace draws is taken for one, or normal, whichever is wider, and
+            half a step added.
+
+        Returns
+        -------
+        low, high : float or ndarray
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> visits = dpf.Running(dpf.statistics.Count(), periods=365, mu=1.0)
+        >>> [round(end, 1) for end in visits.noise_interval(1000.0, 365)]
+        [994.2, 1005.8]
+        """
+        if isinstance(self.statistic, Mean):
+            raise TypeError("the error of a mean depends on the number of records: use standard_error of the state")
+        missed = 1 - checks.between("confidence", confidence, 0, 1)
+        width, pure = NormalDist().inv_cdf(1 - missed / 2), not self.scheme.gaussian
+        if pure:
+            width = max(width, -math.log(missed) / math.sqrt(2))
+        reach = width * self.standard_error(t, since) + pure * self.contents.unit / 2
+        value: Any = np.asarray(total, np.float64)
+        return (value - reach, value + reach) if value.ndim else (float(value) - reach, float(value) + reach)
+
+    def monotone(self, totals: ArrayLike) -> NDArray[np.float64]:
+        """Return the nearest totals that do not decrease and are not negative, for counts and cells.
+
+        Post-processing of the releases after the first periods, in order, in an array of shape (t,) or (t, cells), for
+        a look back: each depends on all of them. It is least squares, weighted by the inverse of their variances.
+        """
+        values = np.asarray(totals, np.float64)
+        if not isinstance(self.contents, (Numbered, Binned)):
+            raise TypeError(f"totals of {self.statistic} may decrease: only numbers of records do not")
+        if not values.size or values.shape[1:] != self.contents.shape or not np.isfinite(values).all():
+            raise ValueError(f"totals must be finite, one row for each period, not of shape {values.shape}")
+        weights = [self.standard_error(t) ** -2 for t in range(1, len(values) + 1)]
+        increasing = np.apply_along_axis(lambda column: isotonic_regression(column, weights=weights).x, 0, values)
+        return np.asarray(np.maximum(increasing, 0.0))
+
+    def plot(self, totals: ArrayLike, ax: Any = None, *, confidence: float = 0.95, unit: str | None = None) -> Any:
+        """Plot the totals of a count or sum after the first periods with Matplotlib, and the range of their noise.
+
+        Parameters
+        ----------
+        totals : array_like of shape (t,)
+            The releases, in order.
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        confidence : float
+            Of the range of each total, see `noise_interval`.
+        unit : str, optional
+            The unit of the totals, for the label.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        values = np.asarray(totals, np.float64)
+        if values.ndim != 1 or not values.size or self.contents.shape:
+            raise ValueError(f"totals must be one number for each period, not of shape {values.shape}")
+        periods = np.arange(1, len(values) + 1)
+        ends = [self.noise_interval(value, t, confidence=confidence) for t, value in zip(periods, values, strict=True)]
+        low, high = np.array(ends).T
+        ax = plotting.axes(ax)
+        ax.fill_between(periods, low, high, step="post", color=plotting.SKY, alpha=0.6, linewidth=0)
+        ax.step(periods, values, where="post", color=plotting.ink(ax), linewidth=1)
+        ax.set_xlabel("period")
+        ax.set_ylabel(plotting.with_unit("total", unit))
+        plotting.whole_ticks(ax.xaxis)
+        band = f"band: the noise of each total with probability {plotting.percent(confidence)}"
+        plotting.entitle(ax, f"Running {self.statistic}", f"{self.privacy}; {band}")
+        return ax
+
+    def _period(self, name: str, t: SupportsIndex) -> int:
+        period = checks.whole(name, t, least=1)
+        if self.periods is not None and period > self.periods:
+            raise ValueError(f"{name} must be at most the number of periods, {self.periods}, not {period}")
+        return period
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return {"noise": self.scheme.described}
+
+    def _begin(self, rng: RandomSource, file: StateFile | None) -> RunningState:
+        return RunningState(self, rng, file)
 
     # ---- the readings of the records of a period ----
 

@@ -35,8 +35,8 @@ X = np.random.default_rng(0).normal(50, 10, 2000)
 class Running:
     """A service in a thread of this process."""
 
-    def __init__(self, ledger, x=X, time=None):
-        app = service.application(x, grid=dpf.Grid(0, 100), ledger=ledger, time=time)
+    def __init__(self, ledger, x=X, time=None, dashboard=None):
+        app = service.application(x, grid=dpf.Grid(0, 100), ledger=ledger, time=time, dashboard=dashboard)
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
         self.thread = threading.Thread(target=self.server.run)
 
@@ -85,6 +85,17 @@ def test_answers():
         assert status == 200
         assert np.abs(np.array(answer["release"]) - [56.7, 43.3]).max() < 2
         assert asked(port, "/budget") == (200, {"spent": 30.0, "remaining": 70.0, "releases": 2})
+
+
+def test_dashboard(tmp_path):
+    """What another process has written, as it is then; there is none without a file."""
+    file = tmp_path / "public.json"
+    for numbers in ({"totals": {}}, {"totals": {"1": [2.0]}}):
+        file.write_text(json.dumps(numbers))
+        with Running(dpf.Ledger(1.0), dashboard=str(file)) as port:
+            assert asked(port, "/dashboard") == (200, numbers)
+    routes = service.application(X, grid=dpf.Grid(0, 100), ledger=dpf.Ledger(1.0)).routes
+    assert "/dashboard" not in [route.path for route in routes]
 
 
 @pytest.mark.parametrize(

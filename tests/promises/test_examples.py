@@ -63,6 +63,17 @@ def test_dask():
     assert second.startswith("100,000 rows in ")
 
 
+def test_dashboard(tmp_path):
+    """Processes are killed at random; the program checks charges and totals."""
+    process = started("examples/dashboard.py", "--folder", str(tmp_path), "--hours", "26", "--visits", "500")
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    first, *_, year, medians = out.splitlines()
+    assert first.startswith("26 hours, 26,000 visits: totals within ")
+    assert year == "year: 2 charges, rho = 0.0946655 of 0.095 is spent"
+    assert re.match("medians: [1-3] charges", medians)
+
+
 def asked(port, method, path, body=None):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:

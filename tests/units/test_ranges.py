@@ -13,7 +13,7 @@ from numpy.random import PCG64, default_rng
 import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast.densities import Cells, RangeSums
-from dpfast.densities.ranges import RootSums, TreeSums, sums_for
+from dpfast.densities.ranges import ProductSums, RootSums, TreeSums, sums_for
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.factors import SquareRoot
 from tests.statistical import chi_square_rejects
@@ -95,7 +95,7 @@ class TestPrivacy:
     def test_scale_of_a_tree(self, neighbors, change):
         """The largest l1 change of the sums by one record, over all pairs of cells, times 1 / scale is epsilon."""
         for size in (2, 3, 5, 9, 30):
-            sums = sums_for(size, epsilon=0.7, delta=0.0, neighbors=neighbors, noise="auto")
+            sums = sums_for((size,), epsilon=0.7, delta=0.0, neighbors=neighbors, noise="auto")
             columns = matrix(sums).T
             pairs = [(a, b) for a, b in itertools.product(range(size), repeat=2) if a != b]
             most = max(abs(columns[a] - columns[b]).sum() if change == 2 else abs(columns[a]).sum() for a, b in pairs)
@@ -103,7 +103,7 @@ class TestPrivacy:
             assert most == sums.levels * change
 
     def test_scale_of_the_root(self, neighbors, change):
-        sums = sums_for(30, epsilon=0.7, delta=1e-6, neighbors=neighbors, noise="gaussian")
+        sums = sums_for((30,), epsilon=0.7, delta=1e-6, neighbors=neighbors, noise="gaussian")
         columns = matrix(sums).T.astype(object)
         pairs = itertools.combinations(range(30), 2)
         differences = [columns[a] - columns[b] for a, b in pairs] if change == 2 else list(columns)
@@ -145,6 +145,7 @@ def test_certificate(neighbors):
     assert certificate.epsilon == pytest.approx(1 if certificate.holds else 2, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:a sum of neighbouring cells")
 def test_samples_have_the_law():
     mechanism = RangeSums(3, grid=Grid(0, 2, step=1), epsilon=1.0)
     noisy = mechanism.release([0, 0, 2], size=50_000, rng=PCG64(1))
@@ -216,6 +217,124 @@ class TestReleased:
         assert self.released().plot() is not None
 
 
+PAIRS = [
+    (
+        (
+            TreeSums(5, (2, 3), change=1, epsilon=1.0, total=False),
+            TreeSums(4, (4,), change=1, epsilon=1.0, total=False),
+        ),
+        {},
+    ),
+    (
+        (TreeSums(1, (), change=1, epsilon=1.0, total=False), TreeSums(6, (3, 2), change=1, epsilon=1.0, total=False)),
+        {},
+    ),
+    ((RootSums(SquareRoot(5, 8), change=1, mu=1.0), RootSums(SquareRoot(3, 8), change=1, mu=1.0)), {"mu": 0.5}),
+]
+
+
+def product_matrix(sums, shape):
+    """The exact sums of two columns as a matrix."""
+    return np.array([sums.of(cell.reshape(shape)) for cell in np.eye(math.prod(shape), dtype=np.int64)]).T
+
+
+class TestTwoColumns:
+    """Products: sensitivities over all pairs of cells, least squares against matrices, and what is released."""
+
+    @pytest.mark.parametrize(("axes", "budget"), PAIRS)
+    @pytest.mark.parametrize("change", [1, 2])
+    def test_sensitivity(self, axes, budget, change):
+        sums = ProductSums(axes, change=change, **(budget or {"epsilon": 0.7}))
+        columns = product_matrix(sums, [axis.size for axis in axes]).T.astype(object)
+        pairs = itertools.combinations(range(len(columns)), 2)
+        changes = list(columns) if change == 1 else [columns[a] - columns[b] for a, b in pairs]
+        if budget:
+            most = max(int(each @ each) for each in changes)
+            square = Fraction(sums.noise.scale) ** 2 * Fraction(0.5) ** 2
+            assert most <= square
+            assert change == 2 or square < most * (1 + Fraction(1, 10**9))
+            # The control is the norm of one axis.
+            assert square > 1.3 * axes[0].factor.square() * 2**16 or len(columns) == 1
+        else:
+            most = max(int(abs(each).sum()) for each in changes)
+            assert most <= sums.levels * change
+            assert sums.noise.scale == sums.levels * change / Fraction(0.7)
+            assert most > axes[1].levels * change or axes[0].levels == 1
+
+    @pytest.mark.parametrize(("axes", "budget"), PAIRS)
+    @pytest.mark.parametrize("total", [False, True])
+    def test_least_squares(self, axes, budget, total):
+        sums = ProductSums(axes, change=1, **(budget or {"epsilon": 0.7}))
+        shape = [axis.size for axis in axes]
+        rows, ones = product_matrix(sums, shape).astype(float), np.ones((math.prod(shape), 1))
+        normal = np.linalg.inv(rows.T @ rows)
+        noisy, n = default_rng(1).normal(size=sums.length) * 10, 50
+        cells, covariance = normal @ rows.T @ noisy, normal
+        if total:
+            along = normal @ ones
+            cells = cells + along[:, 0] * (n - cells.sum()) / along.sum()
+            covariance = normal - along @ along.T / along.sum()
+        expected = np.cumsum(np.cumsum(cells.reshape(shape), axis=0), axis=1)
+        np.testing.assert_allclose(sums.prefixes(noisy, n if total else None), expected, rtol=1e-8, atol=1e-7)
+        shares = [default_rng(2).random(size) for size in shape]
+        weights = np.outer(*shares).reshape(-1)
+        variance = weights @ covariance @ weights * sums.noise.variance
+        assert sums.variance(shares, total=total) == pytest.approx(variance, rel=1e-6)
+
+    def test_law(self):
+        """The log-ratios of neighbours, in all sums together."""
+        grids = (Grid(0, 2, step=1), Grid(0, 1, step=1))
+        mechanism = RangeSums((3, 2), grid=grids, epsilon=1.0)
+        laws = [mechanism.law(np.array([row, [0, 1]], float)) for row in ([0, 0], [2, 1])]
+        distance = np.abs(laws[0].center - laws[1].center).sum()
+        assert 0 < distance / float(mechanism.sums.noise.scale) <= 1.0
+        wrong = replace(mechanism, epsilon=1.1)
+        assert distance / float(wrong.sums.noise.scale) <= 1.1
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"delta": 1e-6, "noise": "gaussian"}, {"neighbors": "add-remove"}], ids=str
+    )
+    def test_rectangles(self, options):
+        """Errors of released rectangles are those that are stated."""
+        rng = default_rng(3)
+        x = rng.normal([20, 50], [5, 12], (3000, 2))
+        exact = np.sum((x[:, 0] < 25) & (x[:, 1] >= 32) & (x[:, 1] < 64))
+        errors, counts = [], []
+        for seed in range(200):
+            made = dpf.histogram(
+                x, (16, 32), bounds=[(0, 40), (0, 128)], epsilon=1.0, workload="ranges", rng=PCG64(seed), **options
+            )
+            low, high = (0, 32), (np.nextafter(25, 0), np.nextafter(64, 0))
+            errors.append(made.range(low, high) - exact)
+            counts.append(int(made.counts.sum()))
+        stated = made.standard_error(low, high)
+        assert abs(np.std(errors) / stated - 1) < 0.3
+        assert abs(np.mean(errors)) < 5 * stated / math.sqrt(200)
+        assert ("neighbors" in options) or set(counts) == {3000}
+        assert made.standard_error() == pytest.approx(0.0, abs=1e-6) or "neighbors" in options
+        assert made.weights.min() >= 0
+        assert pickle.loads(pickle.dumps(made)).range(low, high) == made.range(low, high)
+        assert made.sample(5, rng=PCG64(1)).shape == (5, 2)
+
+    def test_many_cells(self):
+        """A quarter of a plane of 2**20 cells, where cells of independent noise add up to thousands."""
+        x = default_rng(4).uniform(0, 1, (20_000, 2))
+        made = dpf.histogram(x, 1024, bounds=(0, 1), epsilon=1.0, delta=1e-6, workload="ranges", rng=PCG64(1))
+        exact = np.sum((x < 0.5).all(axis=1))
+        error = made.standard_error((0, 0), (0.5, 0.5))
+        assert abs(made.range((0, 0), (0.5, 0.5)) - exact) < 5 * error
+        cells = dpf.histogram(x, 512, bounds=(0, 1), epsilon=1.0, delta=1e-6, rng=PCG64(1))
+        assert error < 0.5 * 256 * math.sqrt(cells._noise(len(cells.cells)).variance)
+
+    def test_refusals(self):
+        made = dpf.histogram(np.ones((300, 2)), 4, bounds=(0, 1), epsilon=1.0, workload="ranges")
+        for low, high in [(0, 1), ((0, 0), 1), ((0, 0, 0), (1, 1, 1))]:
+            with pytest.raises(ValueError, match="must be a pair of numbers"):
+                made.range(low, high)
+        with pytest.raises(ValueError, match="one column"):
+            made.cdf(0.5)
+
+
 class TestOfCells:
     """`range` and `standard_error` of a histogram of independent cells."""
 
@@ -240,9 +359,9 @@ class TestParameters:
             ({"noise": "none"}, "noise must be"),
             ({"neighbors": "both"}, "neighbors must be"),
             ({"epsilon": 2.0**-60}, "use a larger epsilon"),
-            ({"grid": (grid, grid), "bins": (2, 2)}, "one grid"),
+            ({"grid": (grid,) * 3, "bins": (2, 2, 2)}, "one grid or two"),
             ({"bins": 10}, "bins"),
-            ({"grid": Grid(0, 2), "bins": 2**20 + 1}, r"at most 2\*\*20"),
+            ({"grid": Grid(0, 2), "bins": 2**20 + 1}, r"at most 2\*\*20 cells"),
         ):
             with pytest.raises(ValueError, match=match):
                 RangeSums(**{"bins": 4, "grid": grid, "epsilon": 1.0, **options})

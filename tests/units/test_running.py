@@ -45,8 +45,14 @@ def exact_numbers(scheme, x):
     """The exact numbers to which the scheme adds noise, for the integers of each period, and the estimates."""
     scheme.noisy = recorded = Recorded()
     totals = scheme.start(np.shape(x[0]))
-    estimates = [totals.step(np.array(part), None) for part in x]
+    estimates = [step(totals, np.array(part)) for part in x]
     return recorded.exact, estimates
+
+
+def step(totals, x):
+    """The estimate after one more period."""
+    totals.add(x, totals.noisy(x, None))
+    return totals.estimate()
 
 
 class TestFactor:
@@ -122,7 +128,7 @@ class TestEstimates:
             scheme = make(15)
             scheme.noisy = Recorded(given)
             totals = scheme.start(())
-            found.append([float(totals.step(part, None)) for part in x])
+            found.append([float(step(totals, part)) for part in x])
         assert found[0] == found[1]
 
 
@@ -137,6 +143,154 @@ def worst(make, periods, changed=1, values=(0, 1, 2)):
     """The greatest distances for all neighbours."""
     found = [norms(make(), pair) for pair in slow.neighbours(periods, values, changed)]
     return [max(each) for each in zip(*found, strict=True)]
+
+
+def coefficients(scheme, periods):
+    """The coefficients of the noisy numbers in each estimate, in rows."""
+    scheme.noisy = recorded = Recorded()
+    totals = scheme.start(())
+    for _ in range(periods):
+        step(totals, 0)
+    count, rows = len(recorded.exact), []
+    for unit in np.eye(count):
+        scheme.noisy = Recorded(unit.tolist())
+        totals = scheme.start(())
+        rows.append([float(step(totals, 0)) for _ in range(periods)])
+    return np.array(rows).T
+
+
+class TestDifferences:
+    @every("make", SCHEMES, ids=str)
+    def test_deviations_are_those_of_the_estimates(self, make):
+        periods = 16
+        scheme, found = make(periods), coefficients(make(periods), periods)
+        unit = math.sqrt(scheme.noise.variance)
+        for late in range(1, periods + 1):
+            assert math.isclose(scheme.deviation(late), unit * np.linalg.norm(found[late - 1]), rel_tol=1e-9)
+            for early in range(1, late):
+                exact = unit * np.linalg.norm(found[late - 1] - found[early - 1])
+                assert math.isclose(scheme.difference(early, late), exact, rel_tol=1e-9)
+
+    def test_intervals_cover(self):
+        cells = 4000
+        for options in ({"mu": 1.0}, {"epsilon": 1.0}, {"epsilon": 1.0, "periods": None}):
+            given = {"periods": 9, "neighbors": "add-remove", **options}
+            running = Running(Categories(range(cells)), **given)
+            state = running.start(rng=PCG64(6))
+            totals = [state.release()[:cells] for _ in range(9)]
+            for value, exact in [((9,), totals[8]), ((9, 4), totals[8] - totals[3]), ((3, 2), totals[2] - totals[1])]:
+                low, high = running.noise_interval(exact, *value, confidence=0.9)
+                covered = np.mean((low <= 0) & (high >= 0))
+                assert 0.88 < covered < (0.92 if "mu" in options else 0.97)
+
+    def test_refusals(self):
+        running = Running(Count(), periods=5, mu=1.0)
+        for call, match in [
+            (lambda: running.standard_error(6), "at most the number of periods"),
+            (lambda: running.standard_error(3, 3), "since must be less"),
+            (lambda: running.noise_interval(1.0, 2, confidence=1.0), "confidence"),
+            (lambda: running.monotone([[1.0]]), "one row for each period"),
+            (lambda: running.monotone([np.nan]), "finite"),
+        ]:
+            with pytest.raises(ValueError, match=match):
+                call()
+        mean = Running(Mean(), grid=GRID, periods=5, mu=1.0)
+        for call in (lambda: mean.noise_interval(1.0, 2), lambda: mean.monotone([1.0])):
+            with pytest.raises(TypeError, match=r"mean depends|of mean"):
+                call()
+
+    def test_monotone_totals(self):
+        """Less error than the totals, where counts do not grow; the nearest ones, by weights."""
+        running = Running(Count(), periods=100, mu=0.1, neighbors="add-remove")
+        state = running.start(rng=PCG64(7))
+        totals = [state.release() for _ in range(100)]
+        found = running.monotone(totals)
+        assert (np.diff(found) >= 0).all()
+        assert found[0] >= 0
+        assert np.sum(found**2) < np.sum(np.square(totals)) / 2
+        assert np.allclose(running.monotone([3.0, 1.0]), slow.pooled([3.0, 1.0], running))
+        cells = Running(Categories(["a", "b"]), periods=3, mu=1.0)
+        assert cells.monotone([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0]]).shape == (2, 3)
+
+
+class TestPlots:
+    def test_band(self):
+        figure = pytest.importorskip("matplotlib.figure")
+        running = Running(Count(), periods=5, mu=1.0)
+        ax = figure.Figure().add_subplot()
+        assert running.plot([3.0, 8.0, 9.5], ax, unit="visits") is ax
+        assert ax.get_ylabel() == "total (visits)"
+        [line], [band] = ax.lines, ax.collections
+        assert line.get_ydata().tolist() == [3.0, 8.0, 9.5]
+        low, high = running.noise_interval(9.5, 3)
+        assert {low, high} <= set(band.get_paths()[0].vertices[:, 1].tolist())
+        assert "mu = 1" in ax.texts[0].get_text()
+
+    def test_refusals(self):
+        cells = Running(Categories(["a", "b"]), periods=3, mu=1.0)
+        for running, totals in [(cells, [1.0]), (Running(Count(), mu=1.0), [[1.0]]), (Running(Count(), mu=1.0), [])]:
+            with pytest.raises(ValueError, match="one number for each period"):
+                running.plot(totals)
+
+
+class TestUnknownPeriods:
+    """Schemes one after the other: a record is in one of them."""
+
+    @every("options", [{"mu": 1.0}, {"epsilon": 1.0}], ids=str)
+    def test_estimates(self, options):
+        x = np.random.default_rng(1).integers(0, 50, 300)
+        scheme = Running(Count(), **options).scheme
+        for part in (scheme._of(size) for size in (16, 256, 65536)):
+            part.noisy = Recorded()
+        totals = scheme.start(())
+        found = [step(totals, number) for number in x.tolist()]
+        assert np.allclose(found, np.cumsum(x), rtol=0, atol=1e-6)
+
+    @every("options", [{"mu": 1.0}, {"epsilon": 1.0}], ids=str)
+    def test_each_period_has_the_guarantee(self, options):
+        """The exact numbers of a changed record: the greatest change by one in a period of each of the schemes."""
+        running = Running(Count(), **options)
+        for place in (0, 15, 16, 30, 271, 272):
+            streams = []
+            for changed in (0, 1):
+                scheme, exact = running.scheme, []
+                totals = scheme.start(())
+                for period in range(place + 20):
+                    x = changed if period == place else 0
+                    noise = scheme.next_part(period).noise
+                    exact += [(number, noise) for number in totals.exact(x)]
+                    totals.add(x, [0] * len(totals.exact(x)))
+                streams.append(exact)
+            assert len(streams[0]) == len(streams[1])
+            changes = [(abs(a - b), noise) for (a, noise), (b, _) in zip(*streams, strict=True)]
+            if "mu" in options:
+                assert sum(Fraction(int(c)) ** 2 / Fraction(noise.scale) ** 2 for c, noise in changes) <= 1
+            else:
+                assert sum(int(c) / noise.scale for c, noise in changes) <= 1
+
+    def test_errors(self):
+        for options, most in [({"mu": 1.0}, 1.7), ({"epsilon": 1.0}, 1.7)]:
+            unknown = Running(Count(), **options)
+            for periods in (16, 24, 365, 10_000):
+                ratio = unknown.error(periods) / Running(Count(), periods=periods, **options).error(periods)
+                assert 0.99 < ratio < most
+
+    def test_differences_of_independent_parts(self):
+        scheme = Running(Count(), mu=1.0).scheme
+        first, second = scheme._of(16), scheme._of(256)
+        expected = first.difference(10, 16) ** 2 + second.deviation(4) ** 2
+        assert math.isclose(scheme.difference(10, 20) ** 2, expected)
+        assert math.isclose(scheme.difference(16, 20), second.deviation(4))
+        assert math.isclose(scheme.difference(17, 20), second.difference(1, 4))
+
+    def test_units_and_numbers(self):
+        with pytest.raises(ValueError, match="periods must be given for per_unit=2"):
+            Running(Count(), mu=1.0, per_unit=2)
+        state = Running(Count(), mu=1.0).start()
+        for _ in range(20):
+            state.release()
+        assert state.period == 20
+        assert "any number of periods" in repr(state)
 
 
 class TestPrivacy:

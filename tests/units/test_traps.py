@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import local, regression
+from dpfast.densities import RangeSums
 
 pytestmark = [
     pytest.mark.filterwarnings("always:epsilon = .* is above 20"),
@@ -205,8 +206,31 @@ class TestUtility:
                 lambda: dpf.noise.add_gaussian(X, sigma=1.0, grid=GRID),
                 "noise of scale 0.5 is less than the step of the grid, 1,",
             ),
+            (
+                lambda: dpf.histogram(X, 100, bounds=(0, 128), epsilon=0.05, workload="ranges"),
+                lambda: dpf.histogram(X, 100, bounds=(0, 128), epsilon=1.0, workload="ranges"),
+                "a sum of neighbouring cells has a standard error of",
+            ),
+            (
+                lambda: dpf.Subsampled(RangeSums(129, grid=GRID, epsilon=1.0), 0.1)(X),
+                lambda: dpf.Subsampled(RangeSums(129, grid=GRID, epsilon=1.0), 0.9)(X),
+                "a sum of neighbouring cells has a standard error of",
+            ),
+            (
+                lambda: dpf.top_k(X, 3, keys=range(128), epsilon=0.1, neighbors="replace-one"),
+                lambda: dpf.top_k(X, 3, keys=range(128), epsilon=1.0, neighbors="replace-one"),
+                "a key may be out of order by",
+            ),
+            (
+                lambda: dpf.AboveThreshold(20, epsilon=1.0),
+                lambda: dpf.AboveThreshold(21, epsilon=1.0),
+                "with this epsilon a value may be 21 on the wrong side of the threshold, 20",
+            ),
         ],
-        ids=["width", "typical", "step", "huber", "psi", "laplace", "gaussian"],
+        ids=[
+            *("width", "typical", "step", "huber", "psi", "laplace", "gaussian"),
+            *("ranges", "subsampled", "top_k", "threshold"),
+        ],
     )
     def test_traps(self, trap, fine, message):
         for _ in range(2):

@@ -1,0 +1,125 @@
+"""Files of states: what they hold survives the process, and is not answered from twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from dpfast.core.lines import Format, LineFile
+
+STATE = Format("state", "dpfast-running", 1)
+_TOLERANCE = 10**10  # nanoseconds from the reading of the clock for a line to its change of the file
+
+
+class StateFile(LineFile):
+    """The file of a state, which one process holds open and locked: PRIVATE, like the state.
+
+    Every line has the time at which it was written. The file system keeps the time of the last change of a file, which
+    a copy, a restored backup or an editor cannot set: if it is not that of the last line, this may not be the file that
+    answered last. So is a file of another number (inode) than the one that was last opened.
+
+    Parameters
+    ----------
+    path : path-like
+    header : dict
+        Public numbers that must be the same when the state is continued.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
+        super().__init__(os.fspath(path), {STATE.name: STATE.version, **header}, STATE)
+        self.found: list[dict[str, Any]] = []  # the entries when it was opened
+        self._ended = "closed"
+
+    def begun(self) -> bool:
+        """Whether there is a file with a complete header. Public."""
+        try:
+            with Path(self.path).open("rb") as file:
+                return file.readline().endswith(b"\n")
+        except FileNotFoundError:
+            return False
+
+    def create(self) -> None:
+        """Create the file, and hold it."""
+        self._hold(os.O_CREAT)
+        try:
+            self.begin()
+            self.found, _, _ = self.entries()
+            if self.found:
+                raise ValueError(f"the state {self.path} was started by another process meanwhile")
+        except BaseException:
+            self.close()
+            raise
+        self._opened()
+
+    def resume(self, *, moved: bool) -> None:
+        """Hold the file, and read what it has. Raises a ValueError if it may not be the one that answered last."""
+        self._hold()
+        try:
+            status = os.fstat(self._file)
+            self.found, end, torn = self.entries()
+            if self.found and not moved:
+                self._check_last(status)
+        except BaseException:
+            self.close()
+            raise
+        if torn:
+            self.cut(end)
+        self._opened()
+
+    def _hold(self, flags: int = 0) -> None:
+        try:
+            self.open(flags, wait=False)
+        except BlockingIOError:
+            raise ValueError(f"the state {self.path} is open elsewhere: a state answers in one process") from None
+
+    def _check_last(self, status: os.stat_result) -> None:
+        try:
+            number = [entry["file"] for entry in self.found if "file" in entry][-1]
+            late = status.st_ctime_ns - self.found[-1]["at"]
+        except (IndexError, KeyError, TypeError):
+            raise ValueError(f"the state {self.path} is damaged: its lines have no times") from None
+        if number != status.st_ino or abs(late) > _TOLERANCE:
+            raise ValueError(
+                f"the state {self.path} was copied, moved, restored or changed after it was last written: if the "
+                f"original has answered since, a copy would answer again with other noise. Give moved=True if it has "
+                f"not, and never will; else start another state"
+            )
+
+    def _opened(self) -> None:
+        held.add(self)
+        self._ended = ""
+        self.note({"file": os.fstat(self._file).st_ino})
+
+    def note(self, entry: dict[str, Any]) -> None:
+        """Append a line with its time; it is on disk when this returns. After an error no more lines are written."""
+        if self._ended:
+            raise ValueError(f"the state {self.path} is {self._ended}: start it again from its file")
+        try:
+            self.append({"at": time.time_ns(), **entry})
+        except BaseException:  # the line may be on disk or not, which only the file can tell
+            self.end("not written")
+            raise
+
+    def end(self, reason: str = "closed") -> None:
+        """Give back the lock; no more lines are written."""
+        self._ended = reason
+        self.close()
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+held: WeakSet[StateFile] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for file in list(held):
+        file.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
