@@ -41,6 +41,7 @@ OTHERS = {
     "interval laplace": lambda epsilon: local.Interval(epsilon, bounds=(-1, 3), method="laplace"),
     "ball vector": lambda epsilon: local.L2Ball(3, epsilon),
     "ball sign": lambda epsilon: local.L2Ball(3, epsilon, report="sign"),
+    "ball directions": lambda epsilon: local.L2Ball(3, epsilon, method="directions", directions=16),
     "ball privunit": lambda epsilon: local.L2Ball(3, epsilon, method="privunit"),
     "series halfspace": lambda epsilon: local.SeriesReports(
         4, epsilon, grid=Grid(0, 1), method="halfspace", basis="trigonometric"
@@ -319,7 +320,14 @@ class TestT16:
 
     @pytest.mark.parametrize(
         "name",
-        ["binary", "categorical k-rr", "interval two-point", "ball vector", "ball privunit", "hypercube subset 1"],
+        [
+            "binary",
+            "categorical k-rr",
+            "interval two-point",
+            "ball vector",
+            "ball privunit",
+            "hypercube subset 1",
+        ],
     )
     def test_controls(self, name):
         """Twice the epsilon that is claimed."""

@@ -32,7 +32,7 @@ EVERY = [
         local.Interval(1.0, bounds=(0, 1), method=m)
         for m in ("two-point", "codebook", "piecewise", "hybrid", "laplace")
     ),
-    *(local.L2Ball(4, 1.0, method=method) for method in ("halfspace", "privunit")),
+    *(local.L2Ball(4, 1.0, method=method) for method in ("halfspace", "directions", "privunit")),
     REPORTS.density(REPORTS.randomize(np.ones(99))),
     local.MedianDescent(bounds=(0, 1), epsilon=1.0),
     local.QuantileSearch(bounds=(0, 1), epsilon=1.0),

@@ -38,8 +38,8 @@ LOCAL = {
         {"bounds": (0.0, 9.0), "method": "piecewise", "objective": "average"},
     ),
     local.L2Ball: (
-        {"d": 4, "epsilon": 1.0, "radius": 1.0, "method": "halfspace", "report": "vector"},
-        {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign"},
+        {"d": 4, "epsilon": 1.0, "radius": 1.0, "method": "halfspace", "report": "vector", "directions": 64},
+        {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign", "directions": 9},
     ),
     local.SeriesReports: (
         {"terms": 4, "epsilon": 1.0, "grid": GRID, "method": "subset", "basis": "trigonometric"},
