@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -203,6 +204,10 @@ class SeriesReports(ScalarRandomizer):
         """Return the density estimated from the reports or their aggregate."""
         total = self._aggregated(reports, self.terms)
         return LocalDensity(self.estimate(total), self.grid, total.n, self.privacy, self.basis, randomizer=self)
+
+    @property
+    def share(self) -> Fraction:
+        return self._method.share
 
     @property
     def second_moment(self) -> float:
