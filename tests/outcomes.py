@@ -144,6 +144,10 @@ RANDOMIZERS = {
         ),
         2,
     ),
+    local.SquareWave: lambda rng, epsilon: (
+        local.SquareWave(grid(rng), epsilon, cells=pick(rng, [None, 2, 3])),
+        0,
+    ),
     local.SeriesReports: lambda rng, epsilon: (
         local.SeriesReports(
             pick(rng, [2, 8]),

@@ -33,6 +33,10 @@ FINITE = {
         for d in (1, 2, 3)
     },
     "series one-frequency": lambda epsilon: local.SeriesReports(2, epsilon, grid=Grid(0, 1), basis="trigonometric"),
+    **{
+        f"square wave {cells}": lambda epsilon, cells=cells: local.SquareWave((-1, 3), epsilon, cells=cells)
+        for cells in (2, 5, 40)
+    },
     "series majority": lambda epsilon: local.SeriesReports(6, epsilon, grid=Grid(0, 1), method="majority"),
     "series subset": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="subset"),
 }
@@ -288,7 +292,8 @@ class TestT10:
             lambda x: local.median(x, epsilon=1.0, bounds=(0, 1)),
             lambda x: local.median_naive(x, epsilon=1.0, bounds=(0, 1)),
             lambda x: local.sparse_mean(x[:, None], epsilon=1.0),
-            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1)).coefficients,
+            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1)).cdf([0.2, 0.5]),
+            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), method="series").coefficients,
             lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), basis="trigonometric").pdf(0.5),
         ],
     )

@@ -69,6 +69,7 @@ EVERY = {
         )
         for survey in (BALL, local.L2Ball(5, 1.0, radius=3.0, method="privunit"))
     },
+    "square wave": (local.SquareWave((0, 1), 1.0), 0.5, [1547, 2**16 - 1]),
     "density": (local.SeriesReports(6, 1.0, grid=GRID, basis="trigonometric"), 0.5, [3 << 16, 2**32 - 1]),
     "density, majority": (local.SeriesReports(6, 1.0, grid=GRID, method="majority"), 0.5, [[64], [2**63]]),
     "density, subset": (local.SeriesReports(6, 1.0, grid=GRID, method="subset"), 0.5, [[7, 64], [7, 2**63]]),

@@ -41,6 +41,10 @@ LOCAL = {
         {"d": 4, "epsilon": 1.0, "radius": 1.0, "method": "halfspace", "report": "vector", "directions": 64},
         {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign", "directions": 9},
     ),
+    local.SquareWave: (
+        {"bounds": (0.0, 8.0), "epsilon": 1.0, "cells": 8},
+        {"bounds": GRID, "cells": 7},
+    ),
     local.SeriesReports: (
         {"terms": 4, "epsilon": 1.0, "grid": GRID, "method": "subset", "basis": "trigonometric"},
         {"terms": 2, "grid": OTHER_GRID, "method": "majority", "basis": "cosine"},
