@@ -194,7 +194,7 @@ class SquareWave(ScalarRandomizer):
         """
         total = self._aggregated(reports, self._wave.size)
         place = math.fsum(total.sums * self._wave.values) / total.n
-        return float(self._middles(np.array([place]))[0])
+        return float(self._middles(np.array([place], np.float64))[0])
 
     def variance(self, x: ArrayLike | None = None) -> Any:
         first, last = self._cells.edges[0][[0, -1]]
