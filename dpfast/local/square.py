@@ -320,7 +320,7 @@ class _Wave:
         start = surplus * Fraction(self.width * (self.width - 1), 2) + self.outside * Fraction(
             self.size * (self.size - 1), 2
         )
-        self.values = (places - float(start)) / float(surplus * self.width)
+        self.values = np.asarray((places - float(start)) / float(surplus * self.width), np.float64)
         squares = np.concatenate([[0.0], np.cumsum(np.square(self.values))])
         near = squares[self.width :] - squares[:cells]
         second = float(surplus) * near + float(self.outside) * squares[-1]

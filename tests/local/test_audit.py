@@ -196,7 +196,7 @@ class TestVerifyControls:
         assert audit.verify(claim, values=2).epsilon == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "density"])
+@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "square-wave", "density"])
 def test_command_line(name, capsys):
     assert cli.main(["verify", f"local-{name}", "--epsilon", "0.5", "--values", "3", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
