@@ -176,6 +176,7 @@ def local_randomizers(n, d):
         "halfspace": local.L2Ball(d, EPSILON),
         "sign": local.L2Ball(d, EPSILON, report="sign"),
         "privunit": local.L2Ball(d, EPSILON, method="privunit"),
+        "directions": local.L2Ball(d, EPSILON, method="directions"),
     }
     lines = {name: partial(mechanism.randomize, x) for name, mechanism in mechanisms.items()}
     return lines | {"numpy bits": lambda: rng.random((n, d)) < p, "numpy normals": lambda: rng.standard_normal((n, d))}

@@ -135,8 +135,18 @@ RANDOMIZERS = {
         0,
     ),
     local.L2Ball: lambda rng, epsilon: (
-        local.L2Ball(2, epsilon, radius=pick(rng, LENGTHS), method=pick(rng, ["auto", "halfspace", "privunit"])),
+        local.L2Ball(
+            2,
+            epsilon,
+            radius=pick(rng, LENGTHS),
+            method=pick(rng, ["auto", "halfspace", "directions", "privunit"]),
+            directions=pick(rng, [2, 64]),
+        ),
         2,
+    ),
+    local.SquareWave: lambda rng, epsilon: (
+        local.SquareWave(grid(rng), epsilon, cells=pick(rng, [None, 2, 3])),
+        0,
     ),
     local.SeriesReports: lambda rng, epsilon: (
         local.SeriesReports(

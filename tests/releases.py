@@ -152,6 +152,7 @@ LOCAL = [
     local.L2Ball(3, 0.25),
     local.Hypercube(4, 0.25),
     local.SeriesReports(2, 0.25, grid=GRID),
+    local.SquareWave((0, 1), 0.25),
 ]
 
 

@@ -23,8 +23,11 @@ SURVEYS = {
     ),
     "local.mean": lambda x, source, epsilon: local.mean(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
     "local.mean of moments": lambda x, source, epsilon: local.mean(x, moment=2.0, epsilon=epsilon, rng=source),
-    "local.density": lambda x, source, epsilon: (
-        local.density(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source).coefficients
+    "local.density": lambda x, source, epsilon: local.density(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source).cdf(
+        [3.0, 50.0]
+    ),
+    "local.density, series": lambda x, source, epsilon: (
+        local.density(x, bounds=(-1.0, 99.0), epsilon=epsilon, method="series", rng=source).coefficients
     ),
     "local.sparse_mean": lambda x, source, epsilon: local.sparse_mean(x, epsilon=epsilon, radius=2.0, rng=source),
 }

@@ -1,4 +1,4 @@
-"""``dpfast.local.series`` and ``sparse``: reports of a million people and their sums, against NumPy."""
+"""``dpfast.local.series``, ``square`` and ``sparse``: reports of a million people and their sums, against NumPy."""
 
 import numpy as np
 
@@ -29,6 +29,25 @@ class SeriesReports:
 
     def time_aggregate(self, line, terms):
         self.add()
+
+
+class SquareWave:
+    """A million reports of the square wave, and the density of their counts, against counts of exact numbers."""
+
+    params = ("dpfast", "np.histogram")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, survey = data.beta(1_000_000), local.SquareWave((0, 1), data.EPSILON)
+        total = survey.aggregate(survey.randomize(x))
+        self.report = {"dpfast": lambda: survey.randomize(x), "np.histogram": lambda: np.histogram(x, 1024)}[line]
+        self.count = {"dpfast": lambda: survey.density(total), "np.histogram": lambda: np.histogram(x, 1024)}[line]
+
+    def time_randomize(self, line):
+        self.report()
+
+    def time_density(self, line):
+        self.count()
 
 
 class SparseMean:

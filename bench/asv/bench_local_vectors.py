@@ -9,7 +9,7 @@ from dpfast import local
 class Randomize:
     """A thousand people, d = 1000: signs against `rng.random(d) < p`, half spaces against as many normals."""
 
-    params = ("majority", "subset", "numpy bits", "halfspace", "sign", "privunit", "numpy normals")
+    params = ("majority", "subset", "numpy bits", "halfspace", "sign", "privunit", "directions", "numpy normals")
     param_names = ("line",)
 
     def setup(self, line):

@@ -1,5 +1,5 @@
 import numpy as np
-from numpy import float64, uint64
+from numpy import float64, uint32, uint64
 from numpy.typing import NDArray
 
 def randomize_halfspace(
@@ -13,8 +13,16 @@ def randomize_vectors(
     scale: float,
     out: NDArray[float64],
 ) -> None: ...
-def expand(reports: NDArray[uint64], scale: float, out: NDArray[float64]) -> None: ...
-def add_directions(reports: NDArray[uint64], scale: float, sums: NDArray[float64]) -> None: ...
+def choose_directions(
+    words: NDArray[uint64],
+    ranks: NDArray[uint32],
+    count: int,
+    x: NDArray[float64],
+    inverse: float,
+    reports: NDArray[uint64],
+) -> None: ...
+def expand(reports: NDArray[uint64], signs: bool, scale: float, out: NDArray[float64]) -> None: ...
+def add_directions(reports: NDArray[uint64], signs: bool, scale: float, sums: NDArray[float64]) -> None: ...
 def have_length(
     vectors: NDArray[float64], factor: float, least: float, most: float, out: NDArray[np.bool_]
 ) -> None: ...

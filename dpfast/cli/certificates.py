@@ -27,7 +27,7 @@ _CERTIFIED: dict[str, tuple[Callable[[argparse.Namespace], Statistic], str]] = {
     "winsorized-mean": (lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
 }
 
-# The local randomisers that `verify` accepts: one category per value, three coordinates, one frequency.
+# The local randomisers that `verify` accepts: one category per value, three coordinates, 16 cells, one frequency.
 _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
     "local-binary": lambda arguments, _: local.Binary(arguments.epsilon),
     "local-categorical": lambda arguments, method: local.Categorical(arguments.values, arguments.epsilon, method),
@@ -35,6 +35,7 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
         arguments.epsilon, bounds=tuple(arguments.bounds), method=method
     ),
     "local-hypercube": lambda arguments, method: local.Hypercube(3, arguments.epsilon, method=method),
+    "local-square-wave": lambda arguments, _: local.SquareWave(grid_of(arguments), arguments.epsilon, cells=16),
     "local-density": lambda arguments, method: local.SeriesReports(
         2, arguments.epsilon, grid=grid_of(arguments), method=method, basis="trigonometric"
     ),

@@ -23,6 +23,7 @@ from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.shuffling import Shuffled
 from dpfast.local.simplex import project
 from dpfast.local.sparse import sparse_mean
+from dpfast.local.square import SquareWave, SquareWaveDensity
 
 __all__ = [
     "Aggregate",
@@ -43,6 +44,8 @@ __all__ = [
     "SecureSum",
     "SeriesReports",
     "Shuffled",
+    "SquareWave",
+    "SquareWaveDensity",
     "density",
     "glm",
     "mean",

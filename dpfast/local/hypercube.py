@@ -117,6 +117,12 @@ class Hypercube(VectorRandomizer):
         return coin(self.epsilon) if self.method == "majority" else subset_coin(self.k, self.tau, self.epsilon)
 
     @property
+    def share(self) -> Fraction:
+        """The share of masks by which a report agrees with a corner; of "majority" at most half."""
+        inside = masks(self.k, self.tau)[0][-1] if self.method == "subset" else 1 << (self.k - 1)
+        return Fraction(inside, 1 << self.k)
+
+    @property
     def mask_law(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
         """Parameters of the mask of k signs: the coin's threshold, k, and `masks`, empty if half of k decides."""
         classes = ((), ()) if self.method == "majority" else masks(self.k, self.tau)

@@ -171,6 +171,10 @@ class Interval(ScalarRandomizer):
         return Grid(*self.bounds)
 
     @property
+    def share(self) -> Fraction:
+        return self._method.share
+
+    @property
     def values(self) -> NDArray[np.float64]:
         """The decoded value of each symbol, in data units; empty for "laplace"."""
         return self._method.values.copy()
@@ -317,6 +321,7 @@ class _Method(ABC):
     ends: tuple[float, float]
     worst_variance: float
     average_variance: float
+    share = Fraction(1, 2)  # see `LocalMechanism.share`
 
     @abstractmethod
     def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None: ...
@@ -350,7 +355,7 @@ class _Codebooks(_Method):
         self._books, self._first = books, first
         self._knots = [np.array([float(self._half * (1 + mean)) for mean in book.means]) for book in books]
         self.size = sum(book.size for book in books)
-        self.report = symbols(self.size)
+        self.report, self.share = symbols(self.size), max(Fraction(book.width, book.size) for book in books)
         distances = [self._half * (1 + value) for book in books for value in book.values]
         self._distances = np.array([float(distance) for distance in distances])
         self.ends = float(lower + min(distances)), float(lower + max(distances))

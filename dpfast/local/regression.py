@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -19,6 +21,7 @@ from dpfast.core.types import Exact, Records
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.randomizer import LocalMechanism
+from dpfast.local.scaling import half_widths
 from dpfast.random import RandomSource, bit_generator
 
 _MODELS = ("logistic", "linear", "poisson")
@@ -32,6 +35,10 @@ _LEAST, _MOST = 2.0**-256, 2.0**256
 
 # Number of matrix entries that are converted and passed to the kernel at once.
 _BLOCK = 2**15
+
+# States from which intervals are made, and the least number of them: 64 equal parts have the critical value 6.754
+# at 0.95, 1000 have 6.747.
+_PARTS, _LEAST_STATES = 64, 8
 
 
 class Gradients(NamedTuple):
@@ -319,6 +326,7 @@ class GradientDescent(LocalMechanism):
         y: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        confidence: float | None = None,
         rng: RandomSource = None,
     ) -> NDArray[np.float64]:
         """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
@@ -332,6 +340,9 @@ class GradientDescent(LocalMechanism):
             Private labels of any numeric dtype, in the same order. Never modified.
         size : int or tuple of ints, optional
             The shape of the result without its last axis, the coefficients; None returns one run.
+        confidence : float, optional
+            In (0, 1): the result has a further axis of three numbers, the estimate and the ends of its `interval`, from
+            64 states. They cost no privacy. At least 64 people after the burn-in.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
@@ -341,14 +352,70 @@ class GradientDescent(LocalMechanism):
             raise ValueError(f"X must have d = {self.d} columns, not {rows.shape[1]}")
         if labels.shape[0] != rows.shape[0]:
             raise ValueError(f"X and y must have a row for each person, not {rows.shape[0]} and {labels.shape[0]}")
-        self._counted(checks.records(rows.shape[0]))
+        n, parts = self._counted(checks.records(rows.shape[0])), 1
+        if confidence is not None:
+            checks.between("confidence", confidence, 0, 1)
+            parts = _PARTS
+            if n < parts:
+                raise ValueError(f"intervals need at least {parts} people after the burn-in, not {n}")
         theta = np.zeros((math.prod(shape), self._columns))
         total, burn_in = np.zeros_like(theta), self.burn_in
         none = np.empty((0, *self.randomizer.row[0]), np.uint64)
         self._descend(source, rows[:burn_in], labels[:burn_in], 1, theta, total, none)
         total[:] = 0
-        self._descend(source, rows[burn_in:], labels[burn_in:], burn_in + 1, theta, total, none)
-        return self._released(total, rows.shape[0]).reshape(*shape, self._columns)
+        totals, ends = np.empty((parts, *total.shape)), burn_in + np.arange(parts + 1) * n // parts
+        for part, (first, last) in enumerate(itertools.pairwise(ends.tolist())):
+            self._descend(source, rows[first:last], labels[first:last], first + 1, theta, total, none)
+            totals[part] = total
+        estimates = self._released(total, rows.shape[0]).reshape(*shape, self._columns)
+        if confidence is None:
+            return estimates
+        reach = half_widths(totals, ends[1:] - burn_in, confidence).reshape(estimates.shape) / self._units
+        return np.stack([estimates, estimates - reach, estimates + reach], axis=-1)
+
+    def interval(self, states: Sequence[Gradients], confidence: float = 0.95) -> NDArray[np.float64]:
+        """Return confidence intervals for the coefficients, each by itself, from public states: no privacy cost.
+
+        Parameters
+        ----------
+        states : sequence of Gradients
+            States of one run in order, the last one of all reports; at least 8, after the burn-in, at about equal
+            distances. 64 are nearly as good as all.
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (d, 2), the intercept included
+            Low and high, around `estimate` of the last state, for the value that the average tends to, which `clip` may
+            have moved.
+
+        Raises
+        ------
+        ValueError
+            If the states are too few, not in order, or of another protocol, or `confidence` is out of range.
+
+        Notes
+        -----
+        By random scaling, the spread of the partial averages of the path: no model and no design are assumed
+        (https://dpfast.readthedocs.io/en/latest/proofs/local-glm.html). At 0.95 they are 1.3 to 1.6 times as wide as
+        those of `error` with the right assumptions. The level is that of large n: for a nominal 0.95 and epsilon = 2,
+        "linear" covers 0.93 to 0.96 from 2000 people on, "logistic" 0.84 for 2000, and 0.9 to 0.95 for 100,000.
+
+        References
+        ----------
+        Lee, Liao, Seo and Shin 2022, "Fast and robust online inference with stochastic gradient descent via random
+        scaling".
+        """
+        counts = np.array([state.users - self.burn_in for state in states], np.int64)
+        if len(states) < _LEAST_STATES or counts[0] < 1 or not (np.diff(counts) > 0).all():
+            raise ValueError(f"states must be at least {_LEAST_STATES} of one run in order, all after the burn-in")
+        totals = np.array([state.total for state in states])
+        if totals.shape != (len(states), self._columns):
+            raise ValueError(f"the states must hold {self._columns} coefficients")
+        reach = half_widths(totals, counts, confidence) / self._units
+        estimate = self.estimate(states[-1])
+        return np.stack([estimate - reach, estimate + reach], axis=-1)
 
     def _descend(
         self,
@@ -471,6 +538,7 @@ def glm(
     steps: str | tuple[float, float] = "averaging",
     burn_in: int = 0,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    confidence: float | None = None,
     rng: RandomSource = None,
 ) -> NDArray[np.float64]:
     """Fit a generalised linear model by private gradient descent, simulated; each person reports one private gradient.
@@ -490,13 +558,16 @@ def glm(
         See `GradientDescent`. n must be greater than `burn_in`.
     size : int or tuple of ints, optional
         The shape of an array of independent runs: EACH RUN spends epsilon. None returns one run.
+    confidence : float, optional
+        In (0, 1): also return an interval for each coefficient, at no privacy cost; see `GradientDescent.interval`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
 
     Returns
     -------
     ndarray of shape (d,), or (d + 1,) with an intercept, which is last
-        The averaged coefficients, per data unit; of shape ``(*size, d)`` with a `size`.
+        The averaged coefficients, per data unit; of shape ``(*size, d)`` with a `size`. With a `confidence`, a last
+        axis of three numbers is added: the estimate, and the ends of its interval.
 
     Raises
     ------
@@ -522,6 +593,8 @@ def glm(
     >>> theta = local.glm(x, y, epsilon=2.0, model="linear", clip=2.0)
     >>> bool(abs(theta[0] - 2) < 0.3)
     True
+    >>> local.glm(x, y, epsilon=2.0, model="linear", clip=2.0, confidence=0.95).shape
+    (1, 3)
     """
     columns = containers.matrix("X", X).shape[1]
     protocol = GradientDescent(
@@ -537,7 +610,7 @@ def glm(
         burn_in=burn_in,
     )
     warn_of(protocol)
-    return protocol.release(X, y, size=size, rng=rng)
+    return protocol.release(X, y, size=size, confidence=confidence, rng=rng)
 
 
 def _moderate(name: str, value: Any) -> float:

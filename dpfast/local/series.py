@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -26,6 +27,7 @@ from dpfast.densities.basis import most_terms, width_of
 from dpfast.local.hypercube import HypercubeLaw
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
+from dpfast.local.square import SquareWave, SquareWaveDensity
 from dpfast.local.waves import METHODS, WaveMethod, best_method, method_of, turns_of, waves_of
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.series import BASES
@@ -205,6 +207,10 @@ class SeriesReports(ScalarRandomizer):
         return LocalDensity(self.estimate(total), self.grid, total.n, self.privacy, self.basis, randomizer=self)
 
     @property
+    def share(self) -> Fraction:
+        return self._method.share
+
+    @property
     def second_moment(self) -> float:
         """E|Z|^2 of a decoded report, the same for all records. Public."""
         return self._method.second_moment
@@ -283,7 +289,7 @@ class LocalDensity(SeriesDensity):
     >>> import numpy as np
     >>> from dpfast import local
     >>> x = np.random.default_rng(0).beta(10, 10, 100_000)
-    >>> density = local.density(x, bounds=(0, 1), epsilon=1.0)
+    >>> density = local.density(x, bounds=(0, 1), epsilon=1.0, method="series")
     >>> bool(abs(density.pdf(0.5) - 3.52) < 0.5), density.sample(5).shape
     (True, (5,))
     """
@@ -316,18 +322,18 @@ def density(
     bounds: tuple[float, float] | None = None,
     epsilon: Exact,
     terms: int | str = "auto",
-    smoothness: float = 2.0,
-    roughness: float = _ROUGHNESS,
+    smoothness: float | None = None,
+    roughness: float | None = None,
     method: str = "auto",
-    basis: str = "cosine",
+    basis: str | None = None,
     grid: Grid | None = None,
     rng: RandomSource = None,
     workers: int = 1,
-) -> LocalDensity:
+) -> SquareWaveDensity | LocalDensity:
     """Estimate a density from one private report per person; it can be plotted, evaluated and sampled.
 
-    Pure epsilon-local differential privacy, under any change of one person's number. Non-interactive.
-    `SeriesReports` provides the client and the server separately.
+    Pure epsilon-local differential privacy, under any change of one person's number. Non-interactive. `SquareWave` and
+    `SeriesReports` provide the client and the server separately.
 
     Parameters
     ----------
@@ -339,15 +345,20 @@ def density(
     epsilon : float
         At least 2**-40; rounded down to a double.
     terms : int or "auto"
-        Number of coefficients, even for the trigonometric basis. "auto" minimises the bound ``E|Z|^2 / n + C^2 (terms +
-        1)^(-2 beta)``, which uses public numbers only; it is of order ``(n epsilon^2)^(1 / (2 beta + 2))``.
-    smoothness, roughness : float
-        beta > 1/2 and C > 0 of this rule: ``sum_j j^(2 beta) b_j^2 <= C^2``, about beta derivatives. Assumptions, not
-        estimates; a rougher density requires a larger C. For beta = 2 and the cosine basis, a normal density of
-        standard deviation s times the width of the bounds, well within them, has ``C = 0.047 s^(-5/2)``: 15 for
-        s = 0.1.
-    method, basis
-        See `SeriesReports`.
+        Number of coefficients of a series, even for the trigonometric basis. "auto" minimises the bound ``E|Z|^2 / n +
+        C^2 (terms + 1)^(-2 beta)``, which uses public numbers only; it is of order ``(n epsilon^2)^(1 / (2 beta +
+        2))``.
+    smoothness, roughness : float, optional
+        beta > 1/2 and C > 0 of this rule, 2 and 6 by default: ``sum_j j^(2 beta) b_j^2 <= C^2``, about beta
+        derivatives. Assumptions, not estimates; a rougher density requires a larger C. For beta = 2 and the cosine
+        basis, a normal density of standard deviation s times the width of the bounds, well within them, has ``C = 0.047
+        s^(-5/2)``: 15 for s = 0.1.
+    method : {"auto", "square-wave", "series", "one-frequency", "halfspace", "majority", "subset"}
+        "square-wave" is `SquareWave`, for a density of any shape. "series" is `SeriesReports`, the others are its
+        methods. "auto" is "square-wave", unless `terms`, `smoothness`, `roughness` or `basis` is given, which are of
+        series.
+    basis : {"cosine", "trigonometric"}, optional
+        See `SeriesReports`; "cosine" by default. "trigonometric" for periodic numbers, such as hours or angles.
     grid : Grid, optional
         Instead of `bounds`.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -357,8 +368,9 @@ def density(
 
     Returns
     -------
-    LocalDensity
-        With ``pdf``, ``cdf``, ``quantile``, ``sample``, ``plot``, ``coefficients``, ``error``.
+    SquareWaveDensity or LocalDensity
+        With ``pdf``, ``cdf``, ``quantile``, ``sample``, ``plot``; that of a series also with ``coefficients`` and
+        ``error``.
 
     Raises
     ------
@@ -367,12 +379,18 @@ def density(
 
     Notes
     -----
-    Privacy: that of `SeriesReports`, then post-processing
-    (https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Cost: one report per person.
+    Errors, square wave relative to a cosine series: the geometric mean over eight densities of the Wasserstein distance
+    to the records is 0.19 to 0.58 at n epsilon^2 of 1e3 or more (0.06 to 0.5 for lognormal pay within wide bounds), 0.7
+    to 0.9 at 1e2 and 1.05 at most; that of the L1 error of the density is 0.5 to 0.95. For records that are known to be
+    smooth, a series with the right `roughness` has a smoother density.
+    Privacy: that of `SquareWave` or `SeriesReports`, then post-processing
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-interval.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Cost: one report per person.
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, equation (39), Corollary 7; Hall and Murison 1993 for the positive part.
+    Li et al. 2020, "Estimating numerical distributions under local differential privacy"; Duchi, Jordan and Wainwright
+    2018, equation (39), Corollary 7; Hall and Murison 1993 for the positive part.
 
     Examples
     --------
@@ -380,6 +398,9 @@ def density(
     >>> from dpfast import local
     >>> x = np.random.default_rng(0).beta(10, 10, 100_000)
     >>> local.density(x, bounds=(0, 1), epsilon=1.0)
+    <SquareWaveDensity of 1024 cells from 0.0 to 1.0, n = 100000: epsilon = 1 (pure differential privacy) for any \
+change of one record, against everyone but its owner>
+    >>> local.density(x, bounds=(0, 1), epsilon=1.0, method="series")
     <LocalDensity of 9 cosine terms from 0.0 to 1.0, n = 100000: epsilon = 1 (pure differential privacy) for \
 any change of one record, against everyone but its owner>
     """
@@ -388,17 +409,31 @@ any change of one record, against everyone but its owner>
     grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")
-    _class(smoothness, roughness)
+    checks.choice("method", method, ("auto", "square-wave", "series", *METHODS))
+    of_series = terms != "auto" or any(given is not None for given in (smoothness, roughness, basis))
+    if method == "square-wave" and of_series:
+        raise ValueError("terms, smoothness, roughness and basis are of series, not of method='square-wave'")
+    if not of_series and method in ("auto", "square-wave"):
+        wave = SquareWave(grid, epsilon)
+        values, _, workers = _read(x, rng, workers)
+        return wave.density(wave.aggregate(wave.randomize(values, rng=rng, workers=workers), workers=workers))
+    beta, c = _class(2.0 if smoothness is None else smoothness, _ROUGHNESS if roughness is None else roughness)
+    method, basis = "auto" if method == "series" else method, "cosine" if basis is None else basis
     make = partial(SeriesReports, epsilon=epsilon, grid=grid, method=method, basis=basis)
     least = 1 if basis == "cosine" else 2
     survey = make(least if isinstance(terms, str) else terms)  # reject invalid parameters before reading the data
-    bit_generator(rng)
-    workers = checks.threads(workers)
-    values = containers.vector("x", x)
-    n = checks.records(values.shape[0])
+    values, n, workers = _read(x, rng, workers)
     if isinstance(terms, str):
-        survey = make(_best_terms(n, epsilon, *_class(smoothness, roughness), method, basis, most_terms(grid)))
+        survey = make(_best_terms(n, epsilon, beta, c, method, basis, most_terms(grid)))
     return survey.density(survey.aggregate(survey.randomize(values, rng=rng, workers=workers), workers=workers))
+
+
+def _read(x: Records, rng: RandomSource, workers: int) -> tuple[NDArray[Any], int, int]:
+    """Return the records, their number and that of threads, after all that is public is checked."""
+    bit_generator(rng)
+    threads = checks.threads(workers)
+    values = containers.vector("x", x)
+    return values, checks.records(values.shape[0]), threads
 
 
 def _class(smoothness: float, roughness: float) -> tuple[float, float]:

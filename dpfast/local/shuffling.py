@@ -48,13 +48,15 @@ class Shuffled(Declared, Cautious):
     Notes
     -----
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
-    bound of all rounding errors, and rounded up. The reports of `Categorical` (except "oue"), `HashedCategorical` and
-    `HeavyHitters` support a record or not, and the bound uses which share of them does (``share``), as for k-ary
-    randomised response with k = 1 / share. For "k-rr", `epsilon_down` shows that it is nearly the least. The pair of
-    any other randomiser is the largest that its epsilon allows
-    (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger with neighbors="replace-one",
-    which composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost:
-    milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34 reports.
+    bound of all rounding errors, and rounded up. The reports of `Categorical` (except "oue"), `HashedCategorical`,
+    `HeavyHitters`, `Interval` (except "laplace"), `L2Ball`, `Hypercube` and `SeriesReports` support a record or not,
+    and the bound uses which share of them does (``share``), as for k-ary randomised response with k = 1 / share. The
+    share of half spaces and majorities is 1 / 2, which gains nothing; that of "privunit" is of real arithmetic. For
+    "k-rr", `epsilon_down` shows that the bound is nearly the least. The pair of any other randomiser is the largest
+    that its epsilon allows (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger with
+    neighbors="replace-one", which composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon,
+    delta). Cost: milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34
+    reports.
 
     References
     ----------

@@ -40,6 +40,7 @@ class WaveMethod(ABC):
     unit: float  # factor that converts a sum
     second_moment: float  # E|Z|^2
     coordinate_moment: float  # the largest E Z_j^2
+    share: Fraction  # see `LocalMechanism.share`
 
     @abstractmethod
     def fill(self, source: BitGenerator, turns: NDArray[np.uint64], basis: str, out: NDArray[Any]) -> None: ...
@@ -157,6 +158,7 @@ class _Frequency(WaveMethod):
 
     def __init__(self, terms: int, epsilon: float) -> None:
         self._frequencies, self._circle = terms // 2, circle(epsilon)
+        self.share = Fraction(self._circle.width, _DIRECTIONS)
         self.report = np.dtype(np.uint32)
         rho = float(self._circle.shrink)
         self.scale = self._frequencies * _SQRT2 / rho
@@ -217,7 +219,7 @@ class _Vector(WaveMethod):
         shape, kind = vectors.row
         self.report = np.dtype((kind, shape)) if shape else np.dtype(kind)
         self.scale, self.unit, self.second_moment = vectors.scale, vectors.unit, vectors.second_moment
-        self.coordinate_moment = vectors.worst_variance
+        self.coordinate_moment, self.share = vectors.worst_variance, vectors.share
         if isinstance(vectors, L2Ball):
             self.sums_dtype = np.dtype(np.float64)
 

@@ -1,11 +1,12 @@
-"""Half spaces: directions from public seeds, and the one private bit of each record; serves dpfast/local/ball.py.
+"""Directions from public seeds: the side of one on which a record lies, or one of many; serves dpfast/local/ball.py.
 
-The loops are in ``directions.h``, the proof in docs/proofs/reflection.md. A report is a word: its upper 63 bits the
-seed of a direction u, its last bit 1 for +u, 0 for -u.
+The loops are in ``directions.h``, the proofs in docs/proofs/reflection.md. A report is a word. Of a half space: its
+upper 63 bits are the seed of a direction u, its last bit is 1 for +u, 0 for -u. Of a choice among directions: its lower
+bits are the index of the chosen one, and the word is the seed of this direction.
 """
 
 from libc.math cimport sqrt
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
@@ -20,6 +21,11 @@ cdef extern from "directions.h" nogil:
                             uint8_t *right)
     Py_ssize_t dpfast_add_vectors(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least,
                                   double most, double *sums)
+
+
+cdef extern from "ranks.h" nogil:
+    uint64_t dpfast_order(double x)
+    Py_ssize_t dpfast_ranked(const uint64_t *keys, Py_ssize_t n, Py_ssize_t rank)
 
 
 cdef uint64_t _answer(uint64_t seed, uint64_t coin, uint64_t rounding, uint64_t threshold, double inner,
@@ -63,26 +69,59 @@ def randomize_vectors(const uint64_t[:, ::1] words not None, const double[:, ::1
             dpfast_scale(&u[0], factor if report & 1 else -factor, &out[i, 0], d)
 
 
-def expand(const uint64_t[:] reports not None, double scale, double[:, ::1] out not None):
-    """The vector of each report: +u or -u times scale, u the unit vector of its seed. **Cost** d normals each."""
+def choose_directions(const uint64_t[:, ::1] words not None, const uint32_t[::1] ranks not None, Py_ssize_t count,
+                      const double[:, ::1] x not None, double inverse, uint64_t[::1] reports not None):
+    """For each row of x one of the `count` directions that the upper bits of a word define: that of the given rank.
+
+    **Law** the ranks are those of <u, r> among the directions u, 0 for the largest, the lower index first on a tie; r
+    is the row, rounded to the sphere. All that depends on x is this order. **Assumes** two words for each row: seed,
+    rounding; ranks below `count`, which is at least 2. **Cost** count d normals and count^2 / 2 comparisons.
+    """
+    cdef Py_ssize_t i, j, d = x.shape[1]
+    cdef double[::1] u = np.empty(d + 1), v = np.empty(d)
+    cdef uint64_t[::1] keys = np.empty(count, np.uint64)
+    cdef uint64_t bits = 1, first
+    cdef double length, sign
+    while bits < <uint64_t> count:
+        bits *= 2
+    with nogil:
+        for i in range(x.shape[0]):
+            first = words[i, 0] & ~(bits - 1)
+            sign = 1.0 if dpfast_own_side(words[i, 1], dpfast_record(&x[i, 0], d, inverse, &v[0])) else -1.0
+            for j in range(count):
+                length = dpfast_direction(first | <uint64_t> j, &u[0], d)
+                keys[j] = dpfast_order(sign * dpfast_dot(&u[0], &v[0], d) / length)
+            reports[i] = first | <uint64_t> dpfast_ranked(&keys[0], count, ranks[i])
+
+
+cdef inline double _factor(uint64_t report, bint signs, double scale, double *u, Py_ssize_t d) noexcept nogil:
+    """Write the direction of a report, not normalised, to u; return the factor that makes it the decoded vector."""
+    cdef double factor = scale / dpfast_direction(report >> 1 if signs else report, u, d)
+    return -factor if signs and not report & 1 else factor
+
+
+def expand(const uint64_t[:] reports not None, bint signs, double scale, double[:, ::1] out not None):
+    """The vector of each report: scale times the unit vector of its seed, or the opposite if its sign is 0.
+
+    **Cost** d normals each.
+    """
     cdef Py_ssize_t i, d = out.shape[1]
     cdef double[::1] u = np.empty(d + 1)
     cdef double factor
     with nogil:
         for i in range(reports.shape[0]):
-            factor = scale / dpfast_direction(reports[i] >> 1, &u[0], d)
-            dpfast_scale(&u[0], factor if reports[i] & 1 else -factor, &out[i, 0], d)
+            factor = _factor(reports[i], signs, scale, &u[0], d)
+            dpfast_scale(&u[0], factor, &out[i, 0], d)
 
 
-def add_directions(const uint64_t[:] reports not None, double scale, double[::1] sums not None):
+def add_directions(const uint64_t[:] reports not None, bint signs, double scale, double[::1] sums not None):
     """sums += the vectors of `expand`, in order, without storing them."""
     cdef Py_ssize_t i, j, d = sums.shape[0]
     cdef double[::1] u = np.empty(d + 1)
     cdef double factor
     with nogil:
         for i in range(reports.shape[0]):
-            factor = scale / dpfast_direction(reports[i] >> 1, &u[0], d)
-            factor = factor if reports[i] & 1 else -factor
+            factor = _factor(reports[i], signs, scale, &u[0], d)
             for j in range(d):
                 sums[j] += factor * u[j]
 

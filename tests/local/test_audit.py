@@ -33,6 +33,10 @@ FINITE = {
         for d in (1, 2, 3)
     },
     "series one-frequency": lambda epsilon: local.SeriesReports(2, epsilon, grid=Grid(0, 1), basis="trigonometric"),
+    **{
+        f"square wave {cells}": lambda epsilon, cells=cells: local.SquareWave((-1, 3), epsilon, cells=cells)
+        for cells in (2, 5, 40)
+    },
     "series majority": lambda epsilon: local.SeriesReports(6, epsilon, grid=Grid(0, 1), method="majority"),
     "series subset": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="subset"),
 }
@@ -41,6 +45,7 @@ OTHERS = {
     "interval laplace": lambda epsilon: local.Interval(epsilon, bounds=(-1, 3), method="laplace"),
     "ball vector": lambda epsilon: local.L2Ball(3, epsilon),
     "ball sign": lambda epsilon: local.L2Ball(3, epsilon, report="sign"),
+    "ball directions": lambda epsilon: local.L2Ball(3, epsilon, method="directions", directions=16),
     "ball privunit": lambda epsilon: local.L2Ball(3, epsilon, method="privunit"),
     "series halfspace": lambda epsilon: local.SeriesReports(
         4, epsilon, grid=Grid(0, 1), method="halfspace", basis="trigonometric"
@@ -191,7 +196,7 @@ class TestVerifyControls:
         assert audit.verify(claim, values=2).epsilon == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "density"])
+@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "square-wave", "density"])
 def test_command_line(name, capsys):
     assert cli.main(["verify", f"local-{name}", "--epsilon", "0.5", "--values", "3", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -287,7 +292,8 @@ class TestT10:
             lambda x: local.median(x, epsilon=1.0, bounds=(0, 1)),
             lambda x: local.median_naive(x, epsilon=1.0, bounds=(0, 1)),
             lambda x: local.sparse_mean(x[:, None], epsilon=1.0),
-            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1)).coefficients,
+            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1)).cdf([0.2, 0.5]),
+            lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), method="series").coefficients,
             lambda x: local.density(x, epsilon=1.0, bounds=(0, 1), basis="trigonometric").pdf(0.5),
         ],
     )
@@ -319,7 +325,14 @@ class TestT16:
 
     @pytest.mark.parametrize(
         "name",
-        ["binary", "categorical k-rr", "interval two-point", "ball vector", "ball privunit", "hypercube subset 1"],
+        [
+            "binary",
+            "categorical k-rr",
+            "interval two-point",
+            "ball vector",
+            "ball privunit",
+            "hypercube subset 1",
+        ],
     )
     def test_controls(self, name):
         """Twice the epsilon that is claimed."""

@@ -459,11 +459,11 @@ def test_density_takes_a_method_a_basis_and_a_grid():
     assert density.grid == Grid(0, 23, step=1.0)
     assert density.randomizer.method == "halfspace"
     assert set(density.sample(500)) <= set(range(24))
-    assert local.density(hours, grid=Grid(0, 23, step=1.0), epsilon=1.0).grid.size == 24
+    assert local.density(hours, grid=Grid(0, 23, step=1.0), epsilon=1.0, method="series").grid.size == 24
 
 
 @pytest.mark.parametrize("n", [10_000, 100_000])
-def test_the_default_assumes_no_periodicity(n):
+def test_the_default_series_assumes_no_periodicity(n):
     """Exponential records, high at one bound and low at the other; the periodic series, by name, stays wrong."""
     x = np.linspace(0, 1, 2001)
     truth = 1 - np.exp(-x / 0.2)
@@ -473,7 +473,7 @@ def test_the_default_assumes_no_periodicity(n):
         density = local.density(records, bounds=(0, 1), epsilon=1.0, rng=PCG64(2), **options)
         return density, np.abs(density.cdf(x) - truth)[:-1].max()
 
-    density, error = worst()
+    density, error = worst(method="series")
     assert density.basis == density.randomizer.basis == local.SeriesReports(2, 1.0, grid=UNIT).basis == "cosine"
     assert pickle.loads(pickle.dumps(density)).basis == "cosine"
     assert density.pdf(0.0) > 4 * density.pdf(0.9)
@@ -514,6 +514,9 @@ def test_parameters():
         ({"terms": 0}, ValueError, "terms"),
         ({"smoothness": 0.5}, ValueError, "smoothness"),
         ({"roughness": 0.0}, ValueError, "roughness"),
+        ({"method": "best"}, ValueError, "method"),
+        ({"method": "square-wave", "terms": 4}, ValueError, "are of series"),
+        ({"method": "square-wave", "basis": "cosine"}, ValueError, "are of series"),
         ({"workers": 0}, ValueError, "workers"),
         ({"rng": 7}, TypeError, "rng"),
         ({"epsilon": 0.0}, ValueError, "epsilon"),

@@ -32,7 +32,7 @@ EVERY = [
         local.Interval(1.0, bounds=(0, 1), method=m)
         for m in ("two-point", "codebook", "piecewise", "hybrid", "laplace")
     ),
-    *(local.L2Ball(4, 1.0, method=method) for method in ("halfspace", "privunit")),
+    *(local.L2Ball(4, 1.0, method=method) for method in ("halfspace", "directions", "privunit")),
     REPORTS.density(REPORTS.randomize(np.ones(99))),
     local.MedianDescent(bounds=(0, 1), epsilon=1.0),
     local.QuantileSearch(bounds=(0, 1), epsilon=1.0),
@@ -41,6 +41,8 @@ EVERY = [
         for m in ("one-frequency", "halfspace", "majority", "subset")
     ),
     local.SeriesReports(3, 1.0, grid=GRID),
+    local.SquareWave((0, 1), 1.0, cells=9),
+    local.SquareWave((0, 1), 1.0, cells=9).density(np.zeros(3, np.uint8)),
     local.Shuffled(1.0, n=10, delta=5e-324),
     local.Shuffled(local.HashedCategorical(2**40, 1.0), n=10, delta=5e-324),
     local.Shuffled(local.Categorical(5, 1.0, "k-rr"), n=10, delta=math.nextafter(1, 0)),

@@ -14,6 +14,7 @@ from tests.cases import every
 
 GRID = dpf.Grid(0.0, 1.0)
 SUBSET = local.Categorical(100, 1.0, "subset")
+CHOSEN = local.L2Ball(5, 1.0, method="directions", directions=9)
 BALL = local.L2Ball(5, 1.0, radius=3.0)
 CUBE = local.Hypercube(70, 8.0, method="majority")
 FEW = local.Hypercube(70, 1.0, method="subset")
@@ -51,6 +52,7 @@ EVERY = {
     "laplace": (LAPLACE, 0.5, [64 * 4096 + 4097, -64 * 4096 - 1, 2**63 - 1, -(2**63)]),
     "cube": (CUBE, np.ones(70), [bits(71, 2), [0, 2**63]]),
     "cube, few": (FEW, np.ones(70), [[7, 2**FEW.k], [7, 2**63]]),
+    "ball, index": (CHOSEN, np.full(5, 0.1), [9, 15, 2**64 - 1]),
     **{
         f"ball, {survey.method}": (
             survey,
@@ -67,6 +69,7 @@ EVERY = {
         )
         for survey in (BALL, local.L2Ball(5, 1.0, radius=3.0, method="privunit"))
     },
+    "square wave": (local.SquareWave((0, 1), 1.0), 0.5, [1547, 2**16 - 1]),
     "density": (local.SeriesReports(6, 1.0, grid=GRID, basis="trigonometric"), 0.5, [3 << 16, 2**32 - 1]),
     "density, majority": (local.SeriesReports(6, 1.0, grid=GRID, method="majority"), 0.5, [[64], [2**63]]),
     "density, subset": (local.SeriesReports(6, 1.0, grid=GRID, method="subset"), 0.5, [[7, 64], [7, 2**63]]),

@@ -19,6 +19,7 @@ from dpfast._kernels import _bits, _directions
 from dpfast.core.coin import coin
 from dpfast.theory.cube import masks, threshold_scale
 from tests.reference import hypercube as reference
+from tests.reference.directions import direction
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects, kolmogorov_rejects
 
@@ -36,6 +37,8 @@ EVERY = [
     local.L2Ball(5, 1.0, radius=2.0),
     local.L2Ball(5, 1.0, radius=2.0, report="sign"),
     local.L2Ball(4, 2.0, method="privunit"),
+    local.L2Ball(5, 1.0, radius=2.0, method="directions"),
+    local.L2Ball(4, 2.0, method="directions", directions=9, report="vector"),
 ]
 NAMES = [f"{type(m).__name__} {m.d} {m.method} {getattr(m, 'report', '')}".strip() for m in EVERY]
 every = pytest.mark.parametrize("mechanism", EVERY, ids=NAMES)
@@ -211,26 +214,13 @@ def test_subsets_match_the_seed_and_are_uniform():
     assert not chi_square_rejects(counts, [Fraction(1, 20)] * 20)
 
 
-def direction(seed, d):
-    """Box and Muller in libm."""
-    words, pairs = reference.mixed(seed), []
-    for _ in range(-(-d // 2)):
-        w = next(words)
-        radius = math.sqrt(-2 * math.log(((w >> 32) + 0.5) * 2.0**-32))
-        angle = math.pi / 2 * ((w & 0x3FFFFFFF) + 0.5 - 2**29) * 2.0**-30
-        pair = radius * math.cos(angle) * (-1) ** (w >> 30 & 1), radius * math.sin(angle)
-        pairs.append(pair[::-1] if w >> 31 & 1 else pair)
-    g = np.array([first for first, _ in pairs] + [second for _, second in pairs])[:d]
-    return g / np.linalg.norm(g)
-
-
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 9, 100])
 def test_halfspace_twin(d):
     rng, threshold = Generator(PCG64(d)), coin(1.0).threshold
     x, words = rng.normal(size=(200, d)) / math.sqrt(d), PCG64(d).random_raw((200, 3))
     reports, vectors = np.empty(200, np.uint64), np.empty((200, d))
     _directions.randomize_halfspace(words, x, 1 / 1.5, threshold, reports)
-    _directions.expand(reports, 2.0, vectors)
+    _directions.expand(reports, True, 2.0, vectors)
     for row, (seed, keep, rounding), report, vector in zip(x, words.tolist(), reports.tolist(), vectors, strict=True):
         u = direction(seed >> 1, d)
         length = min(1.0, np.linalg.norm(row) / 1.5)
@@ -247,12 +237,12 @@ def test_directions_are_uniform():
     """Along any axis u_1 has the law of a sphere, coordinates do not correlate, and fourth moments are right."""
     n, d = 100_000, 3
     out = np.empty((n, d))
-    _directions.expand(PCG64(5).random_raw(n), 1.0, out)  # the last bit is a fair sign
+    _directions.expand(PCG64(5).random_raw(n), True, 1.0, out)  # the last bit is a fair sign
     for axis in (out[:, 0], out[:, 2], out @ np.ones(d) / math.sqrt(d)):
         assert not kolmogorov_rejects(axis, lambda u: (1 + u) / 2)
     assert kolmogorov_rejects(out[:, 0] * 0.9, lambda u: (1 + u) / 2)
     wide = np.empty((20_000, 64))
-    _directions.expand(PCG64(6).random_raw(20_000), 8.0, wide)
+    _directions.expand(PCG64(6).random_raw(20_000), True, 8.0, wide)
     second = wide.T @ wide / 20_000
     deviation = np.sqrt((wide**2).T @ wide**2 / 20_000 - second**2) / math.sqrt(20_000)
     assert (np.abs(second - np.eye(64)) / deviation).max() < 8
@@ -391,7 +381,7 @@ class Projected:
         return self.mechanism.decode(reports)[:, 0]
 
 
-@pytest.mark.parametrize("method", ["halfspace", "privunit"])
+@pytest.mark.parametrize("method", ["halfspace", "directions", "privunit"])
 def test_nothing_distinguishes_more_than_epsilon(method):
     """T16, with a coin of twice the epsilon as the control."""
     x, y = [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]

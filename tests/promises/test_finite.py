@@ -91,7 +91,11 @@ def test_densities(bounds, epsilon):
         made = local.density(x, bounds=bounds, epsilon=epsilon, terms=2, rng=PCG64(1))
         return [*made.coefficients, made.pdf(bounds[0]), made.quantile(0.5), made.error()]
 
-    for make in (histogram, series, reports):
+    def square(x):
+        made = local.density(x, bounds=bounds, epsilon=epsilon, rng=PCG64(1))
+        return [made.pdf(bounds[0]), made.quantile(0.5), *made.sample(3, np.random.default_rng(1))]
+
+    for make in (histogram, series, reports, square):
         kinds = outcomes(make, bounds)
         assert len(kinds) == 1
         assert "not finite" not in kinds

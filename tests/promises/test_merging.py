@@ -38,8 +38,12 @@ LOCAL = {
         {"bounds": (0.0, 9.0), "method": "piecewise", "objective": "average"},
     ),
     local.L2Ball: (
-        {"d": 4, "epsilon": 1.0, "radius": 1.0, "method": "halfspace", "report": "vector"},
-        {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign"},
+        {"d": 4, "epsilon": 1.0, "radius": 1.0, "method": "halfspace", "report": "vector", "directions": 64},
+        {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign", "directions": 9},
+    ),
+    local.SquareWave: (
+        {"bounds": (0.0, 8.0), "epsilon": 1.0, "cells": 8},
+        {"bounds": GRID, "cells": 7},
     ),
     local.SeriesReports: (
         {"terms": 4, "epsilon": 1.0, "grid": GRID, "method": "subset", "basis": "trigonometric"},
