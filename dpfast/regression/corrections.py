@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import scipy
@@ -28,24 +28,25 @@ from dpfast.regression.schedules import amount_of, amounts, check_units
 
 Values = NDArray[np.float64]
 
-# The shares of the sums, for Gaussian and for pure noise, and of the first of two gradients in what is left: of mu**2
-# for Gaussian noise, else of epsilon. Tried with 3 to 20 columns, n = 2,000 to 100,000, errors of 2 % to 100 % of the
-# labels: one correction has 1.5 to 5 times the error where labels are much larger than their errors; three are as good
-# as two; sums with 30 to 50 % differ by 5 % (pure, n = 2,000: by 2 times).
-_SUMS = Fraction(35, 100), Fraction(45, 100)
+# The share of the sums is what second moments need, within limits, for Gaussian and for pure noise: of mu**2, or of
+# epsilon; the first of two gradients has a quarter of what is left. Tried with 3 to 20 columns, n = 2,000 to 100,000
+# and errors of 2 % to 100 % of the labels: one correction has 1.5 to 5 times the error where labels are much larger than
+# their errors, and three are as good as two; sums with a tenth less have up to 4 times the error there, with a tenth
+# more 3 % more elsewhere.
+_LEAST_SUMS, _MOST_SUMS = (Fraction(25, 100), Fraction(40, 100)), (Fraction(35, 100), Fraction(45, 100))
+_WANTED_NOISE = 0.3  # of second moments, as for _MOST_NOISE
 _FIRST = Fraction(1, 4)
 _LEAST_SCALE, _MOST_SCALES = Fraction(2, 100), Fraction(10, 100)  # of each of the two scales
 # Residuals are clipped at a multiple of a released quantile, where a quantile of this level of normal ones is: in the
 # first gradient of a high one, so that its solution is close to least squares whatever the errors are. In the second,
-# with .8 the variance of sampling is 1.07 times that of least squares for normal errors, with .95 1.02 times, and the
-# noise 1.5 times as large: where it is less than a tenth of the error of sampling. A level of .7 has the error of .8.
-_WIDE_LEVEL, _LEVEL, _HIGH_LEVEL, _LITTLE_NOISE = 0.98, 0.8, 0.95, 0.1
+# and for the length of gradients, where the errors of sampling and of the noise together are least.
+_WIDE, _LEVELS, _LENGTHS = (0.98, 1.2), (0.6, 0.7, 0.8, 0.9, 0.95), (0.9, 1.0, 1.2)
+_LEAST_LEVEL = 0.8  # of the quantile that is released
 _LEAST_TAIL = 20.0  # records beyond a quantile, times epsilon, with which it is hardly ever absurd
 _LEAST_RESIDUAL = 0.02  # in label bounds: where sums have little noise even for these, they are enough
-_CLIP = 1.2  # of gradients, in units of that quantile times the root mean square length of whitened rows
 _RIDGE = 0.3  # added to the second moments, in units of the largest eigenvalue of their noise
 _LEAST_EIGENVALUE = 1e-9
-_CURVATURE_DOUBT = 0.1  # of the share of residuals that are not clipped
+_CURVATURE_DOUBT = 0.05  # of the share of residuals that are not clipped
 _MOST_NOISE = 0.7  # of second moments, relative to those of rows of half the radius
 _ENOUGH, _FEWEST = 120.0, 100.0  # n epsilon of a scale; with the fewest it is absurd with a probability of 1 %
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of whitened rows, in label bounds
@@ -123,17 +124,20 @@ class Corrections(Cautious):
         if not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(privacy).__name__}")
         self.privacy, self._mu, self._epsilon = privacy, *amounts(privacy)
-        self._parts = _shares(self.n, self._mu, self._epsilon)
         self.intercept = checks.flag("intercept", intercept)
-        self._sums = RegressionMoments(domain=domain, labels=labels, intercept=intercept, **self._amount(0))
+        self._parts: tuple[Fraction, ...] = (Fraction(1),)
+        public: dict[str, Any] = {"domain": domain, "labels": labels, "intercept": intercept}
+        self._sums = RegressionMoments(**public, **self._amount(0))
+        self._sums.domain.check_columns(self.d)
+        self._p = self.d + self.intercept
+        self._parts = _shares(self.n, self._moments_noise, self._mu, self._epsilon)
+        self._sums = RegressionMoments(**public, **self._amount(0))
         self.domain, self.labels = self._sums.domain, self._sums.labels
-        self.domain.check_columns(self.d)
         if not self.intercept and self.labels.center_of(1)[0]:
             raise ValueError("labels must have the center 0 without an intercept: subtract it from them")
         check_units(self.domain, self.labels.radius, center=float(self.labels.center_of(1)[0]))
-        self._p = self.d + self.intercept
-        level = _HIGH_LEVEL if self.noise * math.sqrt(self.n) < _LITTLE_NOISE else _LEVEL
-        self._clips = Clip.of(self._p, _WIDE_LEVEL), Clip.of(self._p, level)
+        candidates = [Clip.of(self._p, level, length) for level in _LEVELS for length in _LENGTHS]
+        self._clips = Clip.of(self._p, *_WIDE), min(candidates, key=self._variance)
         self._least_scale, self._most_scale = ResidualScale.range_of(self.labels)
         self.done = 0
         self._theta, self._whitening = np.zeros(self._p), np.zeros((self._p, self._p))
@@ -141,7 +145,7 @@ class Corrections(Cautious):
         self._scale = 0.0
         self._errors = np.zeros((self._p, self._p))  # the covariance of the error of theta, without that of sampling
         self._first: Fit | None = None
-        self._stages: list[_Stage] = []
+        self._stages: list[_Reached] = []
         self.mechanism: Mechanism | None = self._sums
         self._check_noise()
 
@@ -164,10 +168,21 @@ class Corrections(Cautious):
         the radius, and the noise of sums must not be little in comparison with sampling. In simulations of 3 to 20
         columns the error was then 2 to 15 times less.
         """
-        deviations, square = self._sums.noise_deviation(self.n, dimension=self.d), self.domain.radius**2 / (4 * self.d)
-        found = float(deviations[0, 0]) * math.sqrt(2 * self._p) <= _MOST_NOISE * square
-        sampling = _LEAST_RESIDUAL * self.labels.radius * math.sqrt(square / self.n)
-        return found and self._scale_product >= _FEWEST and float(deviations[0, self.d]) > sampling / 3
+        of_labels = float(self._sums.noise_deviation(self.n, dimension=self.d)[0, self.d])
+        sampling = _LEAST_RESIDUAL * self.labels.radius * math.sqrt(self._square / self.n)
+        enough = self._scale_product >= _FEWEST and self._moments_noise <= _MOST_NOISE
+        return enough and of_labels > sampling / 3
+
+    @property
+    def _square(self) -> float:
+        """The second moments of rows of half the radius, in any direction."""
+        return self.domain.radius**2 / (4 * self.d)
+
+    @property
+    def _moments_noise(self) -> float:
+        """The size of the noise on the second moments, relative to those of rows of half the radius."""
+        deviation = float(self._sums.noise_deviation(self.n, dimension=self.d)[0, 0])
+        return deviation * math.sqrt(2 * self._p) * 4 * self.d / self._sums.domain.radius**2
 
     @property
     def _scale_product(self) -> float:
@@ -176,12 +191,17 @@ class Corrections(Cautious):
 
     @property
     def noise(self) -> float:
-        """The deviation of the noise on a coefficient of whitened rows, in sizes of a residual."""
+        """The deviation of the error of a coefficient of whitened rows, in deviations of the residuals."""
+        return math.sqrt(self._variance(self._clips[1]) / self.n)
+
+    def _variance(self, clip: Clip) -> float:
+        """Return n times the variance of a step from a gradient in the last share, of sampling and of the noise."""
         amount = self._mu or self._epsilon
         assert amount is not None
-        pure = 1.0 if self._mu else math.sqrt(self._p + 1)
-        share = float(self._parts[4])
-        return 2 * _CLIP * math.sqrt(self._p) * pure / (self.n * amount * (math.sqrt(share) if self._mu else share))
+        share = float(self._parts[-1])
+        scale = 2 * clip.length * math.sqrt(self._p) / amount
+        scale *= 1 / math.sqrt(share) if self._mu else math.sqrt(self._p + 1) / share
+        return (clip.outer + scale * scale / self.n) * (clip.limit / clip.curvature) ** 2
 
     def __repr__(self) -> str:
         return (
@@ -224,12 +244,8 @@ class Corrections(Cautious):
         self._scale_mechanism(1)
         for scale in (self._most_scale, self._least_scale):
             self._scale = scale
-            clip = math.nextafter(2.0 ** math.frexp(self._clip)[1], 0.0)  # that with the most noise in its units
-            self._gradient(2, clip)
-
-    @property
-    def _clip(self) -> float:
-        return _CLIP * self._scale * math.sqrt(self._p)
+            for step in (2, 4):
+                self._gradient(step, worst=True)
 
     def _clip_of(self, step: int) -> Clip:
         """Return how the gradient of a step is clipped, or the next one after a scale."""
@@ -249,9 +265,13 @@ class Corrections(Cautious):
     def _quantile_level(self, step: int) -> float:
         """Return the level of the quantile that is released: not so high that there are too few records beyond it."""
         most = 1 - _LEAST_TAIL / self._scale_product
-        return max(min(self._clip_of(step).level, most), _LEVEL)
+        return max(min(self._clip_of(step).level, most), _LEAST_LEVEL)
 
-    def _gradient(self, step: int, clip: float) -> GradientSums:
+    def _gradient(self, step: int, *, worst: bool = False) -> GradientSums:
+        """Return the gradient of a step; or one with the clip that has the most noise in its units."""
+        clip = self._clip_of(step).length * self._scale * math.sqrt(self._p)
+        if worst:
+            clip = math.nextafter(2.0 ** math.frexp(clip)[1], 0.0)
         matrix = np.zeros((self.d + 1, self._p))
         matrix[: self._p] = self._whitening
         return GradientSums(
@@ -267,7 +287,7 @@ class Corrections(Cautious):
     def _next(self) -> Mechanism | None:
         if self.done == self.total:
             return None
-        return self._gradient(self.done, self._clip) if self.done % 2 == 0 else self._scale_mechanism(self.done)
+        return self._gradient(self.done) if self.done % 2 == 0 else self._scale_mechanism(self.done)
 
     def advance(self, release: ArrayLike) -> None:
         """Continue with a release of `mechanism`; a release costs privacy, this function does not.
@@ -342,7 +362,7 @@ class Corrections(Cautious):
         if np.trace(errors) < np.trace(self._errors):
             self._errors, self._theta = errors, self._shortened(self._theta - gradient / clip.curvature)
         sampling = clip.outer * (self._scale / clip.curvature) ** 2 / self.n
-        self._stages.append(_Stage(self._theta, self._errors, sampling * np.diag(self._shares)))
+        self._stages.append(_Reached(self._theta, self._errors, sampling * np.diag(self._shares)))
 
     # ---- the result ----
 
@@ -389,7 +409,7 @@ class Corrections(Cautious):
         return values + pull * away, covariance + pull * pull[:, None] * errors + np.outer(left, left)
 
 
-class _Stage(NamedTuple):
+class _Reached(NamedTuple):
     """An estimate, the covariance of its error without that of sampling, and of sampling."""
 
     theta: Values
@@ -397,12 +417,17 @@ class _Stage(NamedTuple):
     sampling: Values
 
 
-def _shares(n: int, mu: float | None, epsilon: float | None) -> tuple[Fraction, ...]:
-    """Return the share of each release, which add up to 1: of a scale what it needs, within limits."""
+def _shares(n: int, noise: float, mu: float | None, epsilon: float | None) -> tuple[Fraction, ...]:
+    """Return the share of each release, which add up to 1: of sums and scales what they need, within limits.
+
+    `noise` is that of second moments by the whole budget.
+    """
     needed = _ENOUGH / n / _scale_epsilon(Fraction(1), mu, epsilon)  # of the epsilon that a scale could have
     needed = min(needed if mu is None else needed * needed, 1.0)
     scale = min(max(Fraction(needed), _LEAST_SCALE), _MOST_SCALES)
-    sums = _SUMS[mu is None]
+    needed = noise / _WANTED_NOISE  # the noise is as 1 / epsilon, or 1 / mu
+    needed = min(needed if mu is None else needed * needed, 1.0)
+    sums = min(max(Fraction(needed), _LEAST_SUMS[mu is None]), _MOST_SUMS[mu is None])
     left = 1 - sums - 2 * scale
     return sums, scale, _FIRST * left, scale, (1 - _FIRST) * left
 
@@ -425,6 +450,8 @@ class Clip(NamedTuple):
     Attributes
     ----------
     level : float
+    length : float
+        Where gradients are clipped, in units of the scale times the root mean square length of rows.
     limit : float
         Where residuals are clipped, in their deviations: their scale.
     curvature : float
@@ -434,17 +461,19 @@ class Clip(NamedTuple):
     """
 
     level: float
+    length: float
     limit: float
     curvature: float
     outer: float
 
     @staticmethod
-    @lru_cache(maxsize=64)
-    def of(p: int, level: float) -> Clip:
+    @lru_cache(maxsize=256)
+    def of(p: int, level: float, length: float) -> Clip:
         """Return that for rows of p numbers."""
         shares, limit = (np.arange(256) + 0.5) / 256, normal_limit(level)
         squares = 2 * scipy.special.gammaincinv(p / 2, shares) / p  # squared lengths of rows, in units of their mean
-        limits = np.minimum(1.0, _CLIP / np.sqrt(squares)) * limit
+        limits = np.minimum(1.0, length / np.sqrt(squares)) * limit
         inside = 2 * scipy.special.ndtr(limits) - 1
         second = inside - 2 * limits * np.exp(-(limits**2) / 2) / math.sqrt(2 * math.pi) + limits**2 * (1 - inside)
-        return Clip(level, limit, float(np.mean(squares * inside)), float(np.mean(squares * second)) / limit**2)
+        curvature, outer = float(np.mean(squares * inside)), float(np.mean(squares * second))
+        return Clip(level, length, limit, curvature, outer / limit**2)

@@ -122,8 +122,8 @@ class ResidualScale(Mechanism):
         if d != len(self.coefficients):
             raise ValueError(f"X must have {len(self.coefficients)} columns, like coefficients, not {d}")
 
-    def residuals(self, x: Any) -> Values:
-        """Return the distance of each record's label from the predictor. PRIVATE."""
+    def _residuals(self, x: Any) -> Values:
+        """Return the distance of each record's label from the predictor."""
         records = Labelled.of(x)
         self._check_columns(records.columns)
         codes = self.domain.encode(records.rows)
@@ -134,7 +134,7 @@ class ResidualScale(Mechanism):
             return np.nan_to_num(np.abs(left), nan=0.0, posinf=math.inf)
 
     def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else self.residuals(x)
+        return x if isinstance(x, Chunks) else self._residuals(x)
 
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _ScalePlan(self, checks.records(n))
@@ -165,7 +165,7 @@ class _OfResiduals(Reading):
         self.passes = self._inner.passes
 
     def records(self, x: Any) -> Values:
-        return self._mechanism.residuals(x)
+        return self._mechanism._residuals(x)
 
     def add(self, values: Values, threads: int) -> None:
         self._inner.add(values, threads)
