@@ -30,9 +30,9 @@ Values = NDArray[np.float64]
 
 # The share of the sums is what second moments need, within limits, for Gaussian and for pure noise: of mu**2, or of
 # epsilon; the first of two gradients has a quarter of what is left. Tried with 3 to 20 columns, n = 2,000 to 100,000
-# and errors of 2 % to 100 % of the labels: one correction has 1.5 to 5 times the error where labels are much larger than
-# their errors, and three are as good as two; sums with a tenth less have up to 4 times the error there, with a tenth
-# more 3 % more elsewhere.
+# and errors of 2 % to 100 % of the labels: one correction has 1.5 to 5 times the error where labels are much larger
+# than their errors, and three are as good as two; sums with a tenth less have up to 4 times the error there, with a
+# tenth more 3 % more elsewhere.
 _LEAST_SUMS, _MOST_SUMS = (Fraction(25, 100), Fraction(40, 100)), (Fraction(35, 100), Fraction(45, 100))
 _WANTED_NOISE = 0.3  # of second moments, as for _MOST_NOISE
 _FIRST = Fraction(1, 4)
@@ -50,7 +50,8 @@ _CURVATURE_DOUBT = 0.05  # of the share of residuals that are not clipped
 _MOST_NOISE = 0.7  # of second moments, relative to those of rows of half the radius
 _ENOUGH, _FEWEST = 120.0, 100.0  # n epsilon of a scale; with the fewest it is absurd with a probability of 1 %
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of whitened rows, in label bounds
-_CHANCE = 0.05  # of a false alarm that clipping moved the fit
+# Chances of a false alarm that clipping moved the first estimate, whose target has much more noise, and the last.
+_FALSE_ALARMS = 1e-4, 0.05
 _GDP = Fraction(22, 7 * 8)  # at least pi / 8
 
 
@@ -372,6 +373,10 @@ class Corrections(Cautious):
         if self.mechanism is not None or self._first is None or self._first.covariance is None:
             raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
         d, (wide, last) = self.d, self._stages
+        own, others = float(np.trace(last.errors)), float(np.trace(wide.errors))
+        share = own / (own + others) if own else 0.0  # of the first estimate in the best mean of both
+        theta = last.theta + share * (wide.theta - last.theta)
+        last = _Reached(theta, share**2 * wide.errors + (1 - share) ** 2 * last.errors, last.sampling)
         back = np.zeros((d + 1, self._p))  # from (x - center, 1) to (coefficients, intercept)
         back[: self._p] = np.eye(self._p)
         back[d, :d] -= self.domain.center_of(d)
@@ -381,16 +386,16 @@ class Corrections(Cautious):
             return np.asarray(back @ matrix @ back.T)
 
         target = np.append(self._first.coefficients, self._first.intercept), self._first.covariance
-        own = in_data_units(wide.errors + wide.sampling)
-        target = self._guarded(back @ wide.theta, own, *target, target[1] + own)
-        own = in_data_units(last.errors + last.sampling)
+        errors = in_data_units(wide.errors + wide.sampling)
+        target = self._guarded(back @ wide.theta, errors, *target, target[1] + errors, _FALSE_ALARMS[0])
+        errors = in_data_units(last.errors + last.sampling)
         apart = in_data_units(last.errors + wide.errors + np.abs(wide.sampling - last.sampling))
-        values, covariance = self._guarded(back @ last.theta, own, *target, apart)
+        values, covariance = self._guarded(back @ last.theta, errors, *target, apart, _FALSE_ALARMS[1])
         deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return Fit(values[:d], float(values[d]), deviations[:d], float(deviations[d]), self.privacy, self.n, covariance)
 
     def _guarded(
-        self, values: Values, covariance: Values, target: Values, errors: Values, apart: Values
+        self, values: Values, covariance: Values, target: Values, errors: Values, apart: Values, chance: float
     ) -> tuple[Values, Values]:
         """Return an estimate, moved towards one that is clipped less if they differ by more than their errors allow.
 
@@ -403,7 +408,7 @@ class Corrections(Cautious):
         relative, apart = away * units, apart * units * units[:, None]
         for part in (slice(0, d), slice(d, d + 1)):
             size = float(relative[part] @ np.linalg.pinv(apart[part, part], hermitian=True) @ relative[part])
-            allowed = float(scipy.special.chdtri(part.stop - part.start, _CHANCE))
+            allowed = float(scipy.special.chdtri(part.stop - part.start, chance))
             pull[part] = max(0.0, 1 - allowed / size) if size else 0.0
         left = (1 - pull) * away * (pull > 0)
         return values + pull * away, covariance + pull * pull[:, None] * errors + np.outer(left, left)

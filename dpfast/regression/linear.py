@@ -148,8 +148,8 @@ def linear_regression(
     -----
     Missing values: a record with NaN or an infinity counts as one at both centers; with bounds, an infinity in a row
     is at a bound.
-    Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or five by
-    `dpfast.regression.Corrections`, charged together, once.
+    Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or five
+    by `dpfast.regression.Corrections`, charged together, once.
     Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five passes. Chunks of unknown length
     are counted before. Bounds copy X, in pieces.
 
