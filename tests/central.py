@@ -8,7 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums, SeriesCoefficients, SmoothedHistogram
-from dpfast.regression import DesignMoments, GradientSums, LabelShares, ResidualScale
+from dpfast.regression import BlockFits, DesignMoments, GradientSums, LabelShares, ResidualScale
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Mean, Quantile, Statistic
 from tests.reference.statistics import one_of_each
@@ -89,6 +89,10 @@ OPTIONS = {
         {"k": 2, "keys": tuple(range(0, 100, 10))},
         {"k": 3, "keys": (50, 20, 30, 40, 10), "method": "peeling"},
     ],
+    BlockFits: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "blocks": 3},
+        {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
+    ],
     DesignMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
@@ -146,6 +150,7 @@ ROWS = (
     dpf.RegressionMoments,
     dpf.SecondMoments,
     dpf.TheilSen,
+    BlockFits,
     DesignMoments,
     GradientSums,
     IndependentColumns,

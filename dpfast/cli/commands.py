@@ -38,6 +38,7 @@ from dpfast.cli.regressions import MODELS, release_regression
 from dpfast.cli.schema import schema
 from dpfast.densities.synthesis import METHODS
 from dpfast.families.user import named
+from dpfast.regression.linear import METHODS as FITS
 
 _EXIT_CODES = """\
 exit codes:
@@ -187,10 +188,12 @@ def _add_regression(parser: Parser) -> None:
     parser.add_argument(
         "--label-bound",
         type=number,
-        help="public bound on the distance of a label from the label center; not for --model logistic",
+        help="public bound on the distance of a label from the label center; not for --model logistic; without it a "
+        "linear model is fitted to blocks of records",
     )
     parser.add_argument("--center", type=number, nargs="+", default=[0.0], metavar="X", help="public; default 0")
     parser.add_argument("--label-center", type=number, default=0.0, help="public, for --model linear; default 0")
+    parser.add_argument("--method", choices=FITS, help="for --model linear; default auto, by public numbers")
     parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
     add_delta(parser, "for Gaussian noise")

@@ -1,5 +1,6 @@
 """Regressions by a trusted curator."""
 
+from dpfast.regression.blocks import BlockFits
 from dpfast.regression.corrections import Corrections
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
@@ -14,6 +15,7 @@ from dpfast.regression.schedules import Schedule, schedule
 from dpfast.regression.slopes import TheilSen, theil_sen
 
 __all__ = [
+    "BlockFits",
     "Corrections",
     "Descent",
     "DesignMoments",

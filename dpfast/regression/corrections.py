@@ -153,6 +153,10 @@ class Corrections(Cautious):
     def _traps(self) -> Iterator[Trap]:
         yield from of_epsilon(self.privacy.epsilon)
         yield from of_delta(self.privacy.delta)
+        yield from self.few_records()
+
+    def few_records(self) -> Iterator[Trap]:
+        """Yield the trap of too few records for the size of the residuals."""
         if (enough := math.ceil(_FEWEST * self.n / self._scale_product)) > self.n:
             yield Trap(
                 UtilityWarning,

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 from dpfast.choosing import Choice, Explain, Known, built, describe
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
-from dpfast.core.traps import warn_of
+from dpfast.core.traps import warn, warn_of
 from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
 from dpfast.random import RandomSource, bit_generator
-from dpfast.regression.bounds import given_bounds
+from dpfast.regression.blocks import BlockFits
+from dpfast.regression.bounds import ColumnBounds, given_bounds
 from dpfast.regression.corrections import Corrections
 from dpfast.regression.fit import Fit
 from dpfast.regression.moments import GREATEST, RegressionMoments
 from dpfast.regression.sequences import completed, records_for
+from dpfast.streaming import Chunks, Labelled
 
-METHODS = ("auto", "sums", "residuals")
+METHODS = ("auto", "sums", "residuals", "blocks")
+_REASONS = {
+    "residuals": "noise in proportion to the residuals is less than noise in proportion to label_bound",
+    "sums": "there are too few records to find the size of the residuals first, or sums have little noise",
+}
 
 
 @lru_cache(maxsize=256)
@@ -51,18 +57,81 @@ def _corrections(sums: RegressionMoments, n: int, d: int) -> Corrections:
     return pure if pure.noise < gaussian.noise else gaussian
 
 
-def _method_choice(sums: RegressionMoments, method: str, n: int, d: int) -> Choice:
-    """Return the choice between one release of sums and corrections by the size of the residuals."""
-    builders = {"sums": lambda: sums, "residuals": lambda: _corrections(sums, n, d)}
-    candidates, limits = built(builders, "sums" if method == "auto" else method)
-    corrections = candidates.get("residuals")
-    if method == "auto":
-        method = "residuals" if corrections is not None and corrections.useful else "sums"
-    reasons = {
-        "residuals": "noise in proportion to the residuals is less than noise in proportion to label_bound",
-        "sums": "there are too few records to find the size of the residuals first",
-    }
-    return Choice(candidates, method, reasons[method], limits=limits)
+class Public(NamedTuple):
+    """The checked public parameters of a linear regression, but for the domain of the rows."""
+
+    method: str
+    labels: Ball | None
+    epsilon: float
+    delta: float
+    intercept: bool
+
+    @classmethod
+    def of(
+        cls, method: str, label_bound: float | None, label_center: float, epsilon: Exact, delta: Exact, intercept: bool
+    ) -> Public:
+        """Check parameters."""
+        checks.choice("method", method, METHODS)
+        if label_bound is None:
+            if method in ("sums", "residuals"):
+                raise TypeError(f"label_bound must be given for method={method!r}: public, chosen without the labels")
+            if checks.real("label_center", label_center):
+                raise ValueError("label_center must be 0 without label_bound")
+        labels = None if label_bound is None else Ball(label_bound, center=label_center)
+        amounts = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+        return cls("blocks" if labels is None else method, labels, *amounts, checks.flag("intercept", intercept))
+
+    def sums(self, domain: Ball, delta: float) -> RegressionMoments:
+        """Return the release of sums."""
+        assert self.labels is not None
+        return _moments(self.labels, self.epsilon, self.intercept, domain, delta)
+
+    def blocks(self, domain: Ball) -> BlockFits:
+        """Return the release of the median of fits of blocks."""
+        return BlockFits(domain, epsilon=self.epsilon, intercept=self.intercept)
+
+    def check(self, domain: Ball, columns: ColumnBounds | None = None) -> None:
+        """Reject parameters that no number of records and columns makes good, and warn of traps."""
+        if self.method == "blocks":
+            return warn_of(self.blocks(domain))
+        sums = self.sums(domain, self.delta)
+        if columns is not None:
+            largest = GREATEST * sums.labels.radius * columns.size
+            checks.finite_scale(largest * largest)
+        return warn_of(sums)
+
+    def chosen(self, domain: Ball, n: int, d: int) -> Choice:
+        """Return the choice of the method for n records of d columns, after the warnings that they deserve."""
+        if self.method == "blocks":
+            blocks = self.blocks(domain)
+            warn(blocks.traps_for(n, d))
+            return Choice({"blocks": blocks}, "blocks", "labels have no bound")
+        sums, method = self.sums(domain, self.delta), self.method
+        builders = {"sums": lambda: sums, "residuals": lambda: _corrections(sums, n, d)}
+        candidates, limits = built(builders, "sums" if method == "auto" else method)
+        corrections = candidates.get("residuals")
+        if method == "auto":
+            method = "residuals" if corrections is not None and corrections.useful else "sums"
+        elif method == "residuals":
+            warn(corrections.few_records())
+        if sums.pure_is_quieter(d):
+            candidates["sums"] = self.sums(domain, 0.0)
+        return Choice(candidates, method, _REASONS[method], limits=limits)
+
+    def explanation_of(self, choice: Choice, domain: Ball, n: int, d: int) -> Choice | None:
+        """Return the choice to explain: of the noise, for sums; None if there was none."""
+        if choice.method != "sums":
+            return choice
+        gaussian, pure = self.sums(domain, self.delta), self.sums(domain, 0.0)
+        return _noise_choice(gaussian, pure, n, d) if self.delta else None
+
+
+def fitted(made: Any, records: Labelled | Chunks, n: int, *, rng: RandomSource, workers: int) -> Fit:
+    """Release a regression by the method that was chosen: `RegressionMoments`, `Corrections` or `BlockFits`."""
+    if isinstance(made, Corrections):
+        return completed(made, records, rng=rng, workers=workers)
+    fit: Fit = made.fit(made(records, rng=rng, workers=workers), n)
+    return fit
 
 
 def linear_regression(
@@ -71,7 +140,7 @@ def linear_regression(
     *,
     radius: float | None = None,
     bounds: Bounds | None = None,
-    label_bound: float,
+    label_bound: float | None = None,
     epsilon: Exact,
     delta: Exact = 0.0,
     method: str = "auto",
@@ -99,7 +168,7 @@ def linear_regression(
     bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs
         Public, in place of radius and center, chosen without knowledge of the data. Columns are clamped to them and
         scaled to [-1, 1], so that their units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
-    label_bound : float
+    label_bound : float, optional
         Public bound on the distance of a label from the label center; labels farther away are moved to it in the sums.
         The noise of sums grows with it; that of corrections hardly does, unless there are few records.
     epsilon : float
@@ -107,7 +176,7 @@ def linear_regression(
     delta : float
         0 for a pure guarantee. Positive: Gaussian noise, if public numbers say that its deviation is less than that of
         pure noise, which is spent without delta: at epsilon = 1, delta = 1e-6 from six columns on.
-    method : {"auto", "sums", "residuals"}
+    method : {"auto", "sums", "residuals", "blocks"}
         "sums": least squares from one release of sums of products, with noise in proportion to `label_bound`.
         "residuals": sums, then two corrections by clipped gradients, with noise in proportion to the size of the
         residuals, which is released before (`dpfast.regression.Corrections`): 2 to 50 times closer if there are enough
@@ -115,6 +184,9 @@ def linear_regression(
         independent of the columns; of other errors, such as labels 0 and 1, as far as the released numbers show a
         difference, moved towards those of least squares. "auto": residuals if there are enough records for their size
         and for the second moments, by n, the number of columns, epsilon and delta, and unless sums have little noise.
+        "blocks", and the default without `label_bound`: the median of fits of disjoint blocks of records, without
+        delta, standard errors, and bounds of the labels (`dpfast.regression.BlockFits`); 1.5 times as far from the
+        coefficients as corrections with a `label_bound` that is ten times too wide.
     intercept : bool
         False: the fit goes through the centers, or the middle of the bounds, with less noise.
     center : float or d floats
@@ -149,7 +221,7 @@ def linear_regression(
     Missing values: a record with NaN or an infinity counts as one at both centers; with bounds, an infinity in a row
     is at a bound.
     Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or five
-    by `dpfast.regression.Corrections`, charged together, once.
+    by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
     Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five passes. Chunks of unknown length
     are counted before. Bounds copy X, in pieces.
 
@@ -179,26 +251,14 @@ def linear_regression(
     """
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
-    checks.choice("method", method, METHODS)
-    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
-    made = partial(_moments, Ball(label_bound, center=label_center), epsilon, checks.flag("intercept", intercept))
-    mechanism = made(domain, delta)
-    if columns is not None:
-        largest = GREATEST * mechanism.labels.radius * columns.size
-        checks.finite_scale(largest * largest)
+    public = Public.of(method, label_bound, label_center, epsilon, delta, intercept)
     bit_generator(rng)
-    warn_of(mechanism)
+    public.check(domain, columns)
     records, n, d, names = records_for(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
-    choice = _method_choice(made(domain, delta), method, n, d)
-    if choice.method == "residuals":
-        warn_of(choice.mechanism)
-        describe(choice.mechanism, explain, n, choice)
-        fit = completed(choice.mechanism, records, rng=rng, workers=workers)
-    else:
-        mechanism = made(domain, 0.0 if mechanism.pure_is_quieter(d) else delta)
-        describe(mechanism, explain, n, _noise_choice(made(domain, delta), made(domain, 0.0), n, d) if delta else None)
-        fit = mechanism.fit(mechanism(records, rng=rng, workers=workers), n)
-    fit = replace(fit, names=names)
+    choice = public.chosen(domain, checks.records(n), d)
+    if explain is not False:
+        describe(choice.mechanism, explain, n, public.explanation_of(choice, domain, n, d))
+    fit = replace(fitted(choice.mechanism, records, n, rng=rng, workers=workers), names=names)
     return fit if columns is None else columns.in_data_units(fit)
