@@ -15,7 +15,7 @@ from bench.columns.runs import Call
 from bench.columns.tables import Column
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums, SeriesCoefficients, SmoothedHistogram
-from dpfast.regression import DesignMoments, GradientSums, LabelShares
+from dpfast.regression import BlockFits, DesignMoments, GradientSums, LabelShares, ResidualScale
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import (
     Huber,
@@ -219,9 +219,11 @@ UNJUDGED = {
     dpf.Resized: "has a private number of records, of which no warning can tell",
     dpf.Subsampled: "releases by another mechanism, from fewer records, which has the warnings",
     dpf.TopK: "keys",
+    BlockFits: "coefficients of columns, which are no numbers of a column",
     DesignMoments: "a step of a regression, in a ball whose radius is public",
     GradientSums: "a step of a regression, clipped at a public number",
     LabelShares: "shares of classes",
+    ResidualScale: "a step of a regression, at most four public label bounds",
 }
 
 

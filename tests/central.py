@@ -8,7 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, RangeSums, SeriesCoefficients, SmoothedHistogram
-from dpfast.regression import DesignMoments, GradientSums, LabelShares
+from dpfast.regression import BlockFits, DesignMoments, GradientSums, LabelShares, ResidualScale
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Mean, Quantile, Statistic
 from tests.reference.statistics import one_of_each
@@ -94,6 +94,10 @@ OPTIONS = {
         {"k": 3, "keys": (50, 20, 30, 40, 10), "method": "peeling"},
         {"k": 2, "keys": (50, 20, 30), "method": "joint"},
     ],
+    BlockFits: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "blocks": 3},
+        {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
+    ],
     DesignMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
@@ -130,6 +134,15 @@ OPTIONS = {
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeSums: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
+    ResidualScale: [
+        {
+            "coefficients": (0.5,),
+            "constant": 3.0,
+            "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
+            "labels": domains.Ball(9.0),
+            "q": 0.8,
+        }
+    ],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
     TukeyDepth: [{}],
@@ -142,11 +155,13 @@ ROWS = (
     dpf.RegressionMoments,
     dpf.SecondMoments,
     dpf.TheilSen,
+    BlockFits,
     DesignMoments,
     GradientSums,
     IndependentColumns,
     LabelShares,
     RangeFreeBoxes,
+    ResidualScale,
     TukeyDepth,
 )  # a record is a row
 

@@ -59,6 +59,14 @@ REGRESSIONS = {
             *pairs(x), bounds=[(-9.0, 9.0), (-9.0, 2.0**100)], label_bound=99.0, epsilon=epsilon, rng=source
         )
     ),
+    "linear_regression, residuals": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x), radius=9.0, label_bound=99.0, epsilon=epsilon, method="residuals", center=1e6, rng=source
+        )
+    ),
+    "linear_regression, blocks": lambda x, source, epsilon: dpf.linear_regression(
+        *pairs(x), bounds=(-9.0, 9.0), epsilon=epsilon, rng=source
+    ).predict([[3, 4]]),
     "glm, logistic": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
     ),

@@ -125,14 +125,6 @@ HUBER = 1.5  # the bound of residuals
 COLUMNS = 5
 
 
-def _two_steps(X, y, *, label_bound, epsilon, delta, **public):
-    """Two linear regressions: of the labels, then of their residuals, clipped at twice the bound of Huber's loss."""
-    half = {"epsilon": epsilon / 2, "delta": delta / 2, **public}
-    first = dpf.linear_regression(X, y, label_bound=label_bound, **half)
-    second = dpf.linear_regression(X, y - first.predict(X), label_bound=2 * HUBER, **half)
-    return first.coefficients + second.coefficients, first.intercept + second.intercept
-
-
 def _released(fit):
     return fit.coefficients, fit.intercept
 
@@ -145,11 +137,11 @@ def robust_errors(kind, n, epsilon, label_bound, runs):
         slopes *= 2 / np.linalg.norm(slopes)
         y = 0.5 + X @ slopes + ERRORS[kind](rng, n)
         public = {"radius": math.sqrt(COLUMNS) + 2, "label_bound": label_bound, "epsilon": epsilon, "rng": rng}
-        huber = {"model": "huber", "bound": HUBER, **public}
+        huber = {"model": "huber", "k": HUBER, **public}
         fits = {
             "`linear_regression`": _released(dpf.linear_regression(X, y, **public)),
             "`linear_regression`, delta": _released(dpf.linear_regression(X, y, delta=DELTA, **public)),
-            "two steps, delta": _two_steps(X, y, delta=DELTA, **public),
+            "sums": _released(dpf.linear_regression(X, y, method="sums", **public)),
             "`glm`, Huber": _released(dpf.glm(X, y, **huber)),
             "`glm`, Huber, delta": _released(dpf.glm(X, y, delta=DELTA, **huber)),
         }
@@ -171,10 +163,8 @@ def outliers(quick: bool) -> str:
     text = f"""{COLUMNS} columns, standard normal, slopes of length 2: the root mean squared error of the linear
         predictor at a new row, over 20 samples; epsilon = 1, delta = {DELTA:g} where stated, else 0. "Bound" is the
         public bound on labels of `linear_regression`, and of the mean of the labels in `glm`, where residuals are moved
-        into +-{HUBER:g}. "Two steps" are two calls of `linear_regression` with half of the budget
-        each, the second of the residuals of the first, clipped at {2 * HUBER:g}: the prototype of an option `robust`,
-        which `linear_regression` does not have, because `glm` with Huber's loss is closer for most errors and
-        bounds."""
+        into +-{HUBER:g}. `linear_regression`
+        takes sums or corrections by the size of the residuals, by public numbers; "sums" are sums alone."""
     head = ["errors", "n", "bound", *found]
     return "\n".join(["## Outliers", "", paragraph(text), table(head, lines)])
 

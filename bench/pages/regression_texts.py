@@ -9,10 +9,11 @@ from bench.pages.tables import paragraph, table
 CHOICES = (
     """One x: `dpf.theil_sen`. It needs no bounds if n epsilon is at least 300, and outliers do not move it. In the
     table below no other private line is closer by more than 10 %.""",
-    """Several columns and a number: `dpf.linear_regression`. It needs bounds on labels, and on the length of rows or on
-    each column: for columns in different units give `bounds`; clamp columns that are in one unit to public bounds, and
-    give the center and the radius of the box. A delta pays from about ten columns on.""",
-    """The same with outliers, or with labels whose bound is loose: `dpf.glm` with `model="huber"`.""",
+    """Several columns and a number: `dpf.linear_regression`. It needs bounds on the length of rows or on each column,
+    and is better with one on labels, however loose: for columns in different units give `bounds`; clamp columns that
+    are in one unit to public bounds, and give the center and the radius of the box. A delta pays from about ten columns
+    on.""",
+    """The same with outliers of known size: `dpf.glm` with `model="huber"`.""",
     """Labels of two or more classes, counts: `dpf.glm`. A delta reduces the loss several times, but little for two
     classes and up to twenty columns of one scale.""",
     """Each column takes records: `dpf.linear_regression` of p columns needs n epsilon of several hundred times p. Look

@@ -159,6 +159,7 @@ def _add_fit(parser: Parser) -> None:
 
 def _add_regression(parser: Parser) -> None:
     from dpfast.cli.regressions import MODELS
+    from dpfast.regression.linear import METHODS
 
     add_file(parser, column=False)
     parser.add_argument("--features", nargs="+", required=True, metavar="C", help="columns of the rows")
@@ -188,10 +189,12 @@ def _add_regression(parser: Parser) -> None:
     parser.add_argument(
         "--label-bound",
         type=number,
-        help="public bound on the distance of a label from the label center; not for --model logistic",
+        help="public bound on the distance of a label from the label center; not for --model logistic; without it a "
+        "linear model is fitted to blocks of records",
     )
     parser.add_argument("--center", type=number, nargs="+", default=[0.0], metavar="X", help="public; default 0")
     parser.add_argument("--label-center", type=number, default=0.0, help="public, for --model linear; default 0")
+    parser.add_argument("--method", choices=METHODS, help="for --model linear; default auto, by public numbers")
     parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
     add_delta(parser, "for Gaussian noise")

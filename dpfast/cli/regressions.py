@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, rng_of
 from dpfast.core import checks
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
+from dpfast.regression.linear import Public
 from dpfast.regression.models import model_of
 from dpfast.reports.predictors import Predictor
 from dpfast.streaming import Chunks
@@ -46,13 +48,14 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     rows = _rows(arguments, [*features, label])
     with charging(arguments):
         if linear:
-            fit = linear_regression(rows, label_center=arguments.label_center, **options)
+            method = arguments.method or "auto"
+            fit = linear_regression(rows, label_center=arguments.label_center, method=method, **options)
         else:
             fit = glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
     n = rows.records() if fit.n is None else fit.n
     _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
     privacy = fit.privacy
-    become = "counts as one at both centers" if linear else "has its features at the center; one without a label adds 0"
+    become = "counts as one at its centers" if linear else "has its features at the center; one without a label adds 0"
     return {
         "statistic": "regress",
         "model": arguments.model,
@@ -60,16 +63,21 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "label": arguments.label,
         "coefficients": fit.coefficients.tolist(),
         "intercept": float(fit.intercept),
-        "standard_errors": fit.standard_errors.tolist(),
-        "intercept_error": float(fit.intercept_error),
-        "low": fit.interval()[:, 0].tolist(),
-        "high": fit.interval()[:, 1].tolist(),
+        "standard_errors": _known(fit.standard_errors),
+        "intercept_error": _known([fit.intercept_error])[0],
+        "low": _known(fit.interval()[:, 0]),
+        "high": _known(fit.interval()[:, 1]),
         "n": n,
         **guaranteed(privacy),
         "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
     }
+
+
+def _known(numbers: Iterable[Any]) -> list[float | None]:
+    """Return the numbers, with None for those that are not known."""
+    return [None if math.isnan(number) else float(number) for number in numbers]
 
 
 def _reading(predictors: Sequence[Predictor]) -> str:
@@ -86,12 +94,19 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
     Ball(arguments.radius, center=arguments.center[0] if len(arguments.center) == 1 else arguments.center)
     checks.positive_down("epsilon", arguments.epsilon)
     checks.delta_down(arguments.delta)
-    for option, models in (("label_bound", ("linear", "poisson", "huber")), ("k", ("huber",))):
-        if (getattr(arguments, option) is None) == (arguments.model in models):
-            verb = "needs" if arguments.model in models else "does not take"
+    needed = {"label_bound": ("poisson", "huber"), "k": ("huber",)}
+    taken = {**needed, "label_bound": ("linear", "poisson", "huber"), "method": ("linear",)}
+    for option, models in taken.items():
+        if getattr(arguments, option) is None:
+            verb = "needs" if arguments.model in needed.get(option, ()) else ""
+        else:
+            verb = "" if arguments.model in models else "does not take"
+        if verb:
             raise ValueError(f"--model {arguments.model} {verb} --{option.replace('_', '-')}")
     if arguments.model == "linear":
-        Ball(arguments.label_bound, center=arguments.label_center)
+        method, constant = arguments.method or "auto", not arguments.no_intercept
+        bounds = arguments.label_bound, arguments.label_center
+        Public.of(method, *bounds, arguments.epsilon, arguments.delta, constant)
         return
     if arguments.label_center:
         raise ValueError("--label-center is for --model linear")

@@ -14,14 +14,14 @@ from dpfast.dask import tasks
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
-from dpfast.regression import Descent, Fit
+from dpfast.regression import Corrections, Descent, Fit
 from dpfast.streaming import State
 
 _MESSAGE = 2**14  # up to this many bytes are sent with every task, more only once
 
 
 def release(
-    mechanism: Mechanism | Descent,
+    mechanism: Mechanism | Descent | Corrections,
     x: Any,
     *,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -34,13 +34,14 @@ def release(
     ----------
     mechanism : Mechanism
         Any mechanism with a state (`Mechanism.start`), or `SampleAndAggregate` of an additive family. Also a
-        `dpfast.regression.Descent` before its first release: all its releases are made, and the result is its `Fit`.
+        `dpfast.regression.Descent` or `Corrections` before its first release: all its releases are made, and the result
+        is its `Fit`.
     x : dask.array.Array, dask.dataframe.Series or DataFrame, Delayed or sequence of Delayed
         Private records, of shape (n,) or (n, d) as the mechanism requires, in chunks of rows. For records with labels a
         pair (X, y) of an array or frame and an array or series, whose chunks have the same rows; or a frame whose last
         column has the labels.
     size, rng
-        See `Mechanism.release`. `size` must be None for a `Descent`.
+        See `Mechanism.release`. `size` must be None for these two.
     branches : int
         Number of states that one task merges, at least 2. A worker holds this many states: choose few for a mechanism
         with many columns, whose states are large (https://dpfast.readthedocs.io/en/latest/guides/streaming.html).
@@ -48,7 +49,7 @@ def release(
     Returns
     -------
     Any
-        See `Mechanism.release`; a `Fit` of a `Descent`.
+        See `Mechanism.release`; a `Fit` of a `Descent` or of `Corrections`.
 
     Raises
     ------
@@ -77,9 +78,12 @@ def release(
     times = math.prod(shape or ())
     source = bit_generator(rng)
     many = checks.whole("branches", branches, least=2)
-    if isinstance(mechanism, Descent):
+    if isinstance(mechanism, (Descent, Corrections)):
         if size is not None or mechanism.done:
-            raise ValueError("a Descent makes all its releases at once: size must be None, and no release made before")
+            raise ValueError(
+                f"{type(mechanism).__name__} makes all its releases at once: size must be None, and no release made "
+                "before"
+            )
         chunks = tasks.chunks_of(x)
         _check_workers()
         return _descended(mechanism, chunks, many, rng)
@@ -160,7 +164,7 @@ def _check_workers() -> None:
             raise ImportError(f"dpfast cannot be imported on the workers {', '.join(lacking)}: {found[lacking[0]]}")
 
 
-def _descended(descent: Descent, chunks: list[Any], branches: int, rng: RandomSource) -> Fit:
+def _descended(descent: Descent | Corrections, chunks: list[Any], branches: int, rng: RandomSource) -> Fit:
     """Return the fit after all releases, charged together."""
     with spending(descent.privacy_profile, label=repr(descent)):
         while (mechanism := descent.mechanism) is not None:

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.choosing import split
 from dpfast.core import checks
-from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.rounding import down, root_down
 from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
@@ -22,9 +20,9 @@ from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
 from dpfast.regression.matching import Matching, NoisyGradient
-from dpfast.regression.models import Logistic, Model, Multinomial, OnePredictor, model_of
+from dpfast.regression.models import Logistic, Multinomial, OnePredictor, model_of
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
-from dpfast.regression.schedules import MOST_STEPS, Schedule, schedule
+from dpfast.regression.schedules import MOST_STEPS, Schedule, amount_of, amounts, check_units, schedule
 from dpfast.regression.shrinkage import shrunk_moments
 
 Values = NDArray[np.float64]
@@ -32,7 +30,6 @@ Values = NDArray[np.float64]
 _LEAST_EIGENVALUE = 1e-9
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
 _MOST_START = 2.0**400
-_MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inverse
 _CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
 _MOST_WITH_ERRORS = 1000  # free coefficients of several classes
@@ -127,13 +124,14 @@ class Descent(Cautious):
         domain.check_columns(self.d)
         self.model = model_of(model, label_bound, k, classes)
         self.domain, self.privacy = domain, privacy
-        _check_sizes(self.model, domain)
+        bounds = [] if self.model.bound == math.inf else [self.model.bound]
+        check_units(domain, self.model.half_range, *bounds)
         self.intercept = checks.flag("intercept", intercept)
         self._p = self.d + self.intercept
         self._basis: Values = self.model.basis
         self._predictors, free = self._basis.shape
         self._size = free * self._p
-        self._mu, self._epsilon = _amounts(privacy)
+        self._mu, self._epsilon = amounts(privacy)
         self.schedule = self._scheduled(steps)
         self._origin = self._checked(start)
         if self.schedule.matching and not (isinstance(self.model, Logistic) and self._epsilon):
@@ -226,11 +224,7 @@ class Descent(Cautious):
 
     def _amount(self, step: int) -> dict[str, float]:
         """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
-        share = self._shares[step]
-        if self._mu is None:
-            assert self._epsilon is not None
-            return {"epsilon": down(share * Fraction(self._epsilon))}
-        return {"mu": root_down(share * Fraction(self._mu) ** 2)}
+        return amount_of(self._shares[step], self._mu, self._epsilon)
 
     def _gradient(
         self, step: int, transform: Values, theta: Values, clip: float, bound: float | None = None
@@ -479,18 +473,6 @@ class Descent(Cautious):
         return np.hstack([*parts, of_moments * moment_noise, sampling])
 
 
-def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
-    """Return the mu of Gaussian steps, or the epsilon of others."""
-    if privacy.unit == "rho":
-        raise ValueError("privacy must be in epsilon or mu, not rho")
-    if privacy.neighbors != "replace-one" or privacy.records != 1:
-        raise ValueError("privacy must be for one record replaced")
-    if privacy.mu is not None:
-        return checks.positive_down("mu", privacy.mu), None
-    epsilon, delta = checks.positive_down("epsilon", privacy.epsilon), checks.delta_down(privacy.delta)
-    return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
-
-
 def _root(matrix: Values, power: float = 0.5) -> Values:
     """Return a power of a positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
@@ -511,10 +493,3 @@ def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
     if not all(1 / _MOST_FACTOR <= factor <= _MOST_FACTOR for factor in (plan.clip, plan.ridge)):
         raise ValueError("clip and ridge of a schedule must be within 2**-40 and 2**40")
     return [labels, moments, *(rest * part / sum(parts) for part in parts)]
-
-
-def _check_sizes(model: Model, domain: Ball) -> None:
-    sizes = [domain.radius, model.half_range, *([] if model.bound == math.inf else [model.bound])]
-    center = max(map(abs, np.atleast_1d(domain.center).tolist()))
-    if not (all(1 / _MOST_UNIT <= size <= _MOST_UNIT for size in sizes) and center <= _MOST_UNIT):
-        raise ValueError("radius, center, label_bound and k must be within 2**-200 and 2**200: use other units")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex, cast
@@ -10,7 +9,6 @@ from typing import Any, SupportsIndex, cast
 from dpfast.choosing import Explain, describe
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
-from dpfast.core.spending import spending
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
@@ -20,7 +18,7 @@ from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.labels import class_places, named_classes
 from dpfast.regression.schedules import Schedule
-from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
+from dpfast.regression.sequences import completed, records_for
 
 
 def glm(
@@ -161,7 +159,7 @@ def glm(
     if labels is not None:
         y, classes = class_places(y, labels), None if model == "logistic" else len(labels)
     number = cast("SupportsIndex | None", classes)
-    records, n, d, names = _records(X, y)
+    records, n, d, names = records_for(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
         if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
@@ -181,31 +179,6 @@ def glm(
     )
     warn_of(descent)
     describe(descent, explain, n)
-    with spending(descent.privacy_profile, label=repr(descent)):
-        while descent.mechanism is not None:
-            _show(descent, progress)
-            descent.advance(descent.mechanism(records, rng=rng, workers=workers))
-        _show(descent, progress)
-    fit = replace(descent.result, names=names, classes=labels)
+    fit = completed(descent, records, rng=rng, workers=workers, progress=progress)
+    fit = replace(fit, names=names, classes=labels)
     return fit if columns is None else columns.in_data_units(fit)
-
-
-def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ...] | None]:
-    """Return the records, the numbers of records and of columns, and the names of the columns."""
-    records = labelled_or_chunks(X, y)
-    if not isinstance(records, Chunks):
-        return records, len(records), records.columns, names_of_columns(X)
-    pieces = [(len(part), part.columns, names) for part, names in map(_piece, records)]
-    if not pieces:
-        raise ValueError("X has no pieces: the first piece gives the number of columns")
-    return records, sum(n for n, *_ in pieces), *pieces[0][1:]
-
-
-def _piece(given: Any) -> tuple[Labelled, tuple[str, ...] | None]:
-    return Labelled.of(given), names_of_columns(given, labelled=True)
-
-
-def _show(descent: Descent, progress: bool) -> None:
-    if progress and sys.stderr.isatty():
-        end = "\n" if descent.mechanism is None else ""
-        print(f"\rrelease {descent.done} of {descent.total}", end=end, file=sys.stderr, flush=True)

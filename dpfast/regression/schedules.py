@@ -1,13 +1,21 @@
-"""Public schedules of descents: the steps, and how they share a budget."""
+"""Public schedules of regressions in several releases: the steps, and how they share a budget."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
+from dpfast.core import checks
+from dpfast.core.divergences import gaussian_mu_down
 from dpfast.core.privacy import Privacy
+from dpfast.core.rounding import down, root_down
+from dpfast.domains import Ball
 
 MOST_STEPS = 16
+_MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MANY_STEPS = 13  # beyond which fewer steps suffice for the noise
 _LEAST_CLIP = 0.5
 _LEAST_NOISE = 1e-12  # with less, the schedule does not change
@@ -88,3 +96,30 @@ def _matched(n: int, p: int, epsilon: float) -> bool:
     """Whether matched gradients are better than steps: unless noise hides the second moments."""
     noise = 1.6 * p**1.5 / (n * _MATCHED_MOMENTS * epsilon)
     return p <= _MOST_MATCHED and noise <= _MOST_MATCHED_NOISE and epsilon >= _LEAST_MATCHED_EPSILON
+
+
+def amounts(privacy: Privacy) -> tuple[float | None, float | None]:
+    """Return the mu of Gaussian steps, or the epsilon of others."""
+    if privacy.unit == "rho":
+        raise ValueError("privacy must be in epsilon or mu, not rho")
+    if privacy.neighbors != "replace-one" or privacy.records != 1:
+        raise ValueError("privacy must be for one record replaced")
+    if privacy.mu is not None:
+        return checks.positive_down("mu", privacy.mu), None
+    epsilon, delta = checks.positive_down("epsilon", privacy.epsilon), checks.delta_down(privacy.delta)
+    return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
+
+
+def amount_of(share: Fraction, mu: float | None, epsilon: float | None) -> dict[str, float]:
+    """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
+    if mu is not None:
+        return {"mu": root_down(share * Fraction(mu) ** 2)}
+    assert epsilon is not None
+    return {"epsilon": down(share * Fraction(epsilon))}
+
+
+def check_units(domain: Ball, *sizes: float, center: float = 0.0) -> None:
+    """Reject sizes in data units whose squares and quotients are not doubles: of rows, and of labels."""
+    sizes, centers = (domain.radius, *sizes), (center, *np.atleast_1d(domain.center).tolist())
+    if not (all(1 / _MOST_UNIT <= size <= _MOST_UNIT for size in sizes) and max(map(abs, centers)) <= _MOST_UNIT):
+        raise ValueError("radius, center, label_bound and k must be within 2**-200 and 2**200: use other units")

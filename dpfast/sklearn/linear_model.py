@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,17 +18,18 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import spending
-from dpfast.domains import Ball
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
-from dpfast.regression import Descent, Fit, RegressionMoments
+from dpfast.regression import Descent, Fit
+from dpfast.regression.linear import Public, fitted
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
+from dpfast.streaming import Labelled
 
 Values = NDArray[np.float64]
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
-    """Linear regression from one private release of sums of products.
+    """Linear regression from private sums, corrected by the size of the residuals: `dpfast.linear_regression`.
 
     (epsilon, delta)-differentially private for one replaced row and label; the number of rows is public.
 
@@ -38,14 +38,17 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     radius : float
         Public bound on the distance of a row from the center, in the l2 norm; rows farther away are moved to it.
         Standardise columns of different scales first.
-    label_bound : float
-        Public bound on the distance of a label from `label_center`; labels farther away are moved to it.
+    label_bound : float, optional
+        Public bound on the distance of a label from `label_center`; labels farther away are moved to it. None: fits of
+        blocks, without bounds of labels.
     center, label_center : float or d floats, float
         Public: guesses of the mean of the rows and of the labels.
     epsilon : float
         Positive; budget of the whole fit.
     delta : float
         0 for a pure guarantee. Positive: Gaussian noise if that is less, by public numbers; else a pure guarantee.
+    method : {"auto", "sums", "residuals", "blocks"}
+        See `dpfast.linear_regression`.
     fit_intercept : bool
         False: the fit goes through the centers, with less noise.
     random_state : int, RandomState or numpy.random.Generator, optional
@@ -64,10 +67,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     Notes
     -----
-    Privacy: one release of `dpfast.RegressionMoments`; the fit is post-processing. There is no ``sample_weight``:
+    Privacy: one release of `dpfast.RegressionMoments` or `dpfast.regression.BlockFits`, or those of
+    `dpfast.regression.Corrections`, charged together. There is no ``sample_weight``:
     weights would increase the influence of a row.
     Missing: a row with NaN or an infinity, in the row or the label, counts as a row and a label at the centers.
-    Cost: one pass over X.
+    Cost: one pass over X, or five.
 
     Examples
     --------
@@ -92,9 +96,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         label_center: float = 0.0,
         epsilon: float = 1.0,
         delta: float = 0.0,
+        method: str = "auto",
         fit_intercept: bool = True,
         random_state: Any = None,
     ) -> None:
+        self.method = method
         self.radius = radius
         self.label_bound = label_bound
         self.center = center
@@ -106,25 +112,18 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: ArrayLike, y: Any) -> Self:
         """Release the regression, for X, (n, d), and y, (n,), of any numeric dtype; spends the budget once."""
-        privacy, intercept = self._privacy(), checks.flag("fit_intercept", self.fit_intercept)
-        if self.label_bound is None:
-            raise ValueError("label_bound must be given: it is public, chosen without access to the data")
-        labels_in = Ball(self.label_bound, center=self.label_center)
+        privacy = self._privacy()
+        public = Public.of(
+            self.method, self.label_bound, self.label_center, privacy.epsilon, privacy.delta, self.fit_intercept
+        )
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
-        mechanism = RegressionMoments(
-            domain=self._ball(values.shape[1]),
-            labels=labels_in,
-            epsilon=privacy.epsilon,
-            delta=privacy.delta,
-            intercept=intercept,
-        )
-        if mechanism.pure_is_quieter(values.shape[1]):
-            mechanism = replace(mechanism, delta=0.0)
-        self.fit_ = mechanism.fit(self._released(mechanism, (values, labels)), len(values))
+        rng, made = self._rng(), public.chosen(self._ball(values.shape[1]), *values.shape).mechanism
+        with self._paid([made]):
+            self.fit_ = fitted(made, Labelled.of((values, labels)), len(values), rng=rng, workers=1)
         self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
-        self.standard_errors_, self.privacy_ = self.fit_.standard_errors, mechanism.privacy
+        self.standard_errors_, self.privacy_ = self.fit_.standard_errors, self.fit_.privacy
         return self
 
     def predict(self, X: ArrayLike) -> Values:

@@ -68,7 +68,7 @@ def test_text(capsys, data):
     assert [line.split()[0] for line in lines[:4]] == ["estimate", "a", "b", "intercept"]
     assert abs(float(lines[1].split()[1]) - 2) < 0.3
     assert lines[4].startswith("(linear regression; 3,000 records; epsilon = 1")
-    assert lines[5] == ("(read as type number; a record with empty or non-numeric cells counts as one at both centers)")
+    assert lines[5] == ("(read as type number; a record with empty or non-numeric cells counts as one at its centers)")
 
 
 def test_centers(capsys, data):
@@ -96,7 +96,9 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path, cell
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--model linear needs --label-bound"),
+        (["--method", "sums"], "label_bound must be given for method='sums'"),
+        (["--model", "huber", "--k", "1"], "--model huber needs --label-bound"),
+        (["--model", "logistic", "--method", "blocks"], "--model logistic does not take --method"),
         (["--label-bound", "5", "--k", "1"], "--model linear does not take --k"),
         (["--model", "logistic", "--label-bound", "5"], "--model logistic does not take --label-bound"),
         (["--model", "logistic", "--label-center", "5"], "--label-center is for --model linear"),

@@ -13,7 +13,7 @@ import dpfast as dpf
 import dpfast.dask
 from dpfast import local
 from dpfast.densities import PerturbedHistogram, SeriesCoefficients
-from dpfast.regression import Descent
+from dpfast.regression import Corrections, Descent
 from dpfast.statistics import Huber, Median, Sum, TrimmedMean
 
 dask = pytest.importorskip("dask")
@@ -140,6 +140,17 @@ class TestDescents:
             assert fit.privacy == expected.privacy
             [charge] = ledger.charges
             assert charge.label.startswith(f"<glm, {model['model']}, of rows in a ball")
+
+    def test_corrections_of_a_linear_regression(self):
+        y = PEOPLE @ [1.0, -1.0] + 0.1 * np.random.default_rng(5).normal(size=len(PEOPLE))
+        public = {"n": 600, "d": 2, "domain": dpf.domains.Ball(3.0), "labels": dpf.domains.Ball(6.0)}
+        options = {"radius": 3.0, "label_bound": 6.0, "method": "residuals", "epsilon": 8.0}
+        expected = dpf.linear_regression(PEOPLE, y, rng=PCG(1), **options)
+        pair = (da.from_array(PEOPLE, chunks=(70, 1)), da.from_array(y, chunks=70))
+        with dpf.Ledger(8.0) as ledger, dask.config.set(scheduler="threads"):
+            fit = dpf.dask.release(Corrections(privacy=dpf.Privacy(8.0), **public), pair, rng=PCG(1))
+        assert np.array_equal(fit.coefficients, expected.coefficients)
+        assert len(ledger.charges) == 1
 
     def test_a_cluster(self, tmp_path):
         distributed = pytest.importorskip("distributed")

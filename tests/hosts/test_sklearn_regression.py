@@ -129,7 +129,7 @@ def test_missing_values_count_as_the_centers():
     broken[::3, 0], labels[::3] = math.nan, 3.0
     filled[::3] = BALLS["center"]
     both = [
-        PrivateLinearRegression(random_state=1, **BALLS).fit(rows, y)
+        PrivateLinearRegression(random_state=1, method="sums", **BALLS).fit(rows, y)
         for rows, y in ((broken, TARGETS), (filled, labels))
     ]
     assert _learnt(both[0]) == _learnt(both[1])
@@ -170,11 +170,12 @@ def test_dtypes_and_shapes():
     ("wrong", "error", "message"),
     [
         ({"radius": None}, ValueError, "radius must be given"),
-        ({"label_bound": None}, ValueError, "label_bound must be given"),
+        ({"label_bound": None, "method": "sums"}, TypeError, "label_bound must be given"),
+        ({"method": "least"}, ValueError, "method must be"),
         ({"radius": 0}, ValueError, "radius must be positive"),
         ({"label_bound": -1}, ValueError, "radius must be positive"),
         ({"center": [0.0] * 3}, ValueError, "X must have 3 columns"),
-        ({"fit_intercept": 1}, TypeError, "fit_intercept must be True or False"),
+        ({"fit_intercept": 1}, TypeError, "intercept must be True or False"),
         ({"epsilon": 0}, ValueError, "epsilon must be positive"),
         ({"delta": 2}, ValueError, "delta"),
         ({"random_state": "x"}, (TypeError, ValueError), "SeedSequence"),

@@ -80,7 +80,6 @@ GUESSES = [
     (lambda: dpf.glm(X, X, data_norm=1.0, epsilon=1.0), "did you mean 'radius'?"),
     (lambda: dpf.linear_regression(X, X, x_bounds=(0, 1), y_bounds=(0, 1), epsilon=1.0), "did you mean 'bounds'?"),
     (lambda: dpf.linear_regression(X, X, y_bounds=(0, 1), epsilon=1.0), "did you mean 'label_bound'?"),
-    (lambda: dpf.linear_regression(X, X, **BOUNDS), "write linear_regression(X, label_bound=..., epsilon=...)"),
     (lambda: dpf.by_group(QUARTILES, X, groups=X), "did you mean 'labels' or 'keys'?"),
     (lambda: dpf.by_group(QUARTILES, X, by=X), "did you mean 'labels'?"),
     (lambda: dpf.by_group(QUARTILES, X, X), "write by_group(mechanism, x, labels=...)"),
