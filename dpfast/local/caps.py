@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast.core.quadrature import gauss_legendre
 from dpfast.theory.cube import gamma_ratio_half
 
 # A cap this many standard deviations of a coordinate away is too rare for a coin of 64 bits.
@@ -80,7 +81,7 @@ def _best_moments(d: int, count: int) -> tuple[NDArray[np.float64], NDArray[np.f
     ``I_F(count - m, m)``, F = P(U_1 <= x), by the law of order statistics.
     """
     last = math.asin(min(1.0, _HIGHEST / math.sqrt(d)))
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = gauss_legendre(_NODES)
     angle = last / _PANELS * (np.arange(1 - _PANELS, _PANELS, 2)[:, None] + nodes).reshape(-1)
     height = np.sin(angle)
     density = np.tile(weights, _PANELS) * np.exp((d - 2) * np.log(np.cos(angle)))

@@ -14,6 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast.core import checks
+from dpfast.core.quadrature import gauss_legendre
 
 # Nodes of the integral; twice as many change no critical value of 2 to 1000 parts by more than 1e-9 of itself.
 _NODES = 400
@@ -64,7 +65,7 @@ def critical_value(confidence: float, ends: tuple[float, ...]) -> float:
     roots = np.sqrt(np.diff(r, prepend=0.0))
     covariance = (np.minimum.outer(r, r) - np.multiply.outer(r, r)) * np.multiply.outer(roots, roots)
     eigenvalues = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = gauss_legendre(_NODES)
     squares = np.sin(math.pi / 4 * (1 + nodes)) ** 2
 
     def beyond(logarithm: float) -> float:
