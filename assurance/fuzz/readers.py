@@ -27,7 +27,7 @@ import dpfast as dpf
 from dpfast import keys, local
 from dpfast.streaming import State
 from dpfast.streaming.wire import fingerprint
-from dpfast.tables import TableError, text
+from dpfast.tables import Format, TableError, text
 from tests.central import takes_rows
 from tests.kinds import kind_of
 from tests.local.test_refused import EVERY
@@ -222,7 +222,7 @@ def tables(data: bytes) -> None:
     before = text._BLOCK
     text._BLOCK = 16
     try:
-        blocks = list(text.text_blocks(io.BytesIO(body), [wanted], [texts], header, delimiter, "utf-8"))
+        blocks = list(text.text_blocks(io.BytesIO(body), [wanted], [texts], Format(header, delimiter)))
     except TableError:
         return
     finally:

@@ -34,6 +34,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "measure.h": "dpfast_float_weight",
         "pages.h": "dpfast_fetch dpfast_large",
         "ranked.h": "dpfast_huber_ranges dpfast_ranked_boxes",
+        "ranks.h": "dpfast_ranked",
         "scores.h": "scores_fill_guide scores_index",
         "select.h": (
             "select_fill select_keys_of_doubles select_kind_of select_load select_load_filled select_scan "
@@ -155,6 +156,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "windows.h": "windows_between windows_of_points",
     },
     _ROWS: {
+        "square.h": "square_expected square_maximise square_smooth square_sums",
         "fits.h": (
             "fits_binomial fits_binomial_bias fits_binomial_score fits_depths fits_exp_neg fits_keys "
             "fits_laplace fits_less fits_load fits_log fits_log1p fits_one_if fits_tilt fits_weibull"
@@ -196,6 +198,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
     },
     _SYSTEM: {
         "advice.h": "dpfast_raise dpfast_refused dpfast_take_calls",
+        "ranks.h": "dpfast_order",
         "secure.h": (
             "secure_double secure_exchange secure_forked secure_fraction secure_free secure_gcm_is_fast "
             "secure_generation secure_is_first secure_load secure_placeholders secure_refilled_double secure_store "

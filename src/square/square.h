@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "certified.h"
+
 /* Prefix sums: sums[i] is that of the first i entries of x. */
 static inline void square_sums(const double *x, ptrdiff_t n, double *sums)
 {
@@ -65,7 +67,7 @@ static double square_maximise(const double *counts, ptrdiff_t cells, ptrdiff_t w
         square_expected(sums, cells, width, inside, outside, expected);
         for (ptrdiff_t j = 0; j < symbols; j++)
             if (counts[j] > 0.0)
-                likelihood += counts[j] * log(expected[j]);
+                likelihood += counts[j] * dpfast_log(expected[j]);
         if (fabs(likelihood - previous) < tolerance || round == most)
             return likelihood;
         previous = likelihood;
