@@ -530,6 +530,8 @@ def ranges_of(family: Family, bounds: Any) -> tuple[tuple[str, tuple[float, floa
             _known(family, name)
     found = checks.bounds_of(bounds, lambda: names, part="parameter")
     pairs = found if isinstance(found[0], tuple) else (found,) * len(names)
+    if not isinstance(bounds, dict) and len(names) < len(pairs) <= len(family.names):
+        names = family.names[: len(pairs)]
     if len(pairs) != len(names):
         raise ValueError(
             f"bounds must be one pair, or one for each parameter, {', '.join(names)}, not {len(pairs)}; "

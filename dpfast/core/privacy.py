@@ -585,16 +585,17 @@ def total_up(profiles: Sequence[PrivacyProfile]) -> Privacy:
         return profiles[0].privacy
     guarantees = [profile.privacy for profile in profiles]
     units = {guarantee.unit for guarantee in guarantees}
-    failures = sum((Fraction(profile.failure) for profile in profiles), Fraction())
+    shared: dict[str, Any] = {"neighbors": first.neighbors, "per_unit": per_unit}
+    if units == {"mu"}:
+        squares = sum((Fraction(guarantee.amount) ** 2 for guarantee in guarantees), Fraction())
+        return Privacy(mu=root_up(squares), **shared)
     if units == {"epsilon"}:
-        deltas = sum((Fraction(guarantee.delta) for guarantee in guarantees), Fraction())
-        amounts = {"epsilon": up(sum((Fraction(guarantee.amount) for guarantee in guarantees), Fraction()))}
-        failures = deltas
-    elif units == {"mu"}:
-        amounts = {"mu": root_up(sum((Fraction(guarantee.amount) ** 2 for guarantee in guarantees), Fraction()))}
+        shared["epsilon"] = up(sum((Fraction(guarantee.epsilon) for guarantee in guarantees), Fraction()))
+        aside = sum((Fraction(guarantee.delta) for guarantee in guarantees), Fraction())
     else:
-        amounts = {"rho": up(sum((profile.exact_rho for profile in profiles), Fraction()))}
-    return Privacy(delta=min(1.0, up(failures)), neighbors=first.neighbors, per_unit=per_unit, **amounts)
+        shared["rho"] = up(sum((profile.exact_rho for profile in profiles), Fraction()))
+        aside = sum((Fraction(profile.failure) for profile in profiles), Fraction())
+    return Privacy(delta=min(1.0, up(aside)), **shared)
 
 
 def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]:

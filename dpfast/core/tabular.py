@@ -51,7 +51,7 @@ class Tabular(ABC):
         """
         import pandas
 
-        return pandas.DataFrame({name: _listed(column) for name, column in self._as_columns().items()})
+        return pandas.DataFrame({name: whole_column(_listed(column)) for name, column in self._as_columns().items()})
 
     def to_polars(self) -> Any:
         """Return the table as a polars.DataFrame."""
@@ -119,6 +119,21 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
+
+
+def whole_column(cells: Any) -> Any:
+    """Return a list of whole numbers, some of which are missing, as a column of integers of pandas; others unchanged.
+
+    pandas by itself would make floats of them.
+    """
+    if not isinstance(cells, list) or None not in cells or set(map(type, cells)) != {int, type(None)}:
+        return cells
+    import pandas
+
+    try:
+        return pandas.array(cells, dtype="Int64")
+    except OverflowError:
+        return cells
 
 
 def unused(name: str, taken: Mapping[str, object]) -> str:

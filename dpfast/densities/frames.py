@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.core.tabular import whole_column
+
 
 def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Sequence[Any]]) -> Any:
     """Columns as a table of the kind of X: pandas, polars, Arrow, a mapping, a structured array, or rows.
@@ -22,7 +24,8 @@ def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Seque
         if library == "pandas":
             import pandas
 
-            return pandas.DataFrame({name: pandas.Series(values).iloc[:k] for name, values in possible.items()})
+            listed = {name: whole_column(_listed(values)) for name, values in possible.items()}
+            return pandas.DataFrame({name: pandas.Series(cells).iloc[:k] for name, cells in listed.items()})
         if library == "polars":
             import polars
 

@@ -63,6 +63,7 @@ def interval(
     labels: Any,
     keys: Iterable[Any],
     partitions: PartitionSelection | None = None,
+    others: Any = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -82,6 +83,7 @@ def interval(
     labels: Any = None,
     keys: Any = None,
     partitions: PartitionSelection | None = None,
+    others: Any = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -114,11 +116,13 @@ def interval(
     confidence : float
         In (0, 1).
     neighbors : {"replace-one", "add-remove"}, optional
-        "add-remove" for a count (its default), and for a sum on request.
+        "add-remove" protects the addition or removal of a record, and is the default of a count: the number of records
+        is private. Sums and counts have noise for it; the others use a noisy number of the records, chosen at random,
+        for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
         "add-remove".
-    labels, keys, partitions
+    labels, keys, partitions, others
         Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
         replaced record the labels and the sizes of groups are public; with one added or removed they are private.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -176,12 +180,13 @@ def interval(
     (['south', 'north'], True)
     """
     made = estimator(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
-    if labels is None and keys is None and partitions is None:
+    if all(given is None for given in (labels, keys, partitions, others)):
         return explained(made, explain, x)(x, rng=rng, workers=workers)
     if labels is None or keys is None:
         raise TypeError("labels= and keys= must be given together")
     warn_of(made)
-    return by_group(made, x, labels=labels, keys=keys, partitions=partitions, rng=rng, workers=workers, explain=explain)
+    groups = {"labels": labels, "keys": keys, "partitions": partitions, "others": others}
+    return by_group(made, x, **groups, rng=rng, workers=workers, explain=explain)
 
 
 def estimator(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dpfast.core.tabular import whole_column
 from dpfast.groups.labels import kind_of, library_of
 
 
@@ -58,12 +59,15 @@ class KeyType:
         """Return the kind of keys: of labels that are floats, those that users give as integers, released ones
         never.
         """
-        return "integers" if self.kind == "floats" and cells and set(map(type, cells)) == {int} else self.kind
+        whole = set(map(type, cells)) - {type(None)} == {int}
+        return "integers" if self.kind == "floats" and whole else self.kind
 
     def pandas(self, cells: list[Any]) -> Any:
         """Return keys as a pandas.Index, in the dtype of the labels or, if that is not one of keys, by its kind."""
         import pandas
 
+        if None in cells and self._kind(cells) == "integers":
+            return pandas.Index(whole_column(cells))
         dtype = self._own("pandas")
         if dtype is None and not self.is_categorical:
             kinds = {"integers": "int64", "unsigned": "uint64", "floats": "float64", "text": "str"}
@@ -95,7 +99,7 @@ class KeyType:
 
         kinds = {"integers": "int64", "unsigned": "uint64", "floats": "double", "text": "string", "bytes": "binary"}
         dtype = self._own("pyarrow") or kinds.get(self._kind(cells))
-        if dtype is not None or len(set(map(type, cells))) <= 1:  # Arrow would make bytes of text
+        if dtype is not None or len(set(map(type, cells)) - {type(None)}) <= 1:  # Arrow would make bytes of text
             for wanted in (dtype, None):
                 with suppress(TypeError, ValueError, OverflowError, pyarrow.ArrowException):
                     return pyarrow.array(cells, wanted)

@@ -185,14 +185,13 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
 
     def _numbers(self, taken: Sequence[str]) -> dict[str, Column]:
         """Return the noisy counts and the numbers of the releases by names that are not taken."""
-        found: dict[str, Column] = {} if self.counts is None else {_COUNT: self.counts}
+        found: dict[str, Column] = {}
+        if self.counts is not None:
+            found[unused(_COUNT, dict.fromkeys(taken))] = self.counts
         for column in self._columns:
             for name, numbers in column.numbers(alone=self._alone).items():
-                found[unused(name, found)] = numbers
-        named: dict[str, Column] = {}
-        for name, numbers in found.items():
-            named[unused(name, {**dict.fromkeys(taken), **named})] = numbers
-        return named
+                found[unused(name, {**dict.fromkeys(taken), **found})] = numbers
+        return found
 
     def _as_columns(self) -> dict[str, Column]:
         names, cells, _ = self._keys()

@@ -23,22 +23,25 @@ class GroupKeys:
     Parameters
     ----------
     listed : list
-        Each key as a str, bytes or int, or a tuple of them for several columns.
+        Each key as a str, bytes or int, or a tuple of them for several columns; None for the group of missing labels.
     columns : list of columns
         The labels of the records.
     names : sequence of str or None
         The names of the columns.
     table : dpfast.keys.KeyTable, optional
         The places of the keys, if the types of the columns are known before records are read.
+    others : bool
+        Whether the last key is that of all other labels, which are not missing.
     """
 
     listed: list[Any]
     columns: list[Any]
     names: Sequence[Any]
     table: keys.KeyTable | None
+    others: bool = False
 
     @classmethod
-    def of(cls, labels: list[tuple[Any, Any]], given: Any) -> GroupKeys:
+    def of(cls, labels: list[tuple[Any, Any]], given: Any, *, nulls: bool = False, others: Any = None) -> GroupKeys:
         """Read keys for these columns of labels, whose types are used, not their records.
 
         Parameters
@@ -47,6 +50,10 @@ class GroupKeys:
             See `label_columns`.
         given : sequence, column, index, table or tuple of ndarrays
             The keys; columns of them as a table, or as the tuple of a `Partitions`.
+        nulls : bool
+            Whether None may be a key of a single column: that of missing labels.
+        others : key, optional
+            A further key, of all other labels.
 
         Raises
         ------
@@ -65,7 +72,10 @@ class GroupKeys:
         else:
             rows = _cells(given)
             names = list(given.names) if library_of(given) == "pandas" and hasattr(given, "names") else [name_of(given)]
-        width = len(labels)
+        width, null = len(labels), None
+        if nulls and width == 1 and any(row is None for row in rows):
+            null = next(place for place, row in enumerate(rows) if row is None)
+            rows = [*rows[:null], *rows[null + 1 :]]
         if width == 1 and set(map(type, rows)) <= {str, bytes, int}:
             listed = rows
         elif width == 1 and isinstance(given, np.ndarray) and given.ndim == 1:  # a tuple in it is one key
@@ -82,20 +92,38 @@ class GroupKeys:
             raise ValueError(f"the columns of labels must have different names, not {', '.join(map(repr, found))}")
         empty = [_empty(column) for column in columns]
         known = not any(column is None for column in empty)
+        table = keys.public_table(listed, together(empty), "labels") if known else None
+        every = listed if null is None else [*listed[:null], None, *listed[null:]]
+        if others is not None:
+            every = [*every, *_listed([others], width)]
+            if len(set(every)) < len(every):
+                raise ValueError(f"others must differ from the keys, not {others!r}")
         return cls(
-            listed,
+            every,
             columns,
             [other if name is None else name for (name, _), other in zip(labels, named, strict=True)],
-            keys.public_table(listed, together(empty), "labels") if known else None,
+            table,
+            others is not None,
         )
 
     def __len__(self) -> int:
         return len(self.listed)
 
     def places(self) -> NDArray[np.int64]:
-        """Return the place of each record's label among the keys; -1 for a label that is missing or not a key."""
+        """Return the place of each record's label among the keys; -1 for one without a group."""
         columns = together(self.columns)
-        return keys.lookup(columns, self.listed, "labels") if self.table is None else self.table.find(columns, "labels")
+        null = self.listed.index(None) if None in self.listed else None
+        known = [key for key in self.listed[: len(self) - self.others] if key is not None]
+        codes = keys.lookup(columns, known, "labels") if self.table is None else self.table.find(columns, "labels")
+        if null is None and not self.others:
+            return codes
+        missing, unlisted = keys.KeyTable().add(columns) < 0, codes < 0
+        if null is not None:
+            codes[codes >= null] += 1
+            codes[missing] = null
+        if self.others:
+            codes[unlisted & ~missing] = len(self) - 1
+        return codes
 
     def column_names(self) -> list[str]:
         """Return a name for each column, also for those without one."""

@@ -62,6 +62,7 @@ def by_group(
     labels: Any,
     keys: Iterable[Any],
     partitions: PartitionSelection | None = None,
+    others: Any = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -75,6 +76,7 @@ def by_group(
     labels: Any = None,
     keys: Any = None,
     partitions: PartitionSelection | None = None,
+    others: Any = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
     rng: RandomSource = None,
@@ -109,9 +111,12 @@ def by_group(
         several columns of labels, like ``itertools.product(regions, years)``. Also released ones, ``partitions.keys``
         of a `dpfast.Partitions`. They must not come from private data, as
         the categories of a column often do. "private": the keys that `partitions` releases; needs
-        ``neighbors="add-remove"``.
+        ``neighbors="add-remove"``. None among the keys of a single column is the group of the missing labels.
     partitions : PartitionSelection, optional
         The selection of the keys for ``keys="private"``, charged in addition to the mechanism.
+    others : key, optional
+        The public key of a further group, the last, of all records whose label is neither missing nor among the listed
+        keys.
     offsets : array_like of int, shape (num_groups + 1,)
         Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``.
         Nondecreasing from 0 to n, and public, as the layout of the records in memory.
@@ -187,7 +192,9 @@ def by_group(
     private = selects(keys, partitions, hides_n)
     if private and isinstance(x, Counted):
         raise TypeError("keys='private' needs records one by one, not counted")
-    named = None if columns is None or private else GroupKeys.of(columns, keys)
+    if others is not None and (keys is None or private):
+        raise TypeError("others is the key of a further group: give it with a list of keys=")
+    named = None if columns is None or private else GroupKeys.of(columns, keys, nulls=True, others=others)
     costs = [job.mechanism.cost._replace(label=f"{job.mechanism.cost.label} for each group") for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
@@ -294,7 +301,11 @@ class _Job:
 
     def given(self, x: Any) -> Any:
         """Return the records of the mechanism in x, as they were given."""
-        return x if self.column is None else x[self.column]
+        if self.column is None:
+            return x
+        if [name for name, _ in table_columns(x) or ()].count(self.column) > 1:
+            raise ValueError(f"several columns of x are named {self.column!r}: rename all but one")
+        return x[self.column]
 
     def records(self, column: Any) -> NDArray[Any] | Counted:
         """Those that were given in an array of numbers, or counted."""

@@ -78,7 +78,8 @@ def mean(
         (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
-        mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
+        mean is the quotient of a noisy sum and a noisy count, within the bounds. Other methods, bounds="private" and
+        rows use a noisy number of the records, chosen at random, for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, of the record in x or in each chunk), together like the middle of the bounds; or
@@ -263,9 +264,9 @@ def variance(
     method : {"auto", "global-sensitivity", "private-bounds"}
         Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes; or
         narrower bounds found privately, see `mean`.
-    epsilon, bounds, grid, delta, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, neighbors, missing, rng, workers, explain
         See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise; not "drop", as the number of records is public.
+        otherwise.
 
     Returns
     -------

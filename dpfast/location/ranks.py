@@ -104,8 +104,9 @@ def median(
         as floats, such as ages, which it releases with less error. Only for inverse sensitivity; without bounds "auto",
         which favours modest magnitudes and round numbers, or "uniform".
     neighbors : {"replace-one", "add-remove"}
-        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. For
-        one quantile by inverse sensitivity.
+        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. One
+        quantile by inverse sensitivity has a mechanism of its own; all else uses a noisy number of the records, chosen
+        at random, for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record, which
@@ -230,7 +231,7 @@ def quantile(
         Positive; for a sequence the total of all quantiles.
     bounds, grid, delta, method, distribution, measure, neighbors, missing, rng, workers, explain
         See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
-        otherwise. Several quantiles are for "replace-one".
+        otherwise. Several quantiles for "add-remove" use `Resized`.
 
     Returns
     -------
@@ -286,9 +287,9 @@ def trimmed_mean(
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
     bounds : tuple of two floats, or "private"
         See `mean`; bounds or a grid are needed.
-    epsilon, grid, delta, method, distribution, missing, rng, workers, explain
+    epsilon, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
         See `median`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise; not "drop", as the number of records is public. Raises a ValueError also if the number of records in
+        otherwise. Raises a ValueError also if the number of records in
         the mean times the number of grid points is 2**63 or more.
 
     Returns
@@ -336,7 +337,7 @@ def winsorized_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
-    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
         See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references. NaN counts
         as the lower bound unless `missing` says otherwise.
 
@@ -373,9 +374,9 @@ def iqr(
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
         See `median`, also for errors, privacy and references. NaN counts as the lower bound, without bounds as
-        -1.8e308, unless `missing` says otherwise; not "drop", as the number of records is public.
+        -1.8e308, unless `missing` says otherwise.
 
     Returns
     -------
@@ -426,7 +427,7 @@ def huber(
     x : array_like of shape (n,)
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
-    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
         See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise. The release is a point of the grid.
 

@@ -61,7 +61,7 @@ def _resized(made: Any, domain: Domain, epsilon: float) -> Mechanism:
     if not (isinstance(domain, Box) and any(grid.missing == "drop" for grid in domain.grids)):
         return resized(made, epsilon=epsilon)
     kept = [grid.with_missing("lower") for grid in domain.grids]
-    within = Box(kept[0] if domain.columns is None else kept)
+    within = Box(kept[0] if domain.columns is None else tuple(kept))
     return resized(lambda part: made(part, of=within), epsilon=epsilon, missing="drop")
 
 

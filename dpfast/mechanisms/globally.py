@@ -34,7 +34,8 @@ from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
+from dpfast.mechanisms.triples import Triples
+from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
 _NOISES = ("auto", "discrete-laplace", "staircase")
@@ -107,12 +108,12 @@ class AddedNoise(GroupsOfSums):
 class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum, count or variance with integer noise of scale sensitivity / epsilon, clamped to its range.
 
-    Pure epsilon-differential privacy under one replaced record; the number of records is public. For means, sums and
-    counts also under one record added or removed, with a private number of records.
+    Pure epsilon-differential privacy under one replaced record; the number of records is public. Also under one record
+    added or removed, with a private number of records.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Mean, Sum or Variance; Mean, Sum or Count for "add-remove"
+    statistic : dpfast.statistics.Mean, Sum or Variance, or Count for "add-remove"
     grid : Grid
         Public bounds and granularity of the data, in data units; a count uses neither.
     epsilon : float
@@ -125,8 +126,8 @@ class GlobalSensitivity(StatisticMechanism):
         "auto": the noise of `dpfast.noise.staircase` if its mean magnitude is at least 5 % less than that of
         `dpfast.noise.discrete_laplace`, by exact public numbers: for sensitivities of many steps above epsilon = 1.1,
         with a gain of 15 % at epsilon = 2 and 45 % at 4, and never for a count. Discrete Laplace noise costs less of a
-        budget in rho (`privacy_profile`): choose it there. A mean for "add-remove" has noise on a pair, and must have
-        "auto".
+        budget in rho (`privacy_profile`): choose it there. A mean or variance for "add-remove" has noise on several
+        integers, and must have "auto".
 
     Raises
     ------
@@ -144,7 +145,9 @@ class GlobalSensitivity(StatisticMechanism):
     https://dpfast.readthedocs.io/en/latest/proofs/staircase.html).
     A mean with a private number of records takes K-norm noise on the pair of the sum, centred at the middle of the
     bounds, and the count: `dpfast.laws.SumAndCount`. Its root mean squared error is about 1.4 times less than with
-    epsilon split between the two (https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html).
+    epsilon split between the two (https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). A variance takes
+    that of `dpfast.laws.LatticeBox` on the sum, the sum of squares and the count: for epsilon up to about 2 its error
+    is at most about that for a public number, and a third of it for records around the middle of the bounds.
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
@@ -187,15 +190,19 @@ class GlobalSensitivity(StatisticMechanism):
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         checks.choice("noise", self.noise, _NOISES)
-        if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
+        if self.hides_n and not isinstance(self.statistic, (Mean, Variance, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         self.check_missing()
         if self._counts and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
-        if self.on_pairs:
+        if self.jointly:
             if self.noise != "auto":
-                raise ValueError(f"noise must be 'auto' for the mean with neighbors='add-remove', not {self.noise!r}")
+                raise ValueError(
+                    f"noise must be 'auto' for the {self.statistic} with neighbors='add-remove', not {self.noise!r}"
+                )
             self.scale(2)
+            if not self.on_pairs:
+                checks.released_range(lambda: (0.0, self._triples.largest))
             return
         self._noise(2)
         if self.hides_n:
@@ -217,7 +224,7 @@ class GlobalSensitivity(StatisticMechanism):
     def privacy_profile(self) -> PrivacyProfile:
         """Of the exact law, or, where the sensitivity in release codes depends on n, of laws that dominate it."""
         pure, epsilon = PrivacyProfile(self.privacy), self.epsilon
-        if self.on_pairs:
+        if self.jointly:
             return pure
         steps = self.steps
         stairs = kind_of_noise(self.noise, steps, epsilon) == "staircase"
@@ -246,8 +253,19 @@ class GlobalSensitivity(StatisticMechanism):
         """Whether the noise is on a sum and a count."""
         return self.hides_n and isinstance(self.statistic, Mean)
 
+    @cached_property
+    def jointly(self) -> bool:
+        """Whether the noise is on sums and a count together."""
+        return self.hides_n and isinstance(self.statistic, (Mean, Variance))
+
+    @cached_property
+    def _triples(self) -> Triples:
+        return Triples(self.grid, self.epsilon)
+
     def _sensitivity(self, n: int) -> int:
         """Return the sensitivity in release codes."""
+        if self.jointly and not self.on_pairs:
+            return self._triples.changes[1]
         if self.on_pairs:
             return 2 * (self.grid.size - 1)
         if self.hides_n:
@@ -258,7 +276,8 @@ class GlobalSensitivity(StatisticMechanism):
     def scale(self, n: SupportsIndex) -> Fraction:
         """Return the scale of the noise in release codes, exact: sensitivity / epsilon. Public.
 
-        For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
+        For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection; for
+        a variance that on the sum of squares, in its codes.
         """
         return checks.noise_scale(self._sensitivity(checks.whole("n", n)), self.epsilon)
 
@@ -293,7 +312,7 @@ class GlobalSensitivity(StatisticMechanism):
     def _make_plan(self, n: int | None) -> Plan:
         grid, statistic = self.grid, self.statistic
         if n is None:
-            if self.on_pairs or not self.hides_n:
+            if self.jointly or not self.hides_n:
                 return GroupsOfSums(self, n)
             steps, (first, last) = self._total.one_record(grid), self._total.range(grid)
             noise = integer_noise(self.noise, steps, steps, self.epsilon)
@@ -304,8 +323,8 @@ class GlobalSensitivity(StatisticMechanism):
         return AddedNoise(self, n, self._noise(n), last, decode, unit)
 
     def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
-        if self.on_pairs:
-            return self._pair(sums)
+        if self.jointly:
+            return self._pair(sums) if self.on_pairs else self._triples.law(sums)
         plan = self.plan(sums.n)
         return ClampedNoise(plan.noise, center=plan.center(*sums), last=plan.last, decode=plan.decode)
 
@@ -341,7 +360,7 @@ class GlobalSensitivity(StatisticMechanism):
         return super()._explained_missing()
 
     def _explained_error(self, n: int | None) -> str:
-        if self.on_pairs:
+        if self.jointly:
             return ""
         if not (n or self.hides_n):
             return super()._explained_error(n)
@@ -385,7 +404,7 @@ class GlobalSensitivity(StatisticMechanism):
         Raises
         ------
         TypeError
-            A missing n, an n that is private, or a mean with "add-remove": the quotient of two noisy numbers.
+            A missing n, an n that is private, or a mean or variance with "add-remove": a quotient of noisy numbers.
         ValueError
             A parameter out of range.
 
@@ -408,8 +427,8 @@ class GlobalSensitivity(StatisticMechanism):
         >>> mean.noise_interval(45.0, 0.9, n=1000)
         (44.769999999999996, 45.230000000000004)
         """
-        if self.on_pairs:
-            raise TypeError("no noise interval is known for a mean with neighbors='add-remove'")
+        if self.jointly:
+            raise TypeError(f"no noise interval is known for a {self.statistic} with neighbors='add-remove'")
         if (n is None) is not self.hides_n:
             raise TypeError("n is private: leave it out" if self.hides_n else "n is public: give the number of records")
         value, share = checks.real("release", release), checks.between("confidence", confidence, 0, 1)
@@ -457,9 +476,10 @@ class GlobalSensitivity(StatisticMechanism):
         return error(cdf, last, ends, population, confidence)
 
     def _error_of_noise(self, n: int, confidence: float) -> float:
-        if self.on_pairs:
+        if self.jointly:
             raise TypeError(
-                "the noise of a mean with neighbors='add-remove' depends on the records: use that for 'replace-one'"
+                f"the noise of a {self.statistic} with neighbors='add-remove' depends on the records: use that for "
+                f"'replace-one'"
             )
         unit = self._total.unit(self.grid) if self.hides_n else self._unit(n)
         return self._noise(n).magnitude(confidence) * unit

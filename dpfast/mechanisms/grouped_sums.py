@@ -53,7 +53,8 @@ class GroupsOfSums(Plan):
     mechanism: Any
 
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
-        if isinstance(values, Counted) or not self._fits(len(values)):
+        one_by_one = self.mechanism.jointly and not self.mechanism.on_pairs
+        if isinstance(values, Counted) or one_by_one or not self._fits(len(values)):
             return super().groups(values, groups, threads)
         mechanism, statistic, grid = self.mechanism, self.mechanism.statistic, self.mechanism.grid
         sums = groups.sums(self._codes(values), grid.size - 1, half=grid.missing == "half", squares=statistic.squares)

@@ -265,7 +265,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
 def _hides_n(statistic: Statistic | tuple[float, ...], method: Callable[..., Mechanism], bounds: Any) -> bool:
     """Whether a method has a mechanism of its own for a private number of records."""
     if method is GlobalSensitivity:
-        return isinstance(statistic, (Mean, UnboundedStatistic)) and not isinstance(bounds, str)
+        return isinstance(statistic, (Mean, Variance, UnboundedStatistic)) and not isinstance(bounds, str)
     return method is InverseSensitivity and isinstance(statistic, OrderStatistic)
 
 

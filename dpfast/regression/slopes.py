@@ -30,7 +30,7 @@ from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
-from dpfast.streaming import Chunks, Labelled, check_labels_given
+from dpfast.streaming import Chunks, Labelled, check_labels_given, names_of_columns
 
 Values = NDArray[np.float64]
 Decode: TypeAlias = Callable[[ArrayLike], Values]
@@ -554,14 +554,25 @@ def theil_sen(
         missing=missing,
     )
     check_labels_given(x, y)
+    names = _names(x)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = explained(mechanism, explain, x)(records, rng=rng, workers=workers).tolist()
     error = errors[0] if errors else math.nan
-    return Fit(np.array([slope]), intercept, np.array([error]), math.nan, mechanism.privacy, n=_length(x))
+    found = np.array([slope]), intercept, np.array([error]), math.nan
+    return Fit(*found, mechanism.privacy, n=_length(x), names=names)
 
 
 def _grid(bounds: tuple[float, float] | None, name: str) -> Points:
     return FloatGrid() if bounds is None else Grid(*checks.pair(name, bounds))
+
+
+def _names(x: Any) -> tuple[str] | None:
+    """Return the name of the column of x, of a data frame or of a column that has one."""
+    names = names_of_columns(x)
+    if names is not None:
+        return names[:1] if len(names) == 1 else None  # type: ignore[return-value]
+    name = getattr(x, "name", None)
+    return (name,) if isinstance(name, str) and name else None
 
 
 def _length(x: Any) -> int:

@@ -88,14 +88,17 @@ def names_of_columns(X: Any, *, labelled: bool = False) -> tuple[str, ...] | Non
     records.
 
     None unless the rows are a data frame. `labelled` says whether the last column of a data frame has the labels, as in
-    chunks.
+    chunks. Raises a ValueError for two columns of the same name.
     """
     if isinstance(X, Chunks):
         return names_of_columns(next(iter(X), None), labelled=True)
-    if isinstance(X, tuple) and X:
-        return containers.column_names(X[0])
-    names = containers.column_names(X)
-    return names[:-1] if names and labelled else names
+    names = containers.column_names(X[0] if isinstance(X, tuple) and X else X)
+    if names and not isinstance(X, tuple) and labelled:
+        names = names[:-1]
+    if names and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"several columns of X are named {twice!r}: rename all but one")
+    return names
 
 
 def check_labels_given(X: Any, y: Any) -> None:

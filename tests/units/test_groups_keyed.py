@@ -412,7 +412,10 @@ class TestArguments:
             ({"keys": 7}, TypeError, "'private' or a sequence"),
             ({"keys": ["east", "east"]}, ValueError, "must differ"),
             ({"keys": [1, True]}, ValueError, "must differ"),
-            ({"keys": ["east", None]}, TypeError, "not None"),
+            ({"keys": ["east", None, None]}, TypeError, "not None"),
+            ({"keys": ["east"], "others": "east"}, ValueError, "others must differ from the keys"),
+            ({"others": "east", "num_groups": 3}, TypeError, "give it with a list of keys="),
+            ({"keys": [("east", None)], "labels": ([1, 2, 3], [1, 2, 3])}, TypeError, "not None"),
             ({"keys": [{0.5}]}, TypeError, "keys must be text, bytes, numbers, dates or UUIDs, not {0.5}"),
             ({"keys": [("east", 1)]}, ValueError, r"each column of labels \(1\)"),
             ({"keys": [("east", 1), "west"]}, ValueError, r"each column of labels \(1\)"),
@@ -444,6 +447,60 @@ class TestArguments:
         with Ledger(100.0) as ledger, pytest.raises(error, match=message):
             by_group(mechanism, [1.0], labels=["east"], keys=NAMES)
         assert ledger.charges == ()
+
+
+SOME_MISSING = ["a", None, "b", "c", "a", None, "d", "b"]
+
+
+class TestMissingAndOtherLabels:
+    @pytest.mark.parametrize("mechanism", [MEDIAN, COUNT, SUM], ids=repr)
+    @pytest.mark.parametrize(
+        "wrap",
+        [
+            list,
+            lambda cells: np.array(cells, object),
+            lambda cells: np.ma.masked_equal([ord(c or "?") for c in cells], 63),
+        ],
+    )
+    def test_groups_of_their_own(self, mechanism, wrap):
+        x, labels = np.arange(8.0), wrap(SOME_MISSING)
+        a, b, rest = (97, 98, 0) if isinstance(labels, np.ma.MaskedArray) else ("a", "b", "rest")
+        for keys, others, codes in (
+            ([a, None, b], None, [0, 1, 2, -1, 0, 1, -1, 2]),
+            ([None, b], rest, [2, 0, 1, 2, 2, 0, 2, 1]),
+            ([b, a], rest, [1, -1, 0, 2, 1, -1, 2, 0]),
+            ([None], None, [-1, 0, -1, -1, -1, 0, -1, -1]),
+        ):
+            found = by_group(mechanism, x, labels=labels, keys=keys, others=others, rng=PCG64(3))
+            expected = by_group(mechanism, x, labels=codes, num_groups=len(found), rng=PCG64(3))
+            assert list(found) == [*keys, *([] if others is None else [others])]
+            np.testing.assert_array_equal(found.array, expected)
+
+    def test_others_of_several_columns(self):
+        labels = (["a", "a", None, "b"], [1, 2, 1, 1])
+        exact = GlobalSensitivity(Count(), grid=GRID, epsilon=1e9, neighbors="add-remove")
+        found = by_group(exact, np.zeros(4), labels=labels, keys=[("a", 1)], others=("other", 0))
+        assert dict(found) == {("a", 1): 1.0, ("other", 0): 2.0}
+
+    def test_neighbours_differ_in_one_group_by_one(self):
+        exact = GlobalSensitivity(Count(), grid=GRID, epsilon=1e9, neighbors="add-remove")
+        options = {"keys": ["a", None, "b"], "others": "rest"}
+        for label in ("a", "b", "z", None, math.nan, 7):
+            before, after = (
+                by_group(exact, np.zeros(len(data)), labels=data, **options).array
+                for data in (SOME_MISSING, [label, *SOME_MISSING])
+            )
+            assert np.abs(after - before).sum() == 1
+
+    @pytest.mark.host
+    def test_frames(self):
+        pandas = pytest.importorskip("pandas")
+        years = pandas.Series([2001, None, 2002, 2003], dtype="Int64", name="year")
+        found = by_group(COUNT, np.zeros(4), labels=years, keys=[2001, None], others=0).to_pandas()
+        assert (str(found["year"].dtype), found["year"].tolist()) == ("Int64", [2001, pandas.NA, 0])
+        found = by_group(COUNT, np.zeros(4), labels=["x", None, "y", "z"], keys=["x", None], others="other")
+        assert found.to_pandas()["key"].tolist()[::2] == ["x", "other"]
+        assert found.to_polars()["key"].to_list() == found.to_arrow()["key"].to_pylist() == ["x", None, "other"]
 
 
 class TestTheResult:
