@@ -6,7 +6,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -499,7 +499,7 @@ class Table:
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
     ) -> Any:
         """Call a function with the parameters that it has."""
-        known = inspect.signature(function).parameters
+        known = _parameters(function)
         given = dict(options)
         if cost.delta and "delta" in known and given.get("method", "auto") not in _PURE:
             given["delta"] = cost.delta
@@ -571,6 +571,12 @@ class Table:
     ) -> Any:
         keyed, part = self._keys(by, cost)
         return by_group(make(part), x, labels=labels, **keyed, **self._drawn(options))
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the parameters of a function."""
+    return frozenset(inspect.signature(function).parameters)
 
 
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
