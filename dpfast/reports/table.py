@@ -57,7 +57,7 @@ _GROUPED: dict[str, Callable[..., Statistic]] = {
     "winsorized_mean": WinsorizedMean,
 }
 _ORDER = (Median, Quantile)  # need no bounds
-_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for a mean, sum or variance of a record replaced"
+_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for means, sums and variances"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
@@ -282,9 +282,8 @@ class Table:
             if by is None:
                 return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
             keyed, part = self._keys(by, cost)
-            return interval(
-                statistic, x, labels=self._labels(by), epsilon=part, **keyed, **given, **self._drawn(options)
-            )
+            grouped = {"labels": self._labels(by), "epsilon": part, **keyed}
+            return interval(statistic, x, **{**grouped, **given, **self._drawn(options)})
 
         return self._release(_title(statistic, column, by, interval=True), call, by)
 
