@@ -504,6 +504,11 @@ class Table:
             given["delta"] = cost.delta
         if "neighbors" in known:
             given["neighbors"] = cost.neighbors
+        elif cost.neighbors != "replace-one":
+            raise ValueError(
+                f"{function.__name__} is for one record replaced: it needs a table with neighbors='replace-one', "
+                "without a unit, and another policy for missing records than 'drop'"
+            )
         return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
 
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
