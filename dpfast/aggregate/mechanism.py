@@ -41,9 +41,10 @@ class SampleAndAggregate(BlockParameters, Mechanism):
     ----------
     family : str, Family, scipy.stats distribution or callable
         A name or an object of `dpfast.families`, or a function of the records of a block.
-    bounds : pair (lower, upper), one pair for each coefficient, or mapping from names to pairs
+    bounds : pair (lower, upper), sequence of pairs, or mapping from names to pairs
         Public range of each parameter to release; a single pair is for the first parameter of the family, or for each
-        coefficient of a regression.
+        coefficient of a regression; several are for the first parameters in the order of the family's ``names``, such
+        as the mean and the sd of "normal".
     epsilon : float
         Positive; rounded down to a double. For all parameters together.
     delta : float

@@ -134,6 +134,18 @@ class TestPandas:
         rows = by_group(matrix, frame[["pay", "age"]], labels=frame["region"], keys=REGIONS)
         assert list(rows.to_pandas())[1:] == ["0, 0", "0, 1", "1, 0", "1, 1"]
 
+    def test_columns_of_the_same_name_are_refused(self):
+        pandas = pytest.importorskip("pandas")
+        twice = pandas.DataFrame(np.ones((9, 2)), columns=["a", "a"])
+        for call in (
+            lambda: by_group({"mean": (MEAN, "a")}, twice, labels=["x"] * 9, keys=["x"]),
+            lambda: dpf.linear_regression(twice, np.ones(9), radius=2.0, label_bound=2.0, epsilon=1.0),
+        ):
+            with pytest.raises(ValueError, match=r"several columns of [xX] are named 'a': rename all but one"):
+                call()
+        with pytest.raises(ValueError, match="the columns of labels must have different names, not 'a', 'a'"):
+            by_group(MEDIAN, np.ones(9), labels=twice, keys=[(1, 1)])
+
     def test_labels_alone_or_records_alone_may_be_of_pandas(self):
         pandas = pytest.importorskip("pandas")
         data = table()

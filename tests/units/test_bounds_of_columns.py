@@ -168,8 +168,10 @@ def test_parameters(method):
         for bounds in ({"a": (0.5, 9), "b": (0.5, 9)}, (("a", (0.5, 9)), ("b", [0.5, 9])))
     )
     assert_array_equal(named, listed)
-    with pytest.raises(ValueError, match="bounds must be one pair, or one for each parameter, a, not 2; a mapping"):
-        dpf.mle(x, "beta", bounds=[(0.5, 9), (0.5, 9)], **options)
+    assert dpf.SampleAndAggregate("normal", bounds=[(0, 5), (0.1, 3)], epsilon=1.0).box.names == ("mean", "sd")
+    with pytest.raises(ValueError, match="bounds must be one pair, or one for each parameter, a, not 3; a mapping"):
+        dpf.mle(x, "beta", bounds=[(0.5, 9)] * 3, **options)
+    assert_array_equal(named, dpf.mle(x, "beta", bounds=[(0.5, 9), (0.5, 9)], rng=PCG64(1), **options))
 
 
 def test_coefficients_of_a_regression():

@@ -231,6 +231,17 @@ class TestMarginals:
         assert list(made._as_columns()) == ["marginal", "count", "count_", "noise"]
 
     @pytest.mark.host
+    def test_whole_categories_stay_whole_numbers(self):
+        pytest.importorskip("pandas")
+        data, columns = {"a": [1, 2, None] * 30}, {"a": dpf.Categories([1, 2])}
+        made = dpf.marginals(data, columns, epsilon=1.0).to_pandas()
+        assert (str(made["a"].dtype), made["a"].tolist()[:2]) == ("Int64", [1, 2])
+        import pandas
+
+        twin = dpf.synthesize(pandas.DataFrame(data), 9, columns=columns, epsilon=1.0)
+        assert str(twin["a"].dtype) == "Int64"
+
+    @pytest.mark.host
     def test_a_plot_of_a_marginal(self):
         pytest.importorskip("matplotlib").use("Agg")
         from matplotlib.figure import Figure

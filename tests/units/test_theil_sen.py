@@ -334,3 +334,14 @@ class TestBadParameters:
             dpf.theil_sen(dpf.Chunks([np.zeros((3, 2))]), [1, 2, 3], epsilon=1.0)
         with pytest.raises(TypeError, match="use Chunks"):
             dpf.TheilSen(epsilon=1.0).start()
+
+
+@pytest.mark.host
+def test_the_slope_has_the_name_of_its_column():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [1.0, 2.0, 3.0, 4.0] * 20, "pay": [2.0, 3.0, 4.0, 5.0] * 20})
+    pieces = dpf.Chunks([(frame[["age"]], frame["pay"])])
+    for given in ((frame["age"], frame["pay"]), (frame[["age"]], frame["pay"]), (pieces,)):
+        assert dpf.theil_sen(*given, epsilon=20.0).names == ("age",)
+    assert dpf.theil_sen(frame["age"].to_numpy(), frame["pay"], epsilon=20.0).names is None
+    assert "age" in repr(dpf.theil_sen(frame["age"], frame["pay"], epsilon=20.0))
