@@ -75,25 +75,25 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
         title = command.words if isinstance(statistic, Variance) else statistic
-        make = partial(_estimator, statistic, grid, arguments)
-        return _with_interval(arguments.name, title, make, arguments, rng, _facts(grid, arguments))
+        estimator_of = partial(_estimator, statistic, grid, arguments)
+        return _with_interval(arguments.name, title, estimator_of, arguments, rng, _facts(grid, arguments))
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
     root = isinstance(statistic, Variance)
     after = range_of if difference else math.sqrt if root else float
 
-    def made(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
+    def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
         return mechanism_for(released, x, Parameters(None, grid, epsilon, delta, arguments.method, neighbors=neighbors))
 
     if arguments.group_by:
-        return _grouped(arguments.name, made, after, arguments, rng, _facts(grid, arguments))
+        return _grouped(arguments.name, make, after, arguments, rng, _facts(grid, arguments))
     with charging(arguments):
-        mechanism, x = made(arguments.epsilon, arguments.delta), None
+        mechanism, x = make(arguments.epsilon, arguments.delta), None
         if arguments.method == "auto" and compared(
             released, Parameters(None, grid, missing=grid.missing, neighbors=neighbors)
         ):
             x = read(arguments)
-            mechanism = made(arguments.epsilon, arguments.delta, x)
+            mechanism = make(arguments.epsilon, arguments.delta, x)
         value, n, story = release(mechanism, arguments, rng, x)
     value = after(value)
     title = command.words if root else statistic

@@ -110,6 +110,17 @@ def html_table(
     return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
 
 
+def finite(value: Any) -> Any:
+    """Return lists and mappings of numbers with None for NaN and text for infinities, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
 def whole_column(cells: Any) -> Any:
     """Return a list of whole numbers, some of which are missing, as a column of integers of pandas; others unchanged.
 
@@ -123,17 +134,6 @@ def whole_column(cells: Any) -> Any:
         return pandas.array(cells, dtype="Int64")
     except OverflowError:
         return cells
-
-
-def finite(value: Any) -> Any:
-    """Return lists and mappings of numbers with None for NaN and text for infinities, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 def unused(name: str, taken: Mapping[str, object]) -> str:

@@ -200,13 +200,17 @@ def by_group(
     if partitions is not None:
         costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
     privacy = total_up([cost.profile for cost in costs])
-    if explain is not False:
-        tell(_explanation(jobs, partitions), explain)
     given = [job.given(x) for job in jobs]
-    groups = None
-    if not hides_n and any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points):
-        # Only these may be of no use. Sizes are public: one pass over the labels counts them before the charge.
+    groups, smallest = None, None
+    floats = any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points)
+    if not hides_n and (floats or explain is not False):
+        # Only floats may be of no use. Sizes are public: one pass over the labels counts them before the charge.
         groups = _groups(labels, named, offsets, count, hides_n)
+        sizes = [groups.sizes(column) for column in given]
+        smallest = min((int(found[found > 0].min()) for found in sizes if found.any()), default=None)
+    if explain is not False:
+        tell(_explanation(jobs, partitions, smallest), explain)
+    if groups is not None and floats:
         for job, column in zip(jobs, given, strict=True):
             warn_of_groups(job.mechanism, groups.sizes(column))
     with spending_together(costs, of=releasing):
@@ -252,14 +256,18 @@ def keyed(
     )
 
 
-def _explanation(jobs: Sequence[_Job], partitions: PartitionSelection | None) -> str:
-    """Return the text about the mechanisms and the selection of keys: groups share a guarantee, these do not."""
-    texts = [job.mechanism.explanation() for job in jobs]
+def _explanation(jobs: Sequence[_Job], partitions: PartitionSelection | None, smallest: int | None) -> str:
+    """Return the text about the mechanisms and the selection of keys: groups share a guarantee, these do not.
+
+    The errors are those of the smallest group, if sizes are public.
+    """
+    texts = [job.mechanism.explanation(smallest) for job in jobs]
     texts = [text if job.name is None else f"{job.name}: {text}" for job, text in zip(jobs, texts, strict=True)]
     if partitions is not None:
         texts.insert(0, f"Keys: {partitions.explanation()}")
     charged = "It is charged once" if len(texts) == 1 else f"Each of the {len(texts)} is charged once"
-    return "\n".join([*texts, f"{charged}, for all groups together, because a record is in one group."])
+    size = "" if smallest is None else f"; the smallest one has {smallest:,} records"
+    return "\n".join([*texts, f"{charged}, for all groups together, because a record is in one group{size}."])
 
 
 def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | None, private: bool) -> Groups:

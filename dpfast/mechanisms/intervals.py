@@ -229,6 +229,9 @@ class _QuantileInterval(IntervalMechanism):
         of = f"the {self.statistic} and candidates for the ends", "counts beyond these", "further candidates"
         return split(dict(zip(of, self._shares, strict=True)))
 
+    def _explained_error(self, n: int | None) -> str:
+        return self._finding([1, 2, 3], 3, self._shares[0])._explained_error(n)
+
     @property
     def privacy_profile(self) -> PrivacyProfile:
         """Of the candidates, of two counts that a record changes by 1 each, and of one such count, which costs more."""

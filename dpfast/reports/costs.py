@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import repeat, zip_longest
 from typing import Any
 
 from dpfast.core import checks
@@ -14,6 +14,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down
 from dpfast.core.types import Exact
 from dpfast.ledger import Ledger
+from dpfast.ledger.journal import Charge
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,16 @@ def cost_of(
 
 
 def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:
-    """Call a function under a ledger; return its result, and what it cost."""
-    before = _counted(ledger)
+    """Call a function under a ledger; return its result, and what the ledger was charged meanwhile."""
+    before = ledger.charges
     result = ledger.call(call)
-    spent = _counted(ledger) - before
-    return result, tuple(profile for (_, profile), times in spent.items() for _ in range(times))
+    return result, tuple(_new(before, ledger.charges))
 
 
-def _counted(ledger: Ledger) -> Counter[tuple[str, PrivacyProfile]]:
-    found: Counter[tuple[str, PrivacyProfile]] = Counter()
-    for charge in ledger.charges:
-        found[charge.label, charge.profile] += charge.times
-    return found
+def _new(before: Sequence[Charge], after: Sequence[Charge]) -> Iterator[PrivacyProfile]:
+    """Yield the profile of each release that was charged meanwhile; equal charges may be one, with a larger count."""
+    for old, new in zip_longest(before, after):
+        if old is new or old == new:
+            continue
+        known = old.times if old is not None and (old.label, old.profile) == (new.label, new.profile) else 0
+        yield from repeat(new.profile, new.times - known)

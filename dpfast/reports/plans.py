@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -141,16 +142,18 @@ class ReportPlan:
     def dry_run(self, data: Any = None, *, ledger: Ledger | None = None) -> DryRun:
         """Return what the releases would cost and their expected errors, without touching a record.
 
-        The releases are made from imagined records, of the types that the schema of a file declares.
+        The releases are made from imagined records, of the types that the schema of a file declares, and as many as it
+        declares if their number is public.
         """
         source = None if data is None else source_of(data, [*self.columns], Format(**self.format))
-        declared = source.records() if isinstance(source, File) else None
+        made = self._table({}, ledger, None)
+        facts, public = made.columns, made.ledger.privacy.neighbors == "replace-one"
+        declared = source.records() if isinstance(source, File) and public else None
         n = self.records or declared or _ASSUMED
-        facts = self._table({}, ledger, None).columns
         integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
         units, _ = unit_of(self.unit)
         texts: list[str] = []
-        empty = None if ledger is None else _blank(ledger.privacy)
+        empty = None if ledger is None else _emptied(ledger)
         table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
         ends = _release_all(table, self.releases, lambda: len(texts))
         told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
@@ -198,8 +201,11 @@ class DryRun:
         return Report(self.title, self.releases, self.budget).privacy
 
     def check(self, ledger: Ledger | None) -> None:
-        """Raise a BudgetError if a ledger has not enough left for all releases together."""
-        if ledger is not None and not ledger.affords(self.privacy):
+        """Raise a BudgetError if a ledger of epsilon has not enough left for all releases together.
+
+        Other ledgers may add up to less than what `privacy` states.
+        """
+        if ledger is not None and ledger.sums_epsilons and not ledger.affords(self.privacy):
             raise BudgetError(f"the report of {self.privacy.short} does not fit: {ledger.remaining.short} is left")
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,10 +229,9 @@ class DryRun:
         return "\n".join([*lines, "", f"all together: {self.privacy.short}", f"budget: {self.budget.short}"])
 
 
-def _blank(budget: Privacy) -> Ledger:
-    """Return an empty ledger of a budget."""
-    amount: dict[str, Any] = {budget.unit: budget.amount}
-    return Ledger(**amount, delta=budget.delta, neighbors=budget.neighbors, per_unit=budget.per_unit)
+def _emptied(ledger: Ledger) -> Ledger:
+    """Return a ledger of the same budget without charges."""
+    return Ledger.from_json(json.dumps({**json.loads(ledger.to_json()), "charges": []}))
 
 
 def _release_all(

@@ -6,7 +6,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ _GROUPED: dict[str, Callable[..., Statistic]] = {
     "winsorized_mean": WinsorizedMean,
 }
 _ORDER = (Median, Quantile)  # need no bounds
-_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for a mean, sum or variance of a record replaced"
+_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for means, sums and variances"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
@@ -282,9 +282,8 @@ class Table:
             if by is None:
                 return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
             keyed, part = self._keys(by, cost)
-            return interval(
-                statistic, x, labels=self._labels(by), epsilon=part, **keyed, **given, **self._drawn(options)
-            )
+            grouped = {"labels": self._labels(by), "epsilon": part, **keyed}
+            return interval(statistic, x, **{**grouped, **given, **self._drawn(options)})
 
         return self._release(_title(statistic, column, by, interval=True), call, by)
 
@@ -499,12 +498,17 @@ class Table:
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
     ) -> Any:
         """Call a function with the parameters that it has."""
-        known = inspect.signature(function).parameters
+        known = _parameters(function)
         given = dict(options)
         if cost.delta and "delta" in known and given.get("method", "auto") not in _PURE:
             given["delta"] = cost.delta
         if "neighbors" in known:
             given["neighbors"] = cost.neighbors
+        elif cost.neighbors != "replace-one":
+            raise ValueError(
+                f"{function.__name__} is for one record replaced: it needs a table with neighbors='replace-one', "
+                "without a unit, and another policy for missing records than 'drop'"
+            )
         return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
 
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -571,6 +575,12 @@ class Table:
     ) -> Any:
         keyed, part = self._keys(by, cost)
         return by_group(make(part), x, labels=labels, **keyed, **self._drawn(options))
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the parameters of a function."""
+    return frozenset(inspect.signature(function).parameters)
 
 
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:

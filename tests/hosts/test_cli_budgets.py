@@ -92,12 +92,20 @@ def test_errors_cost_nothing(capsys, file, tmp_path):
         (("median", file, "--column", "pay"), "no column 'pay'"),
         (("median", "nowhere.csv"), "cannot read nowhere.csv: No such file"),
         (("mean", file, "--bounds", 5, 1), "lower must be below upper"),
-        (("count", file), "neighbors must be 'replace-one' in this ledger"),
     ):
         code, out, err = run(capsys, *arguments, *given)
         assert (code, out) == (2, "")
         assert message in err
     assert ledger.charges == ()
+
+
+def test_a_count_costs_a_budget_for_a_replaced_record_twice(capsys, file, tmp_path):
+    ledger = dpf.Ledger("1", path=tmp_path / "budget")
+    assert run(capsys, "count", file, "--epsilon", 0.5, "--ledger", tmp_path / "budget")[0] == 0
+    assert ledger.spent.epsilon == 1
+    code, _, err = run(capsys, "count", file, "--epsilon", 0.5, "--ledger", tmp_path / "budget")
+    assert code == 4
+    assert "epsilon = 0 is left" in err
 
 
 def test_files_that_are_not_ledgers(capsys, file, tmp_path):

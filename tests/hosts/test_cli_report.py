@@ -171,6 +171,11 @@ def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_pa
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"pay": [1.5] * 70, "age": [30] * 70, "kind": ["a"] * 70}), path)
     assert "70 imagined records" in run(capsys, path, files[1], "--dry-run").out
+    private = tmp_path / "private.toml"  # of persons, whose number of records is private
+    private.write_text(PERSONS)
+    assert "10,000 imagined records" in run(capsys, path, private, "--dry-run").out
+    private.write_text(f"records = 300\n{PERSONS}")
+    assert "300 imagined records" in run(capsys, path, private, "--dry-run").out
 
 
 @pytest.mark.parametrize("which", ["plan", "persons"])
@@ -239,6 +244,17 @@ def test_a_ledger(capsys, files, tmp_path):
     found = run(capsys, data, plan, "--ledger", tmp_path / "budget", code=4)
     assert "the report of epsilon = 2.9" in found.err
     assert dpf.Ledger.open(tmp_path / "budget").spent.epsilon == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize("options", [{"rho": "0.06"}, {"epsilon": 2, "delta": 1e-4, "composition": "renyi"}])
+def test_ledgers_that_compose_otherwise(capsys, files, tmp_path, options):
+    """Twenty releases of epsilon 0.07 cost much less than 20 times 0.07 there."""
+    path = tmp_path / "budget"
+    ledger = dpf.Ledger(path=path, **options)
+    release = '[[release]]\nstatistic = "mean"\ncolumn = "pay"\ninterval = false\nepsilon = 0.07\n'
+    (tmp_path / "plan.toml").write_text("[columns.pay]\nbounds = [0, 200]\n" + 20 * release)
+    run(capsys, files[0], tmp_path / "plan.toml", "--ledger", path)
+    assert len(ledger.charges) == 20
 
 
 @pytest.mark.parametrize(

@@ -292,3 +292,25 @@ for sent in pickle.load(sys.stdin.buffer):
         assert "path=" in str(error)
         print("refused")
 """
+
+
+def test_a_call_is_charged_from_any_thread():
+    """Unlike a block, it leaves releases of other threads alone."""
+    ledger, started, done = dpf.Ledger(1), threading.Event(), threading.Event()
+
+    def releases(epsilon):
+        started.set()
+        assert done.wait(10)
+        return dpf.mean([1, 2, 3], bounds=(0, 9), epsilon=epsilon)
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(ledger.call(releases, epsilon=0.25)))
+    thread.start()
+    assert started.wait(10)
+    dpf.mean([1, 2, 3], bounds=(0, 9), epsilon=5)  # free, in this thread
+    done.set()
+    thread.join()
+    assert 0 <= found[0] <= 9
+    assert ledger.spent.epsilon == 0.25
+    with pytest.raises(BudgetError):
+        ledger.call(releases, epsilon=0.8)

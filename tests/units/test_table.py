@@ -378,6 +378,17 @@ def test_a_call_may_say_otherwise():
     np.testing.assert_array_equal(one.mean("pay", by="kind", bounds=(0, 5), epsilon=20).array <= 5, True)
 
 
+def test_what_is_for_a_replaced_record_only():
+    one = table(neighbors="add-remove")
+    for call in (lambda: one.linear_regression(["age"], "pay", epsilon=1), lambda: one.density("age", epsilon=1)):
+        with pytest.raises(
+            ValueError, match="is for one record replaced: it needs a table with neighbors='replace-one'"
+        ):
+            call()
+    with pytest.raises(ValueError, match="density is for one record replaced"):
+        table(columns=COLUMNS | DROPPED).density("pay", epsilon=1)
+
+
 def test_threads_share_a_table():
     one, found = table(), []
     threads = [threading.Thread(target=lambda: found.append(one.median("pay", epsilon=1))) for _ in range(8)]
