@@ -67,7 +67,7 @@ class Resized(Mechanism):
     to 10**9. The sample is drawn by the generator of the release, in random order for a mechanism that depends on the
     order. A mechanism made for one record added or removed has less error where there is one: means, sums, counts and
     single quantiles.
-    Cost: that of the mechanism and of a copy of the records.
+    Cost: that of the mechanism and of a copy of the records. Timing is outside the guarantee.
 
     References
     ----------

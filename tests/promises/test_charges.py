@@ -52,6 +52,7 @@ EXACT = {
 }
 # Private and allowed: states and their parts, and releases of hosts, which document them.
 ON_THE_WAY = {
+    "mechanisms.Triples.law",
     "aggregate.SampleAndAggregate.block_sums",
     "dask._block_sums",
     "dask.release",
