@@ -208,6 +208,7 @@ def surveys():
             yield local.Hypercube(5, epsilon, radius=100.0, method=method), "rows"
         for method in ("halfspace", "privunit"):
             yield local.L2Ball(5, epsilon, radius=100.0, method=method), "rows"
+        yield local.SquareWave((0, 100), epsilon), "numbers"
         for basis in ("cosine", "trigonometric"):
             yield local.SeriesReports(4, epsilon, grid=GRID, basis=basis), "numbers"
 
@@ -227,6 +228,8 @@ def local_outcomes():
     for survey, kind in surveys():
         label = "reports in doubles" if getattr(survey, "method", None) == "privunit" else "reports"
         yield f"{label}: {survey!r}", lambda survey=survey, kind=kind: answers(survey, given[kind])
+    chosen = local.L2Ball(5, 1.0, radius=100.0, method="directions")  # sums take its scale, from SciPy's beta function
+    yield f"reports: {chosen!r}", lambda: chosen.randomize(given["rows"], rng=PCG64(11))
 
 
 # ---- encoded records and kernels ----

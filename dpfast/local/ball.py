@@ -167,7 +167,7 @@ class L2Ball(VectorRandomizer):
 
     @property
     def height(self) -> float:
-        """Height at which the cap begins, in units of the radius; 0 (half of the sphere) for a half space."""
+        """Height at which the cap of "privunit" begins, in units of the radius; 0, half of the sphere, for others."""
         return best_height(self.d, self.epsilon) if self.method == "privunit" else 0.0
 
     @property

@@ -190,7 +190,8 @@ class LocalMechanism(Declared, Cautious, Carrier):
         """The share of all reports that support a given record; for `Shuffled`, public.
 
         If the reports that support a record have the same probability, at most e^epsilon times that of all others, this
-        is their share, or an upper bound of it. Else it is 1/2, which always is on the safe side.
+        is their share, or an upper bound of it; also if the record is first rounded at random to one of which this is
+        true. Else it is 1/2, which always is on the safe side.
         """
         return Fraction(1, 2)
 

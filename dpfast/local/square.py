@@ -7,6 +7,7 @@ symbols from i on, each of which is e^epsilon times as likely as any other symbo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -21,7 +22,8 @@ from dpfast.core import checks, containers, plotting
 from dpfast.core.coin import Coin, coin
 from dpfast.core.grid import Grid, check_number
 from dpfast.core.privacy import Privacy
-from dpfast.densities.cells import Cells, even_bins, frozen_array, is_whole, span
+from dpfast.core.traps import Trap
+from dpfast.densities.cells import Cells, even_bins, frozen_array, is_whole, span, traps_of_bins
 from dpfast.densities.of_cells import OfCells
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
@@ -127,6 +129,11 @@ class SquareWave(ScalarRandomizer):
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "cells", Cells((grid,), (cells,)).bins[0])
         _wave(cells, epsilon)
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        assert self.cells is not None
+        yield from traps_of_bins((self.grid,), (self.cells,))
 
     @property
     def grid(self) -> Grid:

@@ -273,6 +273,8 @@ def test_parameters():
     for missing in ("half", "drop"):
         with pytest.raises(ValueError, match="missing"):
             make(Grid(0, 1, missing=missing), 1.0)
+    with pytest.warns(dpf.UtilityWarning, match="do not divide evenly into 3 bins"):
+        make(Grid(1, 5, step=1), 1.0, cells=3)
     assert make((0, 1), 1.0) == make((0.0, 1.0), 1.0, cells=1024)
     assert make(Grid(0, 100, step=1), 1.0).cells == 101
     with pytest.raises(ValueError, match="at least one report"):
