@@ -92,7 +92,7 @@ class GroupKeys:
             raise ValueError(f"the columns of labels must have different names, not {', '.join(map(repr, found))}")
         empty = [_empty(column) for column in columns]
         known = not any(column is None for column in empty)
-        table = keys.public_table(listed, together(empty), "labels") if known else None
+        places = keys.public_table(listed, together(empty), "labels") if known else None
         every = listed if null is None else [*listed[:null], None, *listed[null:]]
         if others is not None:
             every = [*every, *_listed([others], width)]
@@ -102,7 +102,7 @@ class GroupKeys:
             every,
             columns,
             [other if name is None else name for (name, _), other in zip(labels, named, strict=True)],
-            table,
+            places,
             others is not None,
         )
 

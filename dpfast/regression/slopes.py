@@ -566,11 +566,11 @@ def _grid(bounds: tuple[float, float] | None, name: str) -> Points:
     return FloatGrid() if bounds is None else Grid(*checks.pair(name, bounds))
 
 
-def _names(x: Any) -> tuple[str] | None:
+def _names(x: Any) -> tuple[str, ...] | None:
     """Return the name of the column of x, of a data frame or of a column that has one."""
     names = names_of_columns(x)
     if names is not None:
-        return names[:1] if len(names) == 1 else None  # type: ignore[return-value]
+        return names if len(names) == 1 else None
     name = getattr(x, "name", None)
     return (name,) if isinstance(name, str) and name else None
 
