@@ -12,6 +12,10 @@ import dpfast as dpf
 from bench.pages.tables import digits, paragraph, table
 
 PERIODS = (24, 365, 1000, 10_000)
+NOTES = """The Toeplitz factor of JAX Privacy is the square root that dpfast rounds to integers; its dense one is
+optimised for T, with a tenth less error for 24 periods, and needs a matrix of T x T numbers. It adds noise in floating
+point. OpenDP's tree is released once, after all periods, with least squares over all of them: the errors are those of
+ranges of a histogram, for which dpfast has `workload="ranges"`. Binary trees have no least squares."""
 _MOST_DENSE, _MOST_TREE = 24, 1000  # periods for matrices that are optimised, or applied to each unit of noise
 
 
@@ -88,32 +92,27 @@ def _shown(error):
 
 
 def page():
-    gaussian = [
-        [f"{t:,}", *map(_shown, (ours(t, mu=1.0), jax_toeplitz(t), jax_dense(t), binary(t, False), split(t)))]
-        for t in PERIODS
-    ]
-    pure = [[f"{t:,}", *map(_shown, (ours(t, epsilon=1.0), opendp(t), binary(t, True)))] for t in PERIODS]
+    gaussian = [(ours(t, mu=1.0), jax_toeplitz(t), jax_dense(t), binary(t, False), split(t)) for t in PERIODS]
+    pure = [(ours(t, epsilon=1.0), opendp(t), binary(t, True)) for t in PERIODS]
     return "\n".join(
         [
             "# Running totals\n",
             "Made by `python -m bench.running`; do not edit it by hand.\n",
             paragraph(
-                "Greatest standard error of running counts after each of T periods, one record added or removed. Gaussian "
-                "noise, mu = 1, in units of that of one count with the same guarantee:"
+                "Greatest standard error of running counts after each of T periods, one record added or removed. "
+                "Gaussian noise, mu = 1, in units of that of one count with the same guarantee:"
             ),
-            table(
-                ["T", "dpfast", "JAX Privacy, Toeplitz", "JAX Privacy, dense", "binary tree", "split budget"], gaussian
-            ),
+            rows(["dpfast", "JAX Privacy, Toeplitz", "JAX Privacy, dense", "binary tree", "split budget"], gaussian),
             paragraph("Discrete Laplace noise, epsilon = 1, in records:"),
-            table(["T", "dpfast", "OpenDP, tree", "binary tree"], pure),
-            paragraph(
-                "The Toeplitz factor of JAX Privacy is the square root that dpfast rounds to integers; its dense one is "
-                "optimised for T, and needs a matrix of T x T numbers. It adds noise in floating point. OpenDP's tree is "
-                "released once, after all periods, with least squares over all of them: the errors are those of ranges "
-                'of a histogram, for which dpfast has `workload="ranges"`. Binary trees have no least squares.'
-            ),
+            rows(["dpfast", "OpenDP, tree", "binary tree"], pure),
+            paragraph(NOTES),
         ]
     )
+
+
+def rows(names, errors):
+    """The errors for all numbers of periods."""
+    return table(["T", *names], [[f"{t:,}", *map(_shown, found)] for t, found in zip(PERIODS, errors, strict=True)])
 
 
 if __name__ == "__main__":
