@@ -145,7 +145,6 @@ def test_certificate(neighbors):
     assert certificate.epsilon == pytest.approx(1 if certificate.holds else 2, abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:a sum of neighbouring cells")
 def test_samples_have_the_law():
     mechanism = RangeSums(3, grid=Grid(0, 2, step=1), epsilon=1.0)
     noisy = mechanism.release([0, 0, 2], size=50_000, rng=PCG64(1))
