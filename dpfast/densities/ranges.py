@@ -304,7 +304,7 @@ class RootSums(CellSums):
 # ---- two columns ----
 
 
-class ProductSums:
+class RectangleSums:
     """The sums of the rows of cells, and of these those of each row: noisy sums of rectangles.
 
     The matrix is the Kronecker product of those of the axes, and so is its least squares inverse.
@@ -399,7 +399,7 @@ def _bounded(scale: Any) -> Any:
 @lru_cache(maxsize=64)
 def sums_for(
     sizes: tuple[int, ...], *, epsilon: float, delta: float, neighbors: str, noise: str
-) -> CellSums | ProductSums:
+) -> CellSums | RectangleSums:
     """Return the sums with the least mean variance of prefix sums, by public numbers, for one column or two."""
     checks.choice("noise", noise, NOISES)
     if noise == "gaussian" and not delta:
@@ -414,13 +414,13 @@ def sums_for(
                 for branches in _branches(*sizes)
             ]
         else:
-            candidates.append(ProductSums(_each(_best_tree, sizes), change=change, epsilon=epsilon))
+            candidates.append(RectangleSums(_each(_best_tree, sizes), change=change, epsilon=epsilon))
     if noise != "discrete-laplace" and delta:
         mu = gaussian_mu_down(epsilon, delta)
         if len(sizes) == 1:
             candidates.append(RootSums(square_root(*sizes), change=change, mu=mu))
         else:
-            candidates.append(ProductSums(_each(_coarse_root, sizes), change=change, mu=mu))
+            candidates.append(RectangleSums(_each(_coarse_root, sizes), change=change, mu=mu))
     return min(candidates, key=lambda sums: sums.mean_variance(total=total))  # type: ignore[no-any-return]
 
 
@@ -466,7 +466,7 @@ class RangeHistogram(Histogram):
     weights : ndarray of int64
         Nonnegative: the prefix sums of `counts` are replaced by the nearest ones that increase from 0 to n. Of two
         columns, by the rule "halves" of `PerturbedHistogram`.
-    sums : CellSums or ProductSums
+    sums : CellSums or RectangleSums
         Which sums were released, and their noise.
 
     Notes
@@ -475,7 +475,7 @@ class RangeHistogram(Histogram):
     `counts`: weights, which are not negative, would be biased for rectangles of many cells with few records.
     """
 
-    sums: CellSums | ProductSums = field(kw_only=True)
+    sums: CellSums | RectangleSums = field(kw_only=True)
 
     def range(self, low: Any, high: Any) -> float:
         """Return the number of records from `low` to `high`, both included: see `Histogram.range`, and above.
@@ -516,7 +516,7 @@ class RangeHistogram(Histogram):
         return math.ceil(math.sqrt(self.sums.most_variance / (1 - confidence)) + corners)
 
 
-def _remade(fields: tuple[Any, ...], sums: CellSums | ProductSums) -> RangeHistogram:
+def _remade(fields: tuple[Any, ...], sums: CellSums | RectangleSums) -> RangeHistogram:
     return RangeHistogram(*fields, sums=sums)
 
 
@@ -584,7 +584,7 @@ class RangeSums(FromIntegers, OnCells):
         self.sums  # noqa: B018  # reject an invalid noise, and too small an epsilon
 
     @cached_property
-    def sums(self) -> CellSums | ProductSums:
+    def sums(self) -> CellSums | RectangleSums:
         """The sums that get noise."""
         return sums_for(
             self.cells.bins, epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors, noise=self.noise

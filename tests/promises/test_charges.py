@@ -65,7 +65,7 @@ ON_THE_WAY = {
     "keys.read",
     "mechanisms.sample_of",
     "robust.SpreadTest.slack",
-    "densities.ProductSums.of",
+    "densities.RectangleSums.of",
     "running.PeriodRecords.integers",
     "spark._summary",
     "spark._read",

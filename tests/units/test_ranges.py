@@ -13,7 +13,7 @@ from numpy.random import PCG64, default_rng
 import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast.densities import Cells, RangeSums
-from dpfast.densities.ranges import ProductSums, RootSums, TreeSums, sums_for
+from dpfast.densities.ranges import RectangleSums, RootSums, TreeSums, sums_for
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.factors import SquareRoot
 from tests.statistical import chi_square_rejects
@@ -145,7 +145,6 @@ def test_certificate(neighbors):
     assert certificate.epsilon == pytest.approx(1 if certificate.holds else 2, abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:a sum of neighbouring cells")
 def test_samples_have_the_law():
     mechanism = RangeSums(3, grid=Grid(0, 2, step=1), epsilon=1.0)
     noisy = mechanism.release([0, 0, 2], size=50_000, rng=PCG64(1))
@@ -244,7 +243,7 @@ class TestTwoColumns:
     @pytest.mark.parametrize(("axes", "budget"), PAIRS)
     @pytest.mark.parametrize("change", [1, 2])
     def test_sensitivity(self, axes, budget, change):
-        sums = ProductSums(axes, change=change, **(budget or {"epsilon": 0.7}))
+        sums = RectangleSums(axes, change=change, **(budget or {"epsilon": 0.7}))
         columns = product_matrix(sums, [axis.size for axis in axes]).T.astype(object)
         pairs = itertools.combinations(range(len(columns)), 2)
         changes = list(columns) if change == 1 else [columns[a] - columns[b] for a, b in pairs]
@@ -264,7 +263,7 @@ class TestTwoColumns:
     @pytest.mark.parametrize(("axes", "budget"), PAIRS)
     @pytest.mark.parametrize("total", [False, True])
     def test_least_squares(self, axes, budget, total):
-        sums = ProductSums(axes, change=1, **(budget or {"epsilon": 0.7}))
+        sums = RectangleSums(axes, change=1, **(budget or {"epsilon": 0.7}))
         shape = [axis.size for axis in axes]
         rows, ones = product_matrix(sums, shape).astype(float), np.ones((math.prod(shape), 1))
         normal = np.linalg.inv(rows.T @ rows)
