@@ -145,7 +145,7 @@ RANDOMIZERS = {
         2,
     ),
     local.SquareWave: lambda rng, epsilon: (
-        local.SquareWave(grid(rng), epsilon, cells=pick(rng, [None, 2, 3])),
+        local.SquareWave(grid(rng), epsilon),
         0,
     ),
     local.SeriesReports: lambda rng, epsilon: (
