@@ -13,6 +13,7 @@ from typing import Any
 
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.ledger import disk
 
 FORMAT = "dpfast-ledger"
 VERSION = 1
@@ -154,15 +155,15 @@ class Journal:
     @contextmanager
     def locked(self, flags: int = 0) -> Iterator[Journal]:
         """Open the file and hold its lock until the end of the block."""
-        import fcntl
-
-        self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        self._file = os.open(self.path, os.O_RDWR | disk.BINARY | flags, 0o600)  # no program started by this has it
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            yield self
+            disk.lock(self._file)
+            try:
+                yield self
+            finally:
+                disk.unlock(self._file)
         finally:
             file, self._file = self._file, -1
-            fcntl.flock(file, fcntl.LOCK_UN)  # explicit, because a child forked meanwhile also has the file open
             os.close(file)
 
     def after_fork(self) -> None:
@@ -176,14 +177,10 @@ class Journal:
         """Write the header of a new file, and flush file and directory. Leave any other file unchanged."""
         line = _line(self._header)
         size = os.fstat(self._file).st_size
-        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # new, or torn while it was created
+        if size < len(line) and line.startswith(disk.read(self._file, size, 0)):  # new, or torn while it was created
             os.ftruncate(self._file, 0)
             self.append(self._header)
-            directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            disk.flush_directory(os.path.dirname(self.path))
 
     def read(self) -> tuple[list[Charge], int]:
         """Return the charges after `seen`, and the offset of their end. Never truncates a file that is not a valid
@@ -192,7 +189,7 @@ class Journal:
         size = os.fstat(self._file).st_size
         if size < self.seen:
             raise ValueError(f"the ledger {self.path} is shorter than it was")
-        new = _pread(self._file, size - self.seen, self.seen)
+        new = disk.read(self._file, size - self.seen, self.seen)
         *lines, torn = new.split(b"\n")
         if self.seen == 0:
             if not lines:
@@ -217,16 +214,8 @@ class Journal:
         os.lseek(self._file, 0, os.SEEK_END)
         while line:
             line = line[os.write(self._file, line) :]
-        os.fsync(self._file)
+        disk.flush(self._file)
 
 
 def _line(entry: dict[str, Any]) -> bytes:
     return json.dumps(entry).encode() + b"\n"
-
-
-def _pread(file: int, count: int, offset: int) -> bytes:
-    parts = []
-    while count and (part := os.pread(file, count, offset)):
-        parts.append(part)
-        offset, count = offset + len(part), count - len(part)
-    return b"".join(parts)
