@@ -62,6 +62,6 @@ def compile_kernels(folder: Path, target: Target) -> Path:
         "CFLAGS": " ".join(f"-I{path}" for path in target.include),
         "DPFAST_UNVERIFIED": "1",
     }
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--parallel", "2"]
+    command = [sys.executable, "setup.py", "-q", "egg_info", "build_ext", "--inplace", "--parallel", "2"]
     subprocess.run(command, cwd=sources, env=os.environ | building, check=True)
     return sources

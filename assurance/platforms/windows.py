@@ -125,15 +125,16 @@ class Wine:
             "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": "winedbg.exe=d",
             "PYTHONPATH": f"{windows(start)};{windows(site)};{windows(sources)}",
-            "PYTHONDONTWRITEBYTECODE": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
-        if not (folder / "wine").exists():
-            self._wine("wineboot", "-i")
-            self._wine("winecfg", "-v", "win10")
+        # The services of wine start with the first program and keep its output open: start them without one.
+        self._quietly("wineserver", "-p")
+        self._quietly("wine", "wineboot", "-i")
+        self._quietly("wine", "winecfg", "-v", "win10")
 
-    def _wine(self, *arguments: str) -> None:
-        subprocess.run(["wine", *arguments], env=self.environment, capture_output=True, timeout=300, check=False)
+    def _quietly(self, *command: str) -> None:
+        nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        subprocess.run(command, env=self.environment, timeout=300, check=False, **nothing)
 
     def run(self, *arguments: str, seconds: float = 600.0) -> tuple[int, str]:
         """The status and the output of a command of Python."""
