@@ -44,7 +44,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "stream_count stream_count_block stream_count_tied stream_digits stream_encode stream_is_tied "
             "stream_load stream_prefetch stream_refine stream_refine_block"
         ),
-        "windows.h": "windows_count",
+        "spans.h": "windows_count",
     },
     _PRODUCTS: {
         "depth.h": (
@@ -153,7 +153,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs dpfast_wide_sources "
             "dpfast_wide_step"
         ),
-        "windows.h": "windows_between windows_of_points",
+        "spans.h": "windows_between windows_of_points",
     },
     _ROWS: {
         "square.h": "square_expected square_maximise square_smooth square_sums",

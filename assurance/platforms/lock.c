@@ -1,4 +1,5 @@
-/* The lock of a secure generator, of src/secure.h, as src/_secure.pyx enters and leaves it: threads add to one number. */
+/* The lock of a secure generator, of src/secure/secure.h, as src/secure/_secure.pyx enters and leaves it: threads add to one
+ * number. With REENTRANT a thread enters again the lock that it holds, as it knows by its identity. */
 #include "secure.h"
 
 #include <sched.h>
@@ -7,19 +8,34 @@
 
 enum { THREADS = 4, TIMES = 20000 };
 
-static uint64_t lock, number;
+static uint64_t lock, holder, depth, number;
 static sem_t left; /* PyThread_type_lock is a semaphore on Linux */
 
 static void enter(void)
 {
-    if (secure_try(&lock))
+#ifdef REENTRANT
+    const uint64_t thread = secure_thread();
+    if (secure_load(&holder) == thread) {
+        depth++;
         return;
-    while (!secure_try_awaited(&lock))
-        sem_wait(&left);
+    }
+#endif
+    if (!secure_try(&lock))
+        while (!secure_try_awaited(&lock))
+            sem_wait(&left);
+#ifdef REENTRANT
+    depth = 1;
+    secure_store(&holder, thread);
+#endif
 }
 
 static void leave(void)
 {
+#ifdef REENTRANT
+    if (--depth)
+        return;
+    secure_store(&holder, 0);
+#endif
     if (secure_free(&lock))
         sem_post(&left);
 }

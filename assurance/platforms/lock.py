@@ -1,8 +1,9 @@
 """The lock of secure generators under ThreadSanitizer: `python -m assurance.platforms.lock`. Needs clang; 20 s.
 
 Threads add to one number under the lock of src/secure/secure.h, as builds of Python without the lock of the interpreter
-have it. Then each memory order that the lock needs is dropped, and the mark of a thread that waits: a data race must be
-reported, or the threads must wait for ever.
+have it. Then each memory order that the lock needs is dropped, the mark of a thread that waits, and the identity of
+threads, by a constant and by 0, as the register of the thread reads on macOS: a data race must be reported, or the
+threads must wait for ever.
 """
 
 import os
@@ -20,6 +21,10 @@ CONTROLS = {
     "release": ("SECURE_FREE, __ATOMIC_RELEASE)", "SECURE_FREE, __ATOMIC_RELAXED)"),
     "mark of a thread that waits": ("secure_exchange(lock, SECURE_AWAITED,", "secure_exchange(lock, SECURE_HELD,"),
 }
+IDENTITIES = {
+    "an identity of each thread": ("return (uint64_t)__builtin_thread_pointer();", "return 1;"),
+    "an identity that is not 0": ("return (uint64_t)__builtin_thread_pointer();", "return 0;"),
+}
 
 
 def changed(old: str, new: str) -> str:
@@ -30,12 +35,12 @@ def changed(old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def verdict(header: str, folder: Path) -> str:
+def verdict(header: str, folder: Path, *options: str) -> str:
     """What a build with this header does: "holds", "races", "waits for ever", or that the number is wrong."""
     (folder / "secure.h").write_text(header, encoding="utf-8")
     program = folder / "lock"
     source = Path(__file__).with_name("lock.c")
-    command = ["clang", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-I{folder}", "-o", program, source]
+    command = ["clang", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-I{folder}", *options, "-o", program, source]
     subprocess.run(command, check=True)
     try:
         done = subprocess.run(
@@ -55,13 +60,16 @@ def verdict(header: str, folder: Path) -> str:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        today = verdict(HEADERS["secure.h"].read_text(encoding="utf-8"), folder)
-        print(f"the lock: {today}", flush=True)
-        good = today == "holds"
-        for what, (old, new) in CONTROLS.items():
-            found = verdict(changed(old, new), folder)
-            print(f"control, without {what}: {found}", flush=True)
-            good = good and found in ("races", "waits for ever")
+        header = HEADERS["secure.h"].read_text(encoding="utf-8")
+        good = True
+        for name, controls, options in (("the lock", CONTROLS, ()), ("entered again", IDENTITIES, ("-DREENTRANT",))):
+            today = verdict(header, folder, *options)
+            print(f"{name}: {today}", flush=True)
+            good = good and today == "holds"
+            for what, (old, new) in controls.items():
+                found = verdict(changed(old, new), folder, *options)
+                print(f"control, without {what}: {found}", flush=True)
+                good = good and found in ("races", "waits for ever")
     return 0 if good else 1
 
 

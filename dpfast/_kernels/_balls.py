@@ -25,7 +25,10 @@ from flint import arb, ctx, fmpq, fmpz
 # flint's working precision is global to the process. The lock is reentrant, because a signal handler or a finalizer may
 # draw, or fork, while the same thread holds it.
 _precision = threading.RLock()
-os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(
+        before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release
+    )
 
 LARGEST = 2**63 - 1
 _LARGE = 2**8  # exp(-_LARGE) is below 2**-369

@@ -33,7 +33,7 @@ def demonstrate(arguments: argparse.Namespace) -> dict[str, Any]:
         path = Path(folder) / "payroll.csv"
         warn(f"writing {rows:,} made-up salaries to {path} ...")
         pay = np.random.default_rng(arguments.seed).lognormal(np.log(_MEDIAN_PAY), _SPREAD, rows)
-        with path.open("w") as file:
+        with path.open("w", encoding="ascii", newline="\n") as file:
             file.write("employee,pay\n")
             file.writelines(f"{i},{amount:.2f}\n" for i, amount in enumerate(pay.tolist(), 1))
         x = read_column(str(path), "pay", progress=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from dpfast.core import disk
+
 
 class Format(NamedTuple):
     """What a file of lines is, as its header and messages say.
@@ -80,22 +82,19 @@ class LineFile:
 
     def open(self, flags: int = 0, *, wait: bool = True) -> None:
         """Open the file and take its lock, or raise a BlockingIOError without waiting for another process."""
-        import fcntl
-
-        self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        self._file = os.open(self.path, os.O_RDWR | disk.BINARY | flags, 0o600)  # no program started by this has it
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            disk.lock(self._file, wait=wait)
         except BaseException:
-            self.close()
+            file, self._file = self._file, -1
+            os.close(file)
             raise
 
     def close(self) -> None:
         """Give back the lock, and close the file."""
-        import fcntl
-
         file, self._file = self._file, -1
         if file >= 0:
-            fcntl.flock(file, fcntl.LOCK_UN)  # explicit, because a child forked meanwhile also has the file open
+            disk.unlock(file)
             os.close(file)
 
     def after_fork(self) -> None:
@@ -109,14 +108,10 @@ class LineFile:
         """Write the header of a new file, and flush file and directory. Leave any other file unchanged."""
         line = _line(self._header)
         size = os.fstat(self._file).st_size
-        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # new, or torn while it was created
+        if size < len(line) and line.startswith(disk.read(self._file, size, 0)):  # new, or torn while it was created
             os.ftruncate(self._file, 0)
             self.append(self._header)
-            directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            disk.flush_directory(os.path.dirname(self.path))
 
     def entries(self) -> tuple[list[dict[str, Any]], int, bool]:
         """Return the entries after `seen`, the offset of their end, and whether an incomplete line follows.
@@ -126,7 +121,7 @@ class LineFile:
         size = os.fstat(self._file).st_size
         if size < self.seen:
             raise ValueError(f"the {self.form.word} {self.path} is shorter than it was")
-        new = _pread(self._file, size - self.seen, self.seen)
+        new = disk.read(self._file, size - self.seen, self.seen)
         *lines, torn = new.split(b"\n")
         if self.seen == 0:
             if not lines:
@@ -153,16 +148,8 @@ class LineFile:
         os.lseek(self._file, 0, os.SEEK_END)
         while line:
             line = line[os.write(self._file, line) :]
-        os.fsync(self._file)
+        disk.flush(self._file)
 
 
 def _line(entry: dict[str, Any]) -> bytes:
     return json.dumps(entry).encode() + b"\n"
-
-
-def _pread(file: int, count: int, offset: int) -> bytes:
-    parts = []
-    while count and (part := os.pread(file, count, offset)):
-        parts.append(part)
-        offset, count = offset + len(part), count - len(part)
-    return b"".join(parts)

@@ -17,7 +17,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import Points
 from dpfast.core.quadrature import gauss_legendre
 from dpfast.laws.law import Law, ScalarLaw
-from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, in_one_piece
 
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
@@ -363,7 +363,7 @@ class Boxes(Law):
 
     def _fill(self, source: np.random.BitGenerator, levels: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         lower, upper = np.ascontiguousarray(self.lower), np.ascontiguousarray(self.upper)
-        with source.lock:  # until the end: a release takes its words in one piece
+        with in_one_piece(source):
             self._volumes.fill_levels(source, self.epsilon, lambda: (self.upper - self.lower + 1).T, levels)
             _boxes.fill_points(source, lower, upper, levels, out)
 

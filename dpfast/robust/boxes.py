@@ -17,6 +17,7 @@ from dpfast.core.grid import Grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import Boxes, score_cap
 from dpfast.mechanisms.plan import Plan
+from dpfast.random import in_one_piece
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
@@ -118,7 +119,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         for other in others:
             volumes.merge(other)
         level, codes = np.empty(1, np.int64), np.empty((1, d), np.int64)
-        with source.lock:  # until the end: a release takes its words in one piece
+        with in_one_piece(source):
             volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
             lower, upper = self._box(records, levels, int(level[0]), kept)
             _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)

@@ -14,9 +14,6 @@ from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure
 
-cdef extern from "stdlib.h":
-    void *aligned_alloc(size_t alignment, size_t size) nogil
-
 cdef extern from "select.h":
     Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
     double *select_sort(double *x, Py_ssize_t n, double *scratch) noexcept nogil
@@ -73,6 +70,8 @@ cdef extern from "groups.h":
 
 cdef extern from "pages.h":
     void dpfast_fetch(const void *table, uint64_t z, Py_ssize_t size) noexcept nogil
+    void *dpfast_lines(size_t size) noexcept nogil
+    void dpfast_free_lines(void *lines) noexcept nogil
 
 LARGEST_GROUP = 4096
 cdef Py_ssize_t CODES_AHEAD = 16, RECORDS_AHEAD = 4  # half a line of a cache
@@ -252,7 +251,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     cdef Py_ssize_t level = -1, depth = 0
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
     cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
-    cdef dpfast_few_groups *few = <dpfast_few_groups *> aligned_alloc(64, sizeof(dpfast_few_groups))
+    cdef dpfast_few_groups *few = <dpfast_few_groups *> dpfast_lines(sizeof(dpfast_few_groups))
     cdef Py_ssize_t begin = start, end = start, place = 0  # the groups in `few`, the first box of one
     cdef const double *records = &values[0] if values.shape[0] else NULL
     cdef const double *ordered
@@ -330,4 +329,4 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     finally:
         free(scratch)
         free(codes)
-        free(few)
+        dpfast_free_lines(few)

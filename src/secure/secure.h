@@ -6,10 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The identity of a thread, below, and what is done at a fork were checked on these systems alone. */
 #ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
 #include <windows.h>
-#else
+#elif defined(__linux__) || defined(__APPLE__)
 #include <pthread.h>
+#else
+#error "no verified identity of threads on this system: two threads could draw the same words"
 #endif
 #ifdef __linux__
 #include <sys/mman.h>
@@ -51,7 +56,8 @@ static uint64_t secure_oldest = 0; /* the number of forks before the first of it
 #endif
 #endif
 
-/* Not 0: the address of what is private to the thread, which takes no call, or else its name. */
+/* Not 0: the address of what is private to the thread, which takes no call, or else its name. The lock of a generator
+ * stands and falls with it: `python -m assurance.platforms.lock` replaces it by a constant, and threads draw together. */
 static inline uint64_t secure_thread(void) {
 #if defined(_WIN32)
     return (uint64_t)GetCurrentThreadId();

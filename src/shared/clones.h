@@ -2,9 +2,10 @@
  *
  * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same bits
  * as long as the loops contain only exact operations (the build has no -ffast-math and no contraction).
- * It needs ifunc, that is GCC with glibc on x86-64. Elsewhere, and under AddressSanitizer, whose runtime is not yet
- * initialised when the resolvers run, the macro is empty and the plain function remains. Define it on the command line
- * to compile for one width alone, as assurance.platforms does.
+ * It needs ifunc, that is GCC with glibc on x86-64, or clang 22 for Windows, which chooses by itself at the first call.
+ * Elsewhere, and under AddressSanitizer, whose runtime is not yet initialised when the resolvers run, the macro is empty
+ * and the plain function remains. Define it on the command line to compile for one width alone, as assurance.platforms
+ * does.
  */
 #ifndef DPFAST_CLONES_H
 #define DPFAST_CLONES_H
@@ -25,6 +26,8 @@
 #if defined(DPFAST_CLONES)
 #elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__)
+#define DPFAST_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#elif defined(__x86_64__) && defined(_WIN32) && defined(__clang__) && __clang_major__ >= 22
 #define DPFAST_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define DPFAST_CLONES

@@ -1,6 +1,6 @@
 """Many windows of order statistics in little more than one pass over the data; serves dpfast/streaming/ranks.py.
 
-The loops are in ``windows.h`` and ``brackets.h``. This module has the steps between them: it chooses brackets, marks
+The loops are in ``spans.h`` and ``brackets.h``. This module has the steps between them: it chooses brackets, marks
 buckets and finds the place of each rank among the copied keys.
 """
 
@@ -25,7 +25,7 @@ from dpfast._kernels._sources import secret_word
 
 cnp.import_array()
 
-cdef extern from "windows.h" nogil:
+cdef extern from "spans.h" nogil:
     struct windows_buckets:
         double lower
 
@@ -255,7 +255,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     wide grid. No sort on a grid of fewer than 2^14 points. With AVX-512, from 2^18 records on and for up to 15 windows
     the pass only compares, 4 instructions a record, and these steps are for O(n^(2/3)) records around each window.
 
-    **Reference**: ``windows.h``, ``brackets.h``.
+    **Reference**: ``spans.h``, ``brackets.h``.
 
     Parameters
     ----------

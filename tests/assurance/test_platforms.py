@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from assurance.headers import INCLUDE
-from assurance.platforms import limited, lock, outcomes, table
+from assurance.platforms import limited, lock, macos, outcomes, table
 from assurance.platforms.builds import ROOT
 
 
@@ -62,9 +62,9 @@ def test_near_entries_are_equal_within_the_tolerance_only():
     assert not close("0", "1")
 
 
-@pytest.mark.parametrize("name", lock.CONTROLS)
+@pytest.mark.parametrize("name", lock.CONTROLS | lock.IDENTITIES)
 def test_a_control_of_the_lock_changes_its_header(name):
-    old, new = lock.CONTROLS[name]
+    old, new = (lock.CONTROLS | lock.IDENTITIES)[name]
     assert new in lock.changed(old, new)
     with pytest.raises(LookupError, match="not once"):
         lock.changed("no such text", "")
@@ -75,7 +75,7 @@ def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
     assert limited.spread(list(range(number)), most) == kept
 
 
-@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-amd64", "linux-ppc64le", "linux-x86_64"])
+@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-arm64", "linux-ppc64le", "linux-x86_64", "win-amd64"])
 @pytest.mark.parametrize("allowed", ["", "1"])
 def test_setup_refuses_platforms_that_nobody_verified(platform, allowed):
     pytest.importorskip("Cython")
@@ -83,11 +83,11 @@ def test_setup_refuses_platforms_that_nobody_verified(platform, allowed):
     environment = os.environ | {"_PYTHON_HOST_PLATFORM": platform, "DPFAST_UNVERIFIED": allowed}
     command = [sys.executable, "setup.py", "--version"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if allowed or platform == "linux-x86_64":
+    if allowed or platform in ("linux-x86_64", "win-amd64"):
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode == 1
-        assert f"not verified on {platform}, only on linux-aarch64 and linux-x86_64" in done.stderr
+        assert f"not verified on {platform}, only on linux-aarch64, linux-x86_64, win-amd64" in done.stderr
 
 
 # Of threads that are alive at the same time; elsewhere with a thread pointer that reads 0, as on macOS on arm64.
@@ -96,6 +96,7 @@ THREADS = """
 #include <stdio.h>
 #ifdef OTHER
 #undef __linux__
+#define __APPLE__
 #define __builtin_thread_pointer() ((void *)0)
 #endif
 #include "secure.h"
@@ -125,3 +126,47 @@ def test_threads_have_different_identities(tmp_path, options):
     seen = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
     assert len(set(seen)) == 4
     assert "0" not in seen
+
+
+def test_systems_without_a_verified_identity_of_threads_are_refused(tmp_path):
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    (tmp_path / "other.c").write_text('#include <stdint.h>\n#undef __linux__\n#include "secure.h"\n')
+    command = ["gcc", "-fsyntax-only", *INCLUDE, tmp_path / "other.c"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no verified identity of threads on this system" in done.stderr
+
+
+def test_a_missing_compiler_is_named(tmp_path):
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--build-temp", tmp_path, "--build-lib", tmp_path]
+    environment = os.environ | {"CC": "no-such-compiler -O2"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "dpfast needs a C compiler, and there is no 'no-such-compiler'" in done.stderr
+
+
+@pytest.mark.parametrize(("fault", "found"), [("", ""), ("unlocked", "charges in the file, at least")])
+def test_a_ledger_of_several_processes(tmp_path, fault, found):
+    """Spawned, not forked, and one of them killed; without the lock, charges are lost."""
+    command = [sys.executable, "-m", "assurance.platforms.shared_ledger", tmp_path, fault]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == bool(fault), done.stdout + done.stderr
+    assert found in done.stdout or "damaged" in done.stdout or "not a ledger" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        ("       4: 40 d0 3b d5   mrs     x0, TPIDR_EL0", True),
+        ("       4: 60 d0 3b d5   mrs     x0, TPIDRRO_EL0", True),
+        ("       0: 64 48 8b 04 25 00 00 00 00    movq    %fs:0, %rax", True),
+        ("       0: 65 48 8b 00                   movq    %gs:(%rax), %rax", True),
+        ("       8: 00 00 00 94   bl      _pthread_self", False),
+        ("       0: 48 8b 04 25 00 00 00 00       movq    8(%rsi), %rax", False),
+    ],
+)
+def test_reads_of_the_register_of_the_thread_are_noticed(code, reads):
+    assert (macos.REGISTERS.search(code) is not None) == reads

@@ -1,7 +1,7 @@
 #include "prelude.h"
 #include "bins.h"
 #include "marginals.h"
-#include "windows.h"
+#include "spans.h"
 
 /* A guess is a bin, whatever the key, the origin and the scale; the conversion of a double is within its range. */
 void check_bins_guess(void)

@@ -1,4 +1,4 @@
-"""Bins and marginals: src/bins/bins.h, src/marginals/marginals.h, src/windows/windows.h."""
+"""Bins and marginals: src/bins/bins.h, src/marginals/marginals.h, src/windows/spans.h."""
 
 from assurance.kernels.case import cases
 
@@ -49,7 +49,7 @@ CASES.add(
     "windows_find",
     "all doubles",
     2,
-    ("windows.h", "* scale + 1.0, 0.0, WINDOWS_BUCKETS + 1);", "* scale + 1.0, 0.0, WINDOWS_BUCKETS + 2);"),
+    ("spans.h", "* scale + 1.0, 0.0, WINDOWS_BUCKETS + 1);", "* scale + 1.0, 0.0, WINDOWS_BUCKETS + 2);"),
     checks=("conversion",),
 )
 CASES.add(
@@ -57,7 +57,7 @@ CASES.add(
     "windows_collect select_marked",
     "3 keys in blocks of 2, 2 buckets",
     4,
-    ("windows.h", "collected += some;", "collected += count;"),
+    ("spans.h", "collected += some;", "collected += count;"),
     size=3,
     shrunk=(("filter.h", "#define FILTER_BLOCK 2048 ", "#define FILTER_BLOCK 2 "),),
     loops=("check_windows_collect.0:4", "windows_collect.1:3"),
@@ -67,6 +67,6 @@ CASES.add(
     "windows_add",
     "3 keys in 2 buckets",
     4,
-    ("windows.h", "if (count % 2)\n        counts[cells[count - 1]]++;", "counts[cells[count - 1]]++;"),
+    ("spans.h", "if (count % 2)\n        counts[cells[count - 1]]++;", "counts[cells[count - 1]]++;"),
     size=3,
 )
