@@ -68,7 +68,7 @@ OPTIONS = {
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
-    dpf.MomentPair: [{"statistic": Variance()}],
+    dpf.MomentPair: [{}],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
     dpf.Subsampled: [

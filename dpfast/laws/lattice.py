@@ -168,8 +168,8 @@ class PairOfMoments(RejectedLaplace):
     """``P(s, t)`` proportional to ``exp(-epsilon |(s, t)|)`` on pairs of integers, in the norm of changes of two sums.
 
     For codes c in 0..last, a replaced one changes (the sum of c, the sum of c (c - last)) by (d, d e), |d| + |e| <=
-    last. The convex hull of these pairs is the unit ball of the norm: ``|s| <= last``, ``|t| <= last**2 / 4`` for |s| at most
-    last / 2, and ``|t| <= |s| (last - |s|)`` beyond (https://dpfast.readthedocs.io/en/latest/proofs/moment-pair.html).
+    last. The convex hull of these pairs is the unit ball of the norm: ``|s| <= last``, ``|t| <= last**2 / 4`` for |s|
+    at most last / 2, and ``|t| <= |s| (last - |s|)`` beyond (https://dpfast.readthedocs.io/en/latest/proofs/moment-pair.html).
 
     Parameters
     ----------
