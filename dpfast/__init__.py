@@ -26,9 +26,9 @@ _NAMES = {
     "dpfast.location": "count huber iqr mean median quantile std sum trimmed_mean variance winsorized_mean",
     "dpfast.location.explaining": "explain",
     "dpfast.mechanisms": (
-        "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism NoisySums PartitionSelection "
-        "Partitions Quantiles Resized SecondMoments Selection SmoothSensitivity Subsampled TopK bounds covariance "
-        "m_estimate partitions select top_k"
+        "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism MomentPair NoisySums "
+        "PartitionSelection Partitions Quantiles Resized SecondMoments Selection SmoothSensitivity Subsampled TopK "
+        "bounds covariance m_estimate partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.reports": "Table",

@@ -98,6 +98,10 @@ def _moment(column, information, rng):
     return _statistic(dpf.GlobalSensitivity, [Mean(), Sum(), Variance()], column, information, rng, noise=noise)
 
 
+def _moments(column, information, rng):
+    return _statistic(dpf.MomentPair, [Variance()], column, information, rng)
+
+
 def _smooth(column, information, rng):
     delta = pick(rng, [0.0, 1e-6])
     statistics = [Median(), Quantile(0.25), TrimmedMean(0.1), WinsorizedMean(0.25), InterquartileRange()]
@@ -189,6 +193,7 @@ def _sums(column, information, rng):
 JUDGED = {
     dpf.Covariance: partial(_second_moments, dpf.Covariance),
     dpf.GlobalSensitivity: _moment,
+    dpf.MomentPair: _moments,
     dpf.InverseSensitivity: _inverse,
     dpf.MEstimator: partial(
         _within_bounds, dpf.MEstimator, {"psi": lambda c: dpf.psi.Huber(c.width / 10), "grid": _bounded}

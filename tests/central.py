@@ -68,6 +68,7 @@ OPTIONS = {
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
+    dpf.MomentPair: [{}],
     dpf.Resized: [
         {"mechanism": lambda grid: dpf.InverseSensitivity(Quantile(0.5), grid=grid, epsilon=0.0625)},
         {"mechanism": lambda grid: dpf.Quantiles((0.25, 0.75), grid=grid, epsilon=0.0625), "missing": "drop"},
@@ -139,7 +140,7 @@ OPTIONS = {
             "coefficients": (0.5,),
             "constant": 3.0,
             "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
-            "labels": domains.Ball(9.0),
+            "labels": domains.Ball(99.0),
             "q": 0.8,
         }
     ],

@@ -142,6 +142,7 @@ NOISE = [
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
 MECHANISMS = [
     *central(GRID, 0.25, statistics=(dpf.statistics.Median(), dpf.statistics.Mean(), dpf.statistics.Count())),
+    dpf.MomentPair(grid=GRID, epsilon=0.25),
     dpf.Selection(epsilon=0.25),
     dpf.Selection(epsilon=0.25, selection="permute-and-flip"),
 ]

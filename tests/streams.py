@@ -3,6 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
+from dpfast.regression import BlockFits
 from dpfast.statistics import Huber, Mean, Median, TrimmedMean
 from dpfast.streaming import State
 from tests.central import OPTIONS, central, takes_rows
@@ -14,8 +15,8 @@ DEFAULT = dpf.Grid(-10, 100)  # two
 FINE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)  # three
 GRIDS = {1: INTEGERS, 2: DEFAULT, 3: FINE}
 # Blocks, pairs and samples are positions, and order matters: tests/units/test_aggregate.py, test_theil_sen.py,
-# test_subsampled.py, test_resized.py.
-BY_POSITION = {dpf.Resized, dpf.SampleAndAggregate, dpf.Subsampled, dpf.TheilSen}
+# test_subsampled.py, test_resized.py, test_blocks.py.
+BY_POSITION = {dpf.Resized, dpf.SampleAndAggregate, dpf.Subsampled, dpf.TheilSen, BlockFits}
 STREAMED = set(OPTIONS) - BY_POSITION
 
 

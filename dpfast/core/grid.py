@@ -605,3 +605,11 @@ def grids_within(bounds: Any, step: float | None, x: Any = None) -> Grid | tuple
 def natural_step(x: Any) -> float | None:
     """1 if x has an integer or boolean dtype, else None, the default of `Grid`."""
     return 1.0 if containers.declares_integers(x) else None
+
+
+def coarser(grid: Grid, most: int) -> Grid:
+    """Return the grid with at most this many points between the same bounds, widened to its step."""
+    while grid.size > most:
+        factor = 2 ** max(1, (grid.size // most).bit_length() - 1)
+        grid = Grid(grid.lower, grid.upper, step=grid.step * factor, missing=grid.missing)
+    return grid

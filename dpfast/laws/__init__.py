@@ -2,7 +2,7 @@
 
 from dpfast.laws.clamped import ClampedBox
 from dpfast.laws.depth import DepthLaw
-from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
+from dpfast.laws.lattice import PairOfMoments, SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import (
@@ -54,6 +54,7 @@ __all__ = [
     "NestedIntervals",
     "NoisyIntegers",
     "NormNoise",
+    "PairOfMoments",
     "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",

@@ -251,6 +251,7 @@ def variance(
     delta: Exact = 0.0,
     method: str = "auto",
     neighbors: str = "replace-one",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -261,9 +262,13 @@ def variance(
     Parameters
     ----------
     x : array_like of shape (n,)
-    method : {"auto", "global-sensitivity", "private-bounds"}
-        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes; or
-        narrower bounds found privately, see `mean`.
+    method : {"auto", "global-sensitivity", "private-bounds", "moments"}
+        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes
+        without a `distribution`; narrower bounds found privately, see `mean`; or noise on the sum and the sum of
+        squares together (`MomentPair`), which is 3 times less where the mean is near the middle of the bounds, and up
+        to 1.25 times more where it is near one of them.
+    distribution : object or pair (low, high), optional
+        Public: what "auto" assumes of the records, see `mean`; it then takes the method of least expected error.
     epsilon, bounds, grid, delta, neighbors, missing, rng, workers, explain
         See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise.
@@ -284,7 +289,7 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, None, neighbors)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     return float(release_of(_VARIANCE, x, public, rng, workers, explain))
 
 
@@ -297,6 +302,7 @@ def std(
     delta: Exact = 0.0,
     method: str = "auto",
     neighbors: str = "replace-one",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -307,7 +313,7 @@ def std(
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
         See `variance`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing`
         says otherwise.
 
@@ -323,5 +329,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    public = Parameters(bounds, grid, epsilon, delta, method, missing, None, neighbors)
+    public = Parameters(bounds, grid, epsilon, delta, method, missing, distribution, neighbors)
     return math.sqrt(release_of(_VARIANCE, x, public, rng, workers, explain))

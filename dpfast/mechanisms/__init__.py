@@ -6,6 +6,7 @@ from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.moments import MomentPair
 from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partitions
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.products import NoisyProducts
@@ -26,6 +27,7 @@ __all__ = [
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "MomentPair",
     "NoisyProducts",
     "NoisySums",
     "PartitionSelection",

@@ -27,6 +27,7 @@ from dpfast.mechanisms.candidates import ExpectedErrors
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.moments import MomentPair
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.references import Typical, assumption
 from dpfast.mechanisms.resized import resized
@@ -80,6 +81,8 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
         methods["smooth-sensitivity"] = SmoothSensitivity
     if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):
         methods["private-bounds"] = clamped_privately
+    if issubclass(statistic, Variance):
+        methods["moments"] = MomentPair
     return methods
 
 
@@ -111,6 +114,8 @@ def _comparable(statistic: type[Statistic | tuple[float, ...]], assuming: bool) 
         return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"
     if assuming and issubclass(statistic, Sum):
         return "global-sensitivity", "private-bounds"
+    if assuming and issubclass(statistic, Variance):
+        return "global-sensitivity", "moments", "private-bounds"
     return ()
 
 

@@ -248,7 +248,7 @@ def block_fits(records: Labelled, domain: Ball, count: int, intercept: bool) -> 
     values = np.maximum(values, np.maximum(values[:, -1:], 1.0) * _LEAST_EIGENVALUE)
     with np.errstate(all="ignore"):
         fits = np.einsum("bij,bj->bi", vectors, np.einsum("bij,bi->bj", vectors, scores) / values)
-    return np.nan_to_num(fits)
+    return np.asarray(np.nan_to_num(fits))
 
 
 def _variance(n: int, p: int, epsilon: float, count: int) -> float:

@@ -128,11 +128,11 @@ class Corrections(Cautious):
         self.intercept = checks.flag("intercept", intercept)
         self._parts: tuple[Fraction, ...] = (Fraction(1),)
         public: dict[str, Any] = {"domain": domain, "labels": labels, "intercept": intercept}
-        self._sums = RegressionMoments(**public, **self._amount(0))
+        self._sums = RegressionMoments(**{**public, **self._amount(0)})
         self._sums.domain.check_columns(self.d)
         self._p = self.d + self.intercept
         self._parts = _shares(self.n, self._moments_noise, self._mu, self._epsilon)
-        self._sums = RegressionMoments(**public, **self._amount(0))
+        self._sums = RegressionMoments(**{**public, **self._amount(0)})
         self.domain, self.labels = self._sums.domain, self._sums.labels
         if not self.intercept and self.labels.center_of(1)[0]:
             raise ValueError("labels must have the center 0 without an intercept: subtract it from them")
@@ -259,8 +259,8 @@ class Corrections(Cautious):
     def _scale_mechanism(self, step: int) -> ResidualScale:
         slopes = self._whitening @ self._theta
         return ResidualScale(
-            slopes[: self.d],
-            slopes[self.d] if self.intercept else 0.0,
+            tuple(slopes[: self.d].tolist()),
+            float(slopes[self.d]) if self.intercept else 0.0,
             domain=self.domain,
             labels=self.labels,
             q=self._quantile_level(step),
@@ -281,7 +281,7 @@ class Corrections(Cautious):
         matrix[: self._p] = self._whitening
         return GradientSums(
             "huber",
-            self._theta.tolist(),
+            tuple(self._theta.tolist()),
             transform=Transform(matrix),
             domain=self.domain,
             clip=clip,

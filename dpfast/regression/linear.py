@@ -113,7 +113,7 @@ class Public(NamedTuple):
         if method == "auto":
             method = "residuals" if corrections is not None and corrections.useful else "sums"
         elif method == "residuals":
-            warn(corrections.few_records())
+            warn(candidates[method].few_records())
         if sums.pure_is_quieter(d):
             candidates["sums"] = self.sums(domain, 0.0)
         return Choice(candidates, method, _REASONS[method], limits=limits)

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks, containers
-from dpfast.core.grid import Grid
+from dpfast.core.grid import Grid, coarser
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import DepthLaw, score_cap
 from dpfast.mechanisms import Mechanism
-from dpfast.robust.grids import coarser
 from dpfast.streaming import Codes
 from dpfast.theory.robust import depth_error
 

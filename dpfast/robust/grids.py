@@ -106,11 +106,3 @@ class Coordinate:
         """Return the attack ranges of all levels, widened by the radius, from a summary."""
         lower, upper = self.statistic.attack_range(summary)
         return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)
-
-
-def coarser(grid: Grid, most: int) -> Grid:
-    """Return the grid with at most this many points between the same bounds, widened to its step."""
-    while grid.size > most:
-        factor = 2 ** max(1, (grid.size // most).bit_length() - 1)
-        grid = Grid(grid.lower, grid.upper, step=grid.step * factor, missing=grid.missing)
-    return grid

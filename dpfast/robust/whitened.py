@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.choosing import split
 from dpfast.core import checks, containers
-from dpfast.core.grid import Grid, check_number
+from dpfast.core.grid import Grid, check_number, coarser
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import spending
 from dpfast.core.tabular import Declared
@@ -23,7 +23,7 @@ from dpfast.domains import Ball
 from dpfast.mechanisms import Covariance
 from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.boxes import NestedBoxes
-from dpfast.robust.grids import OnGrids, coarser
+from dpfast.robust.grids import OnGrids
 from dpfast.robust.independent import IndependentColumns
 from dpfast.statistics import InterquartileRange, Median, RankStatistic
 

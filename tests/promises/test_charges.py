@@ -192,6 +192,7 @@ class TestEverythingIsCharged:
             "streaming.State.summary",
             "mechanisms.Plan.read",
             "regression.Steps.read",
+            "regression._Blocks.read",
             "aggregate.Blocks.read",
             "theory.gross_error_sensitivity",
             "theory.influence_function",

@@ -421,7 +421,8 @@ class TestMechanism:
         assert dpf.std(x, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == math.sqrt(expected)
         assert_array_equal(dpf.variance([3], bounds=(0, 9), epsilon=1.0), 0.0)
         with pytest.raises(
-            ValueError, match="method must be 'auto' or 'global-sensitivity' or 'private-bounds', not 'inverse"
+            ValueError,
+            match="method must be 'auto' or 'global-sensitivity' or 'private-bounds' or 'moments', not",
         ):
             dpf.variance(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
         with pytest.raises(ValueError, match="delta must be 0 for method='global-sensitivity'"):

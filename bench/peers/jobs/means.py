@@ -12,7 +12,9 @@ TITLE = "Means and variances"
 TEXT = """Errors are mean distances from the mean, the variance (divided by n) or the standard deviation of the records,
     also for records beyond the bounds. OpenDP has no mean with a private number of records: its rows are a sum around
     the middle of the bounds and a count, with three splits of epsilon. python-dp finds bounds with a part of
-    epsilon if it gets none."""
+    epsilon if it gets none. One replaced record costs python-dp twice the epsilon of an added one, so that its pair of
+    moments has half of epsilon; "moments" is the best pair at the whole epsilon, with noise on both sums together, in
+    place of noise on the variance, the default without an assumed distribution."""
 TOWARD_ZERO = """the noise exceeds the quantity: a variance of 1, where the bounds allow 400. python-dp subtracts the
     square of a noisy mean, which moves its releases toward 0, near the true value here."""
 SHARES = (0.1, 0.2, 0.4)
@@ -125,11 +127,16 @@ def _variances():
         public, _ = _peers(n, population.grid, epsilon)
         # One replaced record costs twice the epsilon of an added one.
         halved = {**public, "epsilon": epsilon / 2}
-        for job, exact, function in (("variance", np.var, dpf.variance), ("deviation", np.std, dpf.std)):
+        for job, exact, function, method in (
+            ("variance", np.var, dpf.variance, "auto"),
+            ("variance", np.var, dpf.variance, "moments"),
+            ("deviation", np.std, dpf.std, "auto"),
+            ("deviation", np.std, dpf.std, "moments"),
+        ):
             yield Job(
-                {"variance": "variance", "deviation": "standard deviation"}[job], name, n, f"{epsilon:g}, {REPLACED}",
-                drawer(population, n),
-                lambda x, f=function, p=population, e=epsilon: f(x, grid=p.grid, epsilon=e),
+                {"variance": "variance", "deviation": "standard deviation"}[job] + ", moments" * (method != "auto"),
+                name, n, f"{epsilon:g}, {REPLACED}", drawer(population, n),
+                lambda x, f=function, p=population, e=epsilon, m=method: f(x, grid=p.grid, epsilon=e, method=m),
                 lambda released, x, exact=exact: abs(float(released) - exact(x)),
                 (
                     Peer("opendp", job, {**public, "n": n}),
