@@ -32,7 +32,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_piece_of dpfast_rounds_below dpfast_settle"
         ),
         "measure.h": "dpfast_float_weight",
-        "pages.h": "dpfast_fetch dpfast_large",
+        "pages.h": "dpfast_fetch dpfast_free_lines dpfast_large dpfast_lines",
         "ranked.h": "dpfast_huber_ranges dpfast_ranked_boxes",
         "ranks.h": "dpfast_ranked",
         "scores.h": "scores_fill_guide scores_index",

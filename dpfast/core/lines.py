@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dpfast.core import disk
 
 
-class Format(NamedTuple):
+class LineFormat(NamedTuple):
     """What a file of lines is, as its header and messages say.
 
     Parameters
@@ -64,10 +64,10 @@ class LineFile:
     path : str
     header : dict
         What the first line must be.
-    form : Format
+    form : LineFormat
     """
 
-    def __init__(self, path: str, header: dict[str, Any], form: Format) -> None:
+    def __init__(self, path: str, header: dict[str, Any], form: LineFormat) -> None:
         self.path, self.form, self._header, self._file = os.path.abspath(path), form, header, -1
         self.seen = 0  # the owner has read the file up to this offset
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpfast.core import checks
-from dpfast.core.lines import Format, LineFile
+from dpfast.core.lines import LineFile, LineFormat
 from dpfast.core.privacy import Privacy, PrivacyProfile
 
 FORMAT = "dpfast-ledger"
 VERSION = 1
-LEDGER = Format("ledger", FORMAT, VERSION)
+LEDGER = LineFormat("ledger", FORMAT, VERSION)
 _FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure"}
 
 

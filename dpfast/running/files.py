@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from dpfast.core.lines import Format, LineFile
+from dpfast.core.lines import LineFile, LineFormat
 
-STATE = Format("state", "dpfast-running", 1)
+STATE = LineFormat("state", "dpfast-running", 1)
 _TOLERANCE = 10**10  # nanoseconds from the reading of the clock for a line to its change of the file
 
 

@@ -131,8 +131,8 @@ def test_explain_knows_all_choices():
         "choice_among",
         "choice_between",
         "choice_for",
-        "_choice",
         "_chosen",
         "_median_choice",
+        "_noise_choice",
     }
     assert {name for name in found if f'"{name}"' not in source} == unknown

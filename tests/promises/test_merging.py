@@ -42,7 +42,7 @@ LOCAL = {
         {"d": 5, "radius": 2.0, "method": "privunit", "report": "sign", "directions": 9},
     ),
     local.SquareWave: (
-        {"bounds": (0.0, 8.0), "epsilon": 1.0, "cells": 8},
+        {"bounds": (0.0, 8.0), "epsilon": 1.0, "cells": 9},
         {"bounds": GRID, "cells": 7},
     ),
     local.SeriesReports: (
