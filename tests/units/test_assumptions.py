@@ -328,6 +328,7 @@ def test_every_mechanism_predicts_without_data():
         "assumptions",
         "center",
         "contamination",
+        "d",
         "dimension",
         "probabilities",
         "roughness",
