@@ -96,7 +96,7 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path, cell
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "sums"], "label_bound must be given for method='sums'"),
+        (["--method", "sums"], "--label-bound must be given for --method sums"),
         (["--model", "huber", "--k", "1"], "--model huber needs --label-bound"),
         (["--model", "logistic", "--method", "blocks"], "--model logistic does not take --method"),
         (["--label-bound", "5", "--k", "1"], "--model linear does not take --k"),

@@ -330,7 +330,12 @@ def test_missing_records_are_not_dropped_from_a_public_number_of_records(statist
         ("median", {"confidence": 0.0}, ValueError, "confidence must be strictly between 0 and 1"),
         ("count", {"confidence": 1.0}, ValueError, "confidence must be strictly between 0 and 1"),
         ("mean", {"grid": dpf.FloatGrid()}, TypeError, "a FloatGrid is for quantiles"),
-        ("mean", {"bounds": (0, 1), "neighbors": "add-remove", "missing": "half"}, ValueError, "missing must be"),
+        (
+            "mean",
+            {"bounds": (0, 1), "neighbors": "add-remove", "missing": "half"},
+            ValueError,
+            "missing='half' needs neighbors='replace-one'",
+        ),
         ("count", {"neighbors": "replace-one"}, ValueError, "neighbors must be 'add-remove'"),
         ("count", {"bounds": (0, 1)}, TypeError, "neither bounds nor a grid"),
         ("sum", {"bounds": (0, 1), "neighbors": "local"}, ValueError, "neighbors must be"),
