@@ -302,7 +302,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
-            return RecordCount(self.statistic.kept)
+            return RecordCount(self.statistic.kept, self.statistic.example)
         return Sums(self.grid, squares=self.statistic.squares)
 
     if TYPE_CHECKING:

@@ -283,7 +283,7 @@ class MixedLaw(Law):
         """Draw samples first, and then from the law of each: draws from the same sample are taken together."""
         source, shape = bit_generator(rng), checks.shape(size)
         drawn = np.array([drawn_places(self.n, self.size, source) for _ in range(math.prod(shape))])
-        samples, which = np.unique(drawn.reshape(-1, self.size), axis=0, return_inverse=True)
+        samples, which = np.unique(drawn.reshape(len(drawn), self.size), axis=0, return_inverse=True)
         empty = self._law(np.arange(self.size)).sample(0, source)
         counts = np.bincount(which.ravel(), minlength=len(samples)).tolist()
         parts = [self._law(places).sample(count, source) for places, count in zip(samples, counts, strict=True)]

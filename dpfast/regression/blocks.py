@@ -129,9 +129,9 @@ class BlockFits(Mechanism):
     def _explained_missing(self) -> str:
         return "A row with NaN counts as the center, and a missing label as 0"
 
-    def numbers(self, d: int) -> int:
+    def numbers(self, d: SupportsIndex) -> int:
         """Return the number of coefficients for rows of d columns, with the constant."""
-        return d + self.intercept
+        return checks.whole("d", d) + self.intercept
 
     def block_count(self, n: SupportsIndex, d: SupportsIndex) -> int:
         """Return the number of blocks for n records of d columns. Public."""

@@ -62,7 +62,7 @@ class Numbered(Contents):
         self._statistic, self.points = statistic, () if grid is None else (grid,)
 
     def reading(self) -> Reading:
-        return RecordCount(self._statistic.kept)
+        return RecordCount(self._statistic.kept, self._statistic.example)
 
     def integers(self, summary: CodeSums, most: int) -> int:
         return min(summary.n, most)

@@ -183,6 +183,12 @@ class Count(UnboundedStatistic):
     def __str__(self) -> str:
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
 
+    @property
+    def example(self) -> float:
+        """A value that is counted."""
+        lower, upper = (0.0, 0.0) if self.within is None else self.within
+        return min(max(0.0, lower), upper)
+
     def kept(self, values: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Return a mask of the records that are counted; None if all are."""
         if self.within is None:

@@ -161,18 +161,21 @@ class RecordCount(Reading):
     ----------
     kept : callable
         Returns a mask of the records of a chunk that are counted, or None if all are.
+    example : float
+        A value that is counted.
     """
 
-    def __init__(self, kept: Callable[[Array], NDArray[np.bool_] | None]) -> None:
-        self._kept = kept
+    def __init__(self, kept: Callable[[Array], NDArray[np.bool_] | None], example: float) -> None:
+        self._kept, self._example = kept, example
 
     def records(self, x: Any) -> Array:
-        """Return a chunk of as many records, without their values: a copy of those would take longer than to count."""
+        """Return a chunk of as many records of one value: a copy of all values would take longer than to count."""
         values = containers.vector("x", x)
         if self._kept(values[:0]) is None:
             return values
         masks = (self._kept(values[start : start + _COMPARED]) for start in range(0, len(values), _COMPARED))
-        return np.broadcast_to(np.False_, sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None))
+        number = sum(int(np.count_nonzero(mask)) for mask in masks if mask is not None)
+        return np.broadcast_to(np.float64(self._example), number)
 
     def add(self, values: Array, threads: int) -> None:
         pass
