@@ -182,7 +182,9 @@ def linear_regression(
         residuals, which is released before (`dpfast.regression.Corrections`): 2 to 50 times closer if there are enough
         records. It estimates the coefficients of Huber's loss: those of least squares if errors are symmetric or
         independent of the columns; of other errors, such as labels 0 and 1, as far as the released numbers show a
-        difference, moved towards those of least squares. "auto": residuals if there are enough records for their size
+        difference, moved towards those of least squares. The constant of errors with a long tail is moved towards the
+        shorter one. Intervals are for these coefficients, and may miss those of least squares: take "sums" where means
+        are wanted, of skewed or heteroscedastic labels. "auto": residuals if there are enough records for their size
         and for the second moments, by n, the number of columns, epsilon and delta, and unless sums have little noise.
         "blocks", and the default without `label_bound`: the median of fits of disjoint blocks of records, without
         delta, standard errors, and bounds of the labels (`dpfast.regression.BlockFits`); 1.5 times as far from the
@@ -203,7 +205,8 @@ def linear_regression(
     Returns
     -------
     Fit
-        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`. Always finite.
+        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`. Always finite, but for standard
+        errors of "blocks", which are NaN.
         Where the noise hides a direction of the rows, as for strongly correlated columns, coefficients are moved
         towards 0 along it; standard errors include this, so that intervals become wide there, and conservative. In
         simulations with correlations of 0.8 to 0.95 of two columns and with slopes that nearly cancel, 92 % or more of
