@@ -113,8 +113,8 @@ class LineFile:
             self.append(self._header)
             disk.flush_directory(os.path.dirname(self.path))
 
-    def entries(self) -> tuple[list[dict[str, Any]], int, bool]:
-        """Return the entries after `seen`, the offset of their end, and whether an incomplete line follows.
+    def entries(self) -> tuple[list[dict[str, Any]], int, bytes]:
+        """Return the entries after `seen`, the offset of their end, and the incomplete line that may follow.
 
         Raises a ValueError for a file that is not one of the owner.
         """
@@ -127,7 +127,7 @@ class LineFile:
             if not lines:
                 raise ValueError(f"{self.path} is not a {self.form.word}: its first line is incomplete")
             self._check_header(self.form.parse(lines.pop(0)))
-        return [self.form.parse(line) for line in lines], size - len(torn), bool(torn)
+        return [self.form.parse(line) for line in lines], size - len(torn), torn
 
     def cut(self, end: int) -> None:
         """Remove the incomplete line after this offset. Call it once all others are valid."""

@@ -416,15 +416,15 @@ class PrivacyProfile:
         return self._of_group(privacy, k)
 
     def for_replaced(self) -> PrivacyProfile:
-        """Return the profile for one replaced record, of a guarantee for one record, or unit, added or removed.
+        """Return the profile for one replaced record, of a guarantee for one record added or removed.
 
         A replaced record is one removed and one added: the group guarantee of two, with parts as in `for_units`.
 
         Raises
         ------
         ValueError
-            If the neighbours are not "add-remove", or for rho with a positive delta, whose group guarantee is not
-            known.
+            If the neighbours are not "add-remove"; for units, two of which a replaced record may change; or for rho
+            with a positive delta, whose group guarantee is not known.
 
         Notes
         -----
@@ -438,7 +438,7 @@ class PrivacyProfile:
         epsilon = 1 (pure differential privacy) for one record replaced (the number of records is public)
         """
         stated = self.privacy
-        if stated.neighbors != "add-remove" or stated.records != 1:
+        if stated.neighbors != "add-remove" or stated.records != 1 or stated.per_unit is not None:
             raise ValueError(f"neighbors must be 'add-remove' for one record, not {stated}")
         doubled = replace(stated.group_up(2), neighbors="replace-one", records=1, per_unit=None)
         return self._of_group(doubled, 2)

@@ -215,7 +215,7 @@ class _Coverage(_Finding):
 
     @property
     def ordered(self) -> bool:
-        return self._centers
+        return self._centers or self.missing == "half"
 
     @property
     def privacy(self) -> Privacy:

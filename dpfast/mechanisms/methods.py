@@ -251,7 +251,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     if neighbors != "replace-one" and not _hides_n(statistic, methods[method], bounds):
-        return _resized(statistic, x, public, method, epsilon)
+        return _resized(statistic, x, public, method, epsilon, delta)
     measure = measures.checked(public.measure)
     if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
@@ -275,7 +275,7 @@ def _hides_n(statistic: Statistic | tuple[float, ...], method: Callable[..., Mec
 
 
 def _resized(
-    statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, method: str, epsilon: float
+    statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, method: str, epsilon: float, delta: float
 ) -> Mechanism:
     """Return a method for a public number of records with a private one."""
     policy = checked_policy(public.missing)
@@ -285,7 +285,7 @@ def _resized(
     missing = "lower" if drops else public.missing
 
     def made(part: float) -> Mechanism:
-        given = public.bounds, public.grid, part, public.delta, method, missing, None, "replace-one", public.measure
+        given = public.bounds, public.grid, part, delta, method, missing, None, "replace-one", public.measure
         return mechanism_for(statistic, x, Parameters(*given))
 
     return resized(made, epsilon=epsilon, missing="drop" if drops else None)

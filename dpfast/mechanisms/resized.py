@@ -25,7 +25,7 @@ from dpfast.mechanisms.subsampled import MixedLaw, RecordsPlan, drawn_places, sa
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import MomentStatistic, Sum
 from dpfast.statistics.rank import TrimmedSum
-from dpfast.streaming import Chunks, Counted, Labelled
+from dpfast.streaming import Chunks, Counted
 
 _MOST = 10**9  # records of a sample
 _SHARE = Fraction(1, 10)  # of epsilon, for the number of records
@@ -112,6 +112,8 @@ class Resized(Mechanism):
             raise ValueError(
                 f"epsilon={self.epsilon!r} must be at least 2**-12 above that of the mechanism, {stated.epsilon!r}"
             )
+        if not _reads_one_array(mechanism):
+            raise TypeError(f"mechanism must read one array of numbers or rows, in any number, not {mechanism!r}")
         if self.missing not in (None, "drop"):
             raise ValueError(f"missing must be None or 'drop', not {self.missing!r}")
         object.__setattr__(self, "filled", checks.between("filled", self.filled, 0, 0.5))
@@ -187,12 +189,7 @@ class Resized(Mechanism):
         return self.mechanism._explained_missing()
 
     def values_of(self, x: Any) -> Any:
-        if isinstance(x, Chunks):
-            return x
-        values = self.mechanism.values_of(x)
-        if isinstance(values, Labelled):
-            raise TypeError("a Resized release is for numbers or rows, not for records with labels")
-        return values
+        return x if isinstance(x, Chunks) else self.mechanism.values_of(x)
 
     def _make_plan(self, n: int | None) -> Plan:
         return ResizedPlan(self, None)
@@ -239,6 +236,21 @@ def resized(
     return Resized(made, epsilon=epsilon, missing=missing, filled=filled)
 
 
+def _reads_one_array(mechanism: Mechanism) -> bool:
+    """Whether a mechanism reads numbers, or rows of them, as they are: samples of other records cannot be drawn.
+
+    What it makes of any records is public.
+    """
+    if callable(getattr(mechanism, "least_records", None)):
+        return False
+    records = np.zeros((3,) * mechanism.dimensions)
+    try:
+        read = mechanism.values_of(records)
+    except ValueError:  # rows of another number of columns
+        return mechanism.dimensions > 1
+    return isinstance(read, np.ndarray) and (read.shape, read.dtype) == (records.shape, records.dtype)
+
+
 class ResizedPlan(RecordsPlan):
     """A release from a sample of a noisy number of records, drawn anew for each release."""
 
@@ -248,7 +260,8 @@ class ResizedPlan(RecordsPlan):
         """Return the records as floats, so that the missing ones that may fill them up change no others."""
         if not isinstance(values, Chunks):
             return self, self._floats(values)
-        pieces = list(map(self._floats, values))
+        read = self.mechanism.values_of
+        pieces = [self._floats(piece if isinstance(piece, Counted) else read(piece)) for piece in values]
         if not self.mechanism.mechanism.ordered:
             return self, Chunks(pieces)
         whole = [np.repeat(part.values, part.counts) if isinstance(part, Counted) else part for part in pieces]
@@ -259,7 +272,7 @@ class ResizedPlan(RecordsPlan):
         if isinstance(values, Counted):
             known = ~np.isnan(values.values) if drops else slice(None)
             return Counted(np.asarray(values.values, np.float64)[known], values.counts[known])
-        floats = np.asarray(self.mechanism.values_of(values), np.float64)
+        floats = np.asarray(values, np.float64)
         absent = np.isnan(floats) if floats.ndim == 1 else np.isnan(floats).any(axis=1)
         return floats[~absent] if drops else floats
 

@@ -40,9 +40,9 @@ _LEAST_SCALE, _MOST_SCALES = Fraction(2, 100), Fraction(10, 100)  # of each of t
 # Residuals are clipped at a multiple of a released quantile, where a quantile of this level of normal ones is: in the
 # first gradient of a very high one, so that its solution is close to least squares whatever the errors are. In the
 # second, and for the length of gradients, where the errors of sampling and of the noise together are least. With a
-# first level of 0.98, slopes of working hours (a census of 49,000 people) were a third too large at epsilon = 2, outside
-# of nearly all intervals; with 0.995 within nearly all, for the same error where errors are normal. 0.9995, or alarms
-# of 0.3 below, have half of the rest of that bias, for up to three times the error of normal errors.
+# first level of 0.98, slopes of working hours (a census of 49,000 people) were a third too large at epsilon = 2,
+# outside of nearly all intervals; with 0.995 within nearly all, for the same error where errors are normal. 0.9995, or
+# alarms of 0.3 below, have half of the rest of that bias, for up to three times the error of normal errors.
 _WIDE, _LEVELS, _LENGTHS = (0.995, 1.5), (0.6, 0.7, 0.8, 0.9, 0.95), (0.9, 1.0, 1.2)
 _LEAST_LEVEL = 0.8  # of the quantile that is released
 _LEAST_TAIL = 20.0  # records beyond a quantile, times epsilon, with which it is hardly ever absurd

@@ -16,7 +16,7 @@ from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
-from dpfast.tables import WantedColumn
+from dpfast.tables import TableError, WantedColumn
 
 
 class TableColumns:
@@ -41,6 +41,7 @@ class TableColumns:
         self._source, self._facts, self._unit, self._per_unit, self._rng = source, facts, unit, per_unit, rng
         self._read: dict[WantedColumn, Any] = {}
         self._keep: NDArray[np.bool_] | None = None
+        self._length: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -91,8 +92,7 @@ class TableColumns:
                 unit = [self._label(name) for name in self._unit]
                 self._load([*unit, *wanted])
                 keep = self._kept([self._read[column] for column in unit])
-                self._read = {column: taken(x, keep) for column, x in self._read.items()}
-                self._keep = keep
+                self._read, self._keep = {column: taken(x, keep) for column, x in self._read.items()}, keep
             self._load(wanted)
             return [self._read[column] for column in wanted]
 
@@ -112,6 +112,9 @@ class TableColumns:
         if not missing:
             return
         for column, found in zip(missing, self._source.read(missing), strict=True):
+            if self._length not in (None, len(found)):
+                raise TableError("the columns of a table must be equally long")
+            self._length = len(found)
             self._read[column] = found if self._keep is None else taken(found, self._keep)
 
 

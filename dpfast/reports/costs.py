@@ -41,7 +41,9 @@ class ReleaseCost:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon for each record of a unit."""
-        return self.unit_epsilon / self.per_unit
+        if self.per_unit == 1:
+            return self.unit_epsilon
+        return Fraction(down(self.unit_epsilon)) / self.per_unit  # so that the unit's, rounded up, is within the share
 
     @property
     def delta(self) -> float:
@@ -79,7 +81,7 @@ def cost_of(
     per_unit = budget.per_unit or (1 if neighbors == budget.neighbors else 2)
     if share is None:
         return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit, neighbors)
-    part = checks.positive_rational("share", repr(share) if isinstance(share, float) else share)
+    part = checks.positive_rational("share", repr(float(share)) if isinstance(share, float) else share)
     if part > 1:
         raise ValueError(f"share must be at most 1, not {share!r}")
     if budget.unit != "epsilon":

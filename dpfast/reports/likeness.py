@@ -7,8 +7,8 @@ from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-# What the table knows: columns, keys, the neighbours of its ledger.
-_KNOWN = {"x", "X", "y", "neighbors", "labels", "keys", "partitions", "domain", "contributions"}
+# What the table knows: columns, keys, the neighbours of its ledger, the generator of all releases.
+_KNOWN = {"rng", "x", "X", "y", "neighbors", "labels", "keys", "partitions", "domain", "contributions"}
 
 
 def like(function: Callable[..., Any], *, by: bool = False) -> Callable[[_Method], _Method]:

@@ -18,6 +18,7 @@ from dpfast.groups.keyed import RELEASE
 from dpfast.reports.pages import html_page, markdown_page
 
 FORMS = (".html", ".json", ".csv", ".md")
+PUBLIC_GROUPS = "Who is in which group is taken as public."
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 
@@ -38,6 +39,8 @@ class TableRelease:
         The levels of several quantiles.
     keys : tuple of str
         The columns of keys, of groups.
+    note : str
+        What a reader must know: public bounds, what missing cells count as, whose groups are public.
     """
 
     title: str
@@ -45,6 +48,7 @@ class TableRelease:
     profiles: tuple[PrivacyProfile, ...]
     qs: tuple[float, ...] = ()
     keys: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def privacy(self) -> Privacy:
@@ -65,7 +69,12 @@ class TableRelease:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release with its guarantee as an object of JSON."""
-        return {"title": self.title, "privacy": stated(self.privacy), "columns": finite(self.columns)}
+        return {
+            "title": self.title,
+            "privacy": stated(self.privacy),
+            "note": self.note,
+            "columns": finite(self.columns),
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,6 +118,9 @@ class Report:
     def guarantee(self) -> str:
         """The guarantee in a sentence."""
         sentence = f"All numbers of this report together: {self.privacy}."
+        shown = [name for release in self.releases if PUBLIC_GROUPS in release.note for name in release.keys]
+        if shown:
+            sentence += f" Taken as public: which records are in which group of {', '.join(dict.fromkeys(shown))}."
         return sentence if self.private else f"{sentence} But they are {NOT_PRIVATE}."
 
     @property
@@ -161,7 +173,7 @@ class Report:
         """Yield title, cost and columns of each release."""
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
-            yield release.title, release.privacy.short, cells
+            yield release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells
 
     def _repr_html_(self) -> str:
         return self.to_html()

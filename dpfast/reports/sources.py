@@ -56,11 +56,17 @@ class File(Source):
 
     def __init__(self, path: str, format: Format) -> None:
         self.path, self.format = path, format
+        self._state: tuple[int, ...] | None = None
 
     def names(self) -> list[str] | None:
         return column_names(self.path, self.format)
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
+        status = os.stat(self.path)
+        state = status.st_ino, status.st_size, status.st_mtime_ns
+        if self._state not in (None, state):
+            raise TableError("the file has changed since columns of it were read: make another table")
+        self._state = state
         empty = tuple(np.empty(0, object if column.text else np.float64) for column in wanted)
         pieces = blocks(self.path, wanted, self.format)
         return [np.concatenate(parts) for parts in zip(empty, *pieces, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
-from dpfast.mechanisms import Mechanism, PartitionSelection
+from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
 from dpfast.reports.columns import TableColumns
@@ -27,7 +27,7 @@ from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.predictors import Predictor
-from dpfast.reports.report import Report, TableRelease
+from dpfast.reports.report import PUBLIC_GROUPS, Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
     Count,
@@ -115,8 +115,9 @@ class Table:
     record. With ``share=0.2`` five releases use up the budget exactly. Counts, private keys and ``missing="drop"`` are
     for one record added or removed: under a budget for one replaced record, which is two of these, they get half of
     epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
-    ``categories`` of these columns the keys are public, else they are private, which takes half of epsilon and a
-    delta; their noisy counts are in the result. All other parameters are those of the function.
+    ``categories`` of these columns the keys are public, and for one replaced record it is also taken as public who is
+    in which group; else they are private, which takes half of epsilon and a delta; their noisy counts are in the
+    result. All other parameters are those of the function.
     Privacy: that of the functions, added up by the ledger; for units by
     https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
 
@@ -253,7 +254,7 @@ class Table:
             x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
             return self._groups(by, labels, x, lambda part: count_of(within, part, missing), cost, options)
 
-        return self._release(_title("count", column, by), call, by)
+        return self._release(_title("count", column, by), call, by, columns=[column])
 
     @like(interval, by=True)
     def interval(
@@ -285,7 +286,7 @@ class Table:
             grouped = {"labels": self._labels(by), "epsilon": part, **keyed}
             return interval(statistic, x, **{**grouped, **given, **self._drawn(options)})
 
-        return self._release(_title(statistic, column, by, interval=True), call, by)
+        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column])
 
     # ---- distributions ----
 
@@ -363,12 +364,39 @@ class Table:
         drops = options.get("missing", self.records.facts(column).missing) == "drop"
         return drops or (by is not None and self._categories(by) is None)
 
-    def _release(self, title: str, call: Callable[[], Any], by: Any = None, qs: tuple[float, ...] = ()) -> Any:
+    def _release(
+        self,
+        title: str,
+        call: Callable[[], Any],
+        by: Any = None,
+        qs: tuple[float, ...] = (),
+        columns: Sequence[str | None] = (),
+        note: str = "",
+    ) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         with self._lock:
             result, profiles = charged(self.ledger, call)
-            self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ()))))
+            told = " ".join(filter(None, [self._note(columns, by, result), note]))
+            self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
         return result
+
+    def _note(self, columns: Sequence[str | None], by: Any, result: Any) -> str:
+        """Return what the facts of the columns say to a reader of a release."""
+        facts = [(name, self.records.facts(name)) for name in columns if name is not None]
+        parts = [
+            f"{name} within {each.bounds[0]:,g} and {each.bounds[1]:,g}."
+            for name, each in facts
+            if isinstance(each.bounds, tuple)
+        ]
+        parts += [f"Missing cells of {name}: {each.missing}." for name, each in facts if each.missing is not None]
+        estimates = list(result.values()) if isinstance(result, Mapping) else [result]
+        if estimates and isinstance(estimates[0], Estimate):
+            parts.append(f"From low to high: intervals of {100 * estimates[0].confidence:g} %.")
+        if self.ledger.privacy.per_unit is not None:
+            parts.append(f"At most {self.ledger.privacy.per_unit} records of each unit: the others are left out.")
+        if by is not None and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":
+            parts.append(PUBLIC_GROUPS)
+        return " ".join(parts)
 
     def _number(
         self,
@@ -398,7 +426,8 @@ class Table:
             return self._groups(by, self._labels(by), x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
-        return self._release(_title(name, column, by, *arguments), call, by, tuple(arguments[0]) if several else ())
+        qs = tuple(arguments[0]) if several else ()
+        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column])
 
     def _simple(
         self,
@@ -422,7 +451,7 @@ class Table:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
 
-        return self._release(_title(words, column, None), call)
+        return self._release(_title(words, column, None), call, columns=[column])
 
     def _keyed(
         self,
@@ -492,7 +521,12 @@ class Table:
             rows = self.records.rows([*predictors, Predictor(label, labels)])
             return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
 
-        return self._release(f"{words} of {label} on {', '.join(_names(features))}", call)
+        title = f"{words} of {label} on {', '.join(_names(features))}"
+        note = (
+            "A record with a missing cell counts as one in the middle of the bounds, whatever is said of missing "
+            "cells: the coefficient of a column, or of a category, where many are missing is wrong."
+        )
+        return self._release(title, call, note=note)
 
     def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
@@ -512,6 +546,8 @@ class Table:
         return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
 
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "rng" in options:  # a report says whether all its releases are private
+            raise TypeError("rng is for all releases of a table: Table(..., rng=)")
         return {"rng": self._rng, "explain": self._explain, **options}
 
     def _given(self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from weakref import WeakSet
 from dpfast.core.lines import LineFile, LineFormat
 
 STATE = LineFormat("state", "dpfast-running", 1)
+_BEGUN = re.compile(rb'\{"at": (\d+),')
 _TOLERANCE = 10**10  # nanoseconds from the reading of the clock for a line to its change of the file
 
 
@@ -31,7 +33,7 @@ class StateFile(LineFile):
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
         super().__init__(os.fspath(path), {STATE.name: STATE.version, **header}, STATE)
         self.found: list[dict[str, Any]] = []  # the entries when it was opened
-        self._ended = "closed"
+        self.ended = "closed"  # why no more lines are written
 
     def begun(self) -> bool:
         """Whether there is a file with a complete header. Public."""
@@ -61,7 +63,7 @@ class StateFile(LineFile):
             status = os.fstat(self._file)
             self.found, end, torn = self.entries()
             if self.found and not moved:
-                self._check_last(status)
+                self._check_last(status, torn)
         except BaseException:
             self.close()
             raise
@@ -75,10 +77,15 @@ class StateFile(LineFile):
         except BlockingIOError:
             raise ValueError(f"the state {self.path} is open elsewhere: a state answers in one process") from None
 
-    def _check_last(self, status: os.stat_result) -> None:
+    def _check_last(self, status: os.stat_result, torn: bytes) -> None:
+        """Compare the times of the file and of its last line, which a crash may have left incomplete."""
         try:
             number = [entry["file"] for entry in self.found if "file" in entry][-1]
-            late = status.st_ctime_ns - self.found[-1]["at"]
+            last = self.found[-1]["at"]
+            begun = _BEGUN.match(torn)
+            late = status.st_ctime_ns - (int(begun[1]) if begun else last)
+            if torn and not begun and last <= status.st_ctime_ns:  # too short to have a time
+                late = 0
         except (IndexError, KeyError, TypeError):
             raise ValueError(f"the state {self.path} is damaged: its lines have no times") from None
         if number != status.st_ino or abs(late) > _TOLERANCE:
@@ -90,13 +97,13 @@ class StateFile(LineFile):
 
     def _opened(self) -> None:
         held.add(self)
-        self._ended = ""
+        self.ended = ""
         self.note({"file": os.fstat(self._file).st_ino})
 
     def note(self, entry: dict[str, Any]) -> None:
         """Append a line with its time; it is on disk when this returns. After an error no more lines are written."""
-        if self._ended:
-            raise ValueError(f"the state {self.path} is {self._ended}: start it again from its file")
+        if self.ended:
+            raise ValueError(f"the state {self.path} is {self.ended}: start it again from its file")
         try:
             self.append({"at": time.time_ns(), **entry})
         except BaseException:  # the line may be on disk or not, which only the file can tell
@@ -105,7 +112,7 @@ class StateFile(LineFile):
 
     def end(self, reason: str = "closed") -> None:
         """Give back the lock; no more lines are written."""
-        self._ended = reason
+        self.ended = reason
         self.close()
 
     def __del__(self) -> None:

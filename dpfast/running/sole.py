@@ -18,15 +18,27 @@ class Sole:
     """
 
     def __init__(self, file: StateFile | None = None) -> None:
-        self._process, self._file = os.getpid(), file
+        self._process, self._file, self._ended = os.getpid(), file, ""
         self._lock = threading.Lock()  # two threads must not answer the same question with other noise
 
     def close(self) -> None:
         """Close the file, if there is one, so that another process can go on; the state does not answer any more."""
         self.check_process()
         with self._lock:
-            if self._file is not None:
-                self._file.end()
+            self.end("closed")
+
+    def end(self, reason: str) -> None:
+        """Answer no more; the first reason stays."""
+        self._ended = self._ended or reason
+        if self._file is not None and not self._file.ended:
+            self._file.end(reason)
+
+    def check_open(self) -> None:
+        """Raise a ValueError after the end: an answer that nobody counts would be free, if only by its kind."""
+        if self._file is not None and self._file.ended:
+            raise ValueError(f"the state {self._file.path} is {self._file.ended}: start it again from its file")
+        if self._ended:
+            raise ValueError(f"the state is {self._ended}: start another state")
 
     def check_process(self) -> None:
         """Raise a RuntimeError in another process than the one that started the state: a fork copies it."""

@@ -120,6 +120,7 @@ class RunningState(Sole):
 
     def _check_open(self) -> None:
         self.check_process()
+        self.check_open()
         if self.period == self.mechanism.periods:
             raise ValueError(f"all {self.period} periods are over")
 
@@ -141,17 +142,20 @@ class RunningState(Sole):
             self._check_open()
             integers = self._part.integers(self.mechanism.scheme.most)
             noisy, records = self._totals.noisy(integers, bit_generator(self._rng)), self._part.n
-            if self._file is not None:  # what a crash leaves unwritten, nobody has seen
-                self._file.note(
-                    {
-                        "period": self.period + 1,
-                        "records": records,
-                        "position": _position(self.position),
-                        "integers": np.asarray(integers).tolist(),
-                        "noisy": [np.asarray(number).tolist() for number in noisy],
-                    }
-                )
-            self._end(integers, noisy, records)
+            entry = {
+                "period": self.period + 1,
+                "records": records,
+                "position": _position(self.position),
+                "integers": np.asarray(integers).tolist(),
+                "noisy": [np.asarray(number).tolist() for number in noisy],
+            }
+            try:
+                if self._file is not None:  # what a crash leaves unwritten, nobody has seen
+                    self._file.note(entry)
+                self._end(integers, noisy, records)
+            except BaseException:  # half of it: another try would count records twice, or draw other noise
+                self.end("interrupted")
+                raise
             return self.total
 
     def _end(self, integers: Any, noisy: list[Any], records: int) -> None:

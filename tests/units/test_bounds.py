@@ -16,7 +16,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy
 from dpfast._kernels._calls import Parameters
-from dpfast.mechanisms.bounds import rounded_outward
+from dpfast.mechanisms.bounds import _Coverage, rounded_outward
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean, Variance, WinsorizedMean
 from tests.untouchable import Untouchable
@@ -353,3 +353,10 @@ def test_integers_far_from_zero_have_private_bounds(value, name):
     x = np.full(2000, value, np.int64)
     released = getattr(dpf, name)(x, bounds="private", epsilon=1.0, rng=Generator(PCG64(0)))
     assert abs(released - (value if name == "mean" else 0)) <= abs(value) * 1e-6
+
+
+def test_bounds_whose_missing_records_have_positions_are_ordered():
+    """A sample in the order of positions would tell of one record that moves all others: `Resized` must shuffle it."""
+    for step in (None, 1.0):
+        assert _Coverage(0.5, step, 1.0, "half").ordered
+        assert _Coverage(0.5, step, 1.0, "lower").ordered == _Coverage(0.5, step, 1.0).ordered

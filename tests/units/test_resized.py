@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast import Quantiles, Resized, audit
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.resized import ResizedPlan
+from dpfast.robust import RangeFreeBoxes
 from dpfast.statistics import InterquartileRange, Mean, Median, Sum, TrimmedMean
 from tests.cases import every
 from tests.statistical import chi_square_rejects
@@ -160,9 +161,22 @@ class TestArguments:
         with pytest.raises(error, match=message):
             Resized(mechanism, **options)
 
+    @every(
+        "mechanism",
+        [
+            dpf.SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=3),
+            RangeFreeBoxes(step=1, width=1, epsilon=1.0, delta=0.1),
+            dpf.TopK(2, ["a", "b", "c"], epsilon=1.0),
+        ],
+        ids=repr,
+    )
+    def test_what_no_sample_can_be_drawn_of(self, mechanism):
+        with pytest.raises((TypeError, ValueError), match="must"):
+            Resized(mechanism, epsilon=2.0)
+
     def test_labels_are_refused(self):
         moments = dpf.RegressionMoments(domain=dpf.domains.Ball(1.0), labels=dpf.domains.Ball(1.0), epsilon=1.0)
-        with pytest.raises(TypeError, match="not for records with labels"):
+        with pytest.raises(TypeError, match="must read one array of numbers or rows"):
             Resized(moments, epsilon=2.0)((np.zeros((3, 2)), np.zeros(3)))
 
 

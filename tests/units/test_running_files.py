@@ -422,3 +422,40 @@ class TestFiles:
         status = (tmp_path / "state").stat()
         last = json.loads((tmp_path / "state").read_text().splitlines()[-1])
         assert abs(status.st_ctime_ns - last["at"]) < 10**10
+
+
+@pytest.mark.parametrize("with_file", [False, True])
+def test_an_interrupted_release_ends_the_state(with_file, tmp_path, monkeypatch):
+    """Another try would count the records twice, or write the period again with other noise."""
+    path = tmp_path / "state"
+    options = {"path": path} if with_file else {}
+    state = COUNTS.start(**options)
+    state.update(np.zeros(50))
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(state), "_end", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            state.release()
+    for call in (state.release, lambda: state.update(np.zeros(1))):
+        with pytest.raises(ValueError, match="interrupted"):
+            call()
+    if with_file:
+        again = COUNTS.start(path=path)
+        assert (again.period, abs(again.total - 50) < 40) == (1, True)
+
+
+@pytest.mark.parametrize("left", [b'{"at": %d, "period": 2, "rec', b'{"a'])
+def test_a_line_that_a_late_crash_left_incomplete(left, tmp_path, monkeypatch):
+    """The time of the file is then that of this line, long after the last complete one."""
+    path = tmp_path / "state"
+    state = COUNTS.start(path=path)
+    state.release()
+    state.close()
+    monkeypatch.setattr(files, "_TOLERANCE", 10**8)
+    time.sleep(0.3)
+    with path.open("ab") as file:
+        file.write(left % time.time_ns() if b"%" in left else left)
+    assert COUNTS.start(path=path).period == 1

@@ -408,3 +408,65 @@ def test_text_labels_of_a_logistic_regression():
     fit = table(data, columns=columns).glm(["age"], "rich", epsilon=50)
     assert fit.coefficients[0] > 0
     assert fit.names == ("age",)
+
+
+@pytest.mark.parametrize("k", [3, 6, 7, 11])
+def test_shares_of_units_add_up(k):
+    held = table(rng=None, epsilon=2, unit=("person", k))
+    for _ in range(5):
+        held.mean("pay", share="0.2")
+    with pytest.raises(BudgetError):
+        held.mean("pay", share=0.001)
+    assert cost_of(held.ledger.privacy, None, np.float64(0.25), 0.0) == cost_of(held.ledger.privacy, None, "0.25", 0.0)
+
+
+def test_statistics_of_ranks_with_a_delta_and_a_private_number():
+    """A delta that the default method does not take is left out."""
+    held = table(epsilon=10, delta=1e-6, neighbors="add-remove")
+    for result in (
+        held.iqr("pay", share=0.1),
+        held.huber("pay", 9.0, share=0.1),
+        held.trimmed_mean("pay", 0.1, share=0.1),
+    ):
+        assert 0 <= result <= 100
+    assert 0 <= dpf.iqr(records()["age"], bounds=(18, 90), epsilon=5, delta=1e-6, neighbors="add-remove") <= 72
+
+
+def test_one_generator_for_all_releases():
+    with pytest.raises(TypeError, match="rng is for all releases"):
+        table(rng=None).mean("pay", epsilon=1, rng=fresh())
+
+
+def test_columns_of_other_lengths():
+    data = records() | {"age": records()["age"][:-1]}
+    for options in ({}, {"unit": ("person", 1)}):
+        with pytest.raises(TableError, match="equally long$"):
+            held = table(data, **options)
+            held.mean("pay", epsilon=1)
+            held.mean("age", epsilon=1)
+
+
+def test_a_file_that_changes(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("pay,more\n" + "1,2\n" * 50)
+    held = table(str(path), columns={"pay": {"bounds": (0, 100)}})
+    held.mean("pay", epsilon=1)
+    path.write_text("pay,more\n" + "1,3\n" * 51)
+    with pytest.raises(TableError, match="has changed"):
+        held.median("more", epsilon=1)
+
+
+def test_notes_say_what_is_public_and_how_cells_are_read():
+    held = table()
+    held.interval("median", "pay", by="kind", epsilon=5)
+    held.linear_regression(["age"], "pay", epsilon=5)
+    first, second = held.releases
+    for words in ("pay within 0 and 100.", "Missing cells of pay: half.", "intervals of 95 %", "taken as public"):
+        assert words in first.note
+    assert "missing cell counts as one in the middle" in second.note
+    report = held.report()
+    assert report.guarantee.count("Taken as public: which records are in which group of kind.") == 1
+    assert first.note in report.to_markdown()
+    private = table(delta=1e-6, columns={"pay": {"bounds": (0, 100)}}, rng=None)
+    private.mean("pay", by="kind", epsilon=5, delta=1e-7)
+    assert "public" not in private.releases[0].note

@@ -204,3 +204,14 @@ class TestStates:
         given = {"threshold": 3, "epsilon": 1.0, **options}
         with pytest.raises(error, match=match):
             AboveThreshold(given.pop("threshold"), **given)
+
+
+def test_a_closed_state_gives_no_answers(tmp_path):
+    """Not even by the kind of outcome: a no that answers, and a yes that raises, would be free."""
+    for options in ({}, {"path": tmp_path / "state"}):
+        state = AboveThreshold(1000, epsilon=1.0).start(**options)
+        state.close()
+        for value in (5000, 0):
+            with pytest.raises(ValueError, match="closed"):
+                state(value)
+        assert state.positive == 0
