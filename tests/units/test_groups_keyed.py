@@ -320,7 +320,7 @@ class TestPrivateKeys:
             assert expected.privacy == dpf.Privacy(epsilon, neighbors="add-remove")
             assert found.privacy == dpf.Privacy(0.25 + epsilon, 1e-3, "add-remove")
             assert expected.counts is None
-            assert list(found.to_pandas()) == ["key", "count", *(["sum", "count_"] if several else ["release"])]
+            assert list(found.to_columns()) == ["key", "count", *(["sum", "count_"] if several else ["release"])]
 
     def test_several_columns_and_integers(self):
         cells, x = self.labels()

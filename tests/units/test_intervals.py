@@ -435,7 +435,7 @@ def test_estimates_by_group_are_those_of_its_records(statistic, options):
         assert found[key].bounds == alone.bounds
     assert np.isnan([*found["none"]]).all() != hidden
     np.testing.assert_array_equal(found.interval(), found.array[:, 1:])
-    assert list(found.to_pandas()) == ["key", "value", "low", "high"]
+    assert list(found.to_columns()) == ["key", "value", "low", "high"]
     with pytest.raises(ValueError, match=r"confidence must be 0\.95, that of the estimates"):
         found.interval(0.9)
 
