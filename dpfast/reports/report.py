@@ -15,10 +15,10 @@ from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile, as_given, total_up
 from dpfast.core.tabular import Tabular, finite
 from dpfast.groups.keyed import RELEASE
+from dpfast.reports.notes import PUBLIC_GROUPS
 from dpfast.reports.pages import html_page, markdown_page
 
 FORMS = (".html", ".json", ".csv", ".md")
-PUBLIC_GROUPS = "Who is in which group is taken as public."
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 

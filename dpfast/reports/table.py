@@ -19,15 +19,16 @@ from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
-from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
+from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
 from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
+from dpfast.reports.notes import OF_REGRESSIONS, note_of
 from dpfast.reports.predictors import Predictor
-from dpfast.reports.report import PUBLIC_GROUPS, Report, TableRelease
+from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
     Count,
@@ -376,27 +377,11 @@ class Table:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         with self._lock:
             result, profiles = charged(self.ledger, call)
-            told = " ".join(filter(None, [self._note(columns, by, result), note]))
+            facts = {name: self.records.facts(name) for name in columns if name is not None}
+            told = note_of(facts, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
+            told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
         return result
-
-    def _note(self, columns: Sequence[str | None], by: Any, result: Any) -> str:
-        """Return what the facts of the columns say to a reader of a release."""
-        facts = [(name, self.records.facts(name)) for name in columns if name is not None]
-        parts = [
-            f"{name} within {each.bounds[0]:,g} and {each.bounds[1]:,g}."
-            for name, each in facts
-            if isinstance(each.bounds, tuple)
-        ]
-        parts += [f"Missing cells of {name}: {each.missing}." for name, each in facts if each.missing is not None]
-        estimates = list(result.values()) if isinstance(result, Mapping) else [result]
-        if estimates and isinstance(estimates[0], Estimate):
-            parts.append(f"From low to high: intervals of {100 * estimates[0].confidence:g} %.")
-        if self.ledger.privacy.per_unit is not None:
-            parts.append(f"At most {self.ledger.privacy.per_unit} records of each unit: the others are left out.")
-        if by is not None and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":
-            parts.append(PUBLIC_GROUPS)
-        return " ".join(parts)
 
     def _number(
         self,
@@ -522,11 +507,7 @@ class Table:
             return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
 
         title = f"{words} of {label} on {', '.join(_names(features))}"
-        note = (
-            "A record with a missing cell counts as one in the middle of the bounds, whatever is said of missing "
-            "cells: the coefficient of a column, or of a category, where many are missing is wrong."
-        )
-        return self._release(title, call, note=note)
+        return self._release(title, call, note=OF_REGRESSIONS)
 
     def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]

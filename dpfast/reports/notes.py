@@ -1,0 +1,34 @@
+"""What a reader of a release must know beside its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpfast.mechanisms import Estimate
+from dpfast.reports.facts import Facts
+
+PUBLIC_GROUPS = "Who is in which group is taken as public."
+OF_REGRESSIONS = (
+    "A record with a missing cell counts as one in the middle of the bounds, whatever is said of missing cells: the "
+    "coefficient of a column, or of a category, where many are missing is wrong."
+)
+
+
+def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit: int | None) -> str:
+    """Return what the facts of the columns of a release say, how wide its intervals are, and what is left out."""
+    parts = []
+    for name, each in facts.items():
+        if isinstance(each.bounds, tuple):
+            lower, upper = each.bounds
+            parts.append(f"{name} within {lower:,g} and {upper:,g}.")
+        if each.missing is not None:
+            parts.append(f"Missing cells of {name}: {each.missing}.")
+    estimates = list(result.values()) if isinstance(result, Mapping) else [result]
+    if estimates and isinstance(estimates[0], Estimate):
+        parts.append(f"From low to high: intervals of {100 * estimates[0].confidence:g} %.")
+    if per_unit is not None:
+        parts.append(f"At most {per_unit} records of each unit: the others are left out.")
+    if grouped and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":
+        parts.append(PUBLIC_GROUPS)
+    return " ".join(parts)
