@@ -61,7 +61,9 @@ _ENDS = _array(_or_null(_NUMBER))
 _INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE)}
 
 
-_PART = _object({"title": _TEXT, "privacy": _AMOUNTS}, {"columns": {"type": "object"}, "explanation": _TEXTS})
+_PART = _object(
+    {"title": _TEXT, "privacy": _AMOUNTS}, {"note": _TEXT, "columns": {"type": "object"}, "explanation": _TEXTS}
+)
 _SPENT = {"privacy": _AMOUNTS, "budget": _AMOUNTS, "releases": _array(_PART)}
 
 
