@@ -16,9 +16,8 @@ from dpfast._kernels._ks import Band, choose, decay, feasible
 from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_uniform, next_word
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_grid
-from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import Law
-from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms import BoundedRange
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Codes, ascending
 from dpfast.theory.kolmogorov import exponential_distance
@@ -40,7 +39,7 @@ _FLOOR = 2.0**-1000
 
 
 @dataclass(frozen=True, repr=False)
-class KolmogorovSmirnov(Mechanism):
+class KolmogorovSmirnov(BoundedRange):
     """Release k synthetic records z with weight ``exp(-epsilon * n * rho(x, z) / 2)``, exactly.
 
     rho is the Kolmogorov-Smirnov distance, the largest difference of the two empirical distribution functions. Pure
@@ -106,14 +105,6 @@ differential privacy) for one record replaced (the number of records is public)>
                 raise ValueError(f"k must be at most {_MOST_RECORDS}, not {k}: use a perturbed histogram")
             object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid, count = self.grid, "" if self.k is None else f"{self.k} "

@@ -35,7 +35,8 @@ def _quantile(q: Any) -> Statistic | tuple[float, ...]:
     return Quantile(q) if np.ndim(q) == 0 else checks.fractions("q", q)
 
 
-_STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
+# That of each function.
+STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
     "huber": Huber,
     "iqr": InterquartileRange,
     "mean": Mean,
@@ -125,8 +126,8 @@ def explain(
     'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
-    if name not in _STATISTICS and name not in _CHOICES:
-        names = ", ".join(map(repr, (*_STATISTICS, *_CHOICES)))
+    if name not in STATISTICS and name not in _CHOICES:
+        names = ", ".join(map(repr, (*STATISTICS, *_CHOICES)))
         raise ValueError(f"function must be one of {names}, not {function!r}")
     others = {"bounds": bounds, "grid": grid, "delta": delta or None, "distribution": distribution, "missing": missing}
     if name in _CHOICES:
@@ -137,7 +138,7 @@ def explain(
     if bits is not None:
         raise TypeError(f"bits is for randomisers of local privacy, not for {name}")
     count = None if n is None or neighbors == "add-remove" else checks.whole("n", n, least=1)
-    statistic = _STATISTICS[name](*parameters)
+    statistic = STATISTICS[name](*parameters)
     if name == "iqr" and bounds is None and grid is None:
         statistic = (0.25, 0.75)
     public = Parameters(bounds, grid, epsilon, delta, "auto", missing, distribution, neighbors, measure)

@@ -11,6 +11,7 @@ from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partiti
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.resized import Resized
 from dpfast.mechanisms.selection import Selection, select
@@ -21,6 +22,7 @@ from dpfast.mechanisms.sums import NoisySums
 from dpfast.mechanisms.top import TopK, top_k
 
 __all__ = [
+    "BoundedRange",
     "Covariance",
     "Estimate",
     "GlobalSensitivity",

@@ -18,13 +18,12 @@ from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.callbacks import is_pointer
 from dpfast.core.grid import Grid, check_grid, grid_for
-from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.traps import Trap, of_corner
 from dpfast.core.types import Exact, Records
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
-from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class MEstimator(Mechanism):
+class MEstimator(BoundedRange):
     """Release an M-estimate: grid point theta with weight ``prior(theta) exp(-epsilon / (2 W) |S(theta)|)``.
 
     ``S(theta) = sum(psi(theta - x))`` over the records; the M-estimate is the point where S crosses 0. W is the largest
@@ -138,14 +137,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         known = {"_table": table, "_spread": table.spread(grid.size - 1)}
         for name, value in {**known, "_edges": points, "_center": center, "_width": width}.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks
-from dpfast.core.grid import Points
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.mechanisms.subsampled import MixedLaw, RecordsPlan, drawn_places, sample_of
+from dpfast.mechanisms.subsampled import MixedLaw, OfSamples, RecordsPlan, drawn_places, sample_of
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import MomentStatistic, Sum
 from dpfast.statistics.rank import TrimmedSum
@@ -34,7 +33,7 @@ _NEGLIGIBLE = 60.0  # of the noise, in scales, in a law
 
 
 @dataclass(frozen=True, repr=False)
-class Resized(Mechanism):
+class Resized(OfSamples):
     """Release by a mechanism for one replaced record, and keep the number of records private.
 
     The number of records is released with noise to the mechanism, which then has as many: a uniform random sample of
@@ -99,25 +98,17 @@ class Resized(Mechanism):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         mechanism = self.mechanism
-        if not isinstance(mechanism, Mechanism) or not mechanism.reads_records:
-            raise TypeError(f"mechanism must be a dpfast.Mechanism that reads records, not {mechanism!r}")
-        stated = mechanism.privacy
-        if stated.neighbors != "replace-one" or stated.records != 1:
-            raise ValueError(f"mechanism must be for one record replaced, not {stated}")
-        if stated.unit != "epsilon":
-            raise ValueError(f"mechanism must state its guarantee in epsilon, not in {stated.unit}")
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         if self._for_number < _LEAST_EPSILON:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} must be at least 2**-12 above that of the mechanism, {stated.epsilon!r}"
-            )
+            inner = mechanism.privacy.epsilon
+            raise ValueError(f"epsilon={self.epsilon!r} must be at least 2**-12 above that of the mechanism, {inner!r}")
         if not _reads_one_array(mechanism):
             raise TypeError(f"mechanism must read one array of numbers or rows, in any number, not {mechanism!r}")
         if self.missing not in (None, "drop"):
             raise ValueError(f"missing must be None or 'drop', not {self.missing!r}")
         object.__setattr__(self, "filled", checks.between("filled", self.filled, 0, 0.5))
-        object.__setattr__(self, "releases_numbers", mechanism.releases_numbers)
         mechanism.plan(_MOST)  # reject a mechanism that does not take as many records
 
     @property
@@ -159,25 +150,12 @@ class Resized(Mechanism):
         return f"<Resized, for a private number of records, of {self.mechanism!r}: {self.privacy}>"
 
     @property
-    def dimensions(self) -> int:
-        return self.mechanism.dimensions
-
-    @property
-    def grids(self) -> tuple[Points, ...]:
-        """The grids of the records, if there are any."""
-        return self.mechanism.points
-
-    @property
     def ordered(self) -> bool:
         return False  # a sample is in random order where that matters
 
     @cached_property
     def resolves(self) -> bool:
         return False  # missing records are those of the mechanism, or left out
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return self.mechanism.parts
 
     def _explained_split(self, n: int | None) -> str:
         share = float(100 * self._for_number / Fraction(self.epsilon))
@@ -188,18 +166,12 @@ class Resized(Mechanism):
             return "Missing records (NaN, None, null) are left out"
         return self.mechanism._explained_missing()
 
-    def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else self.mechanism.values_of(x)
-
     def _make_plan(self, n: int | None) -> Plan:
         return ResizedPlan(self, None)
 
     def law_of(self, records: Any) -> SizesLaw:
         """Return the exact law, given the records: the mixture of those of all samples. PRIVATE."""
         return SizesLaw(self, records)
-
-    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        return self.mechanism.sampled(law, shape, source)
 
     def of_all(self, release: Any, size: int) -> Any:
         """Return what the release from a sample of this size says of all records: a sum grows with their number."""

@@ -27,8 +27,44 @@ _MOST_SAMPLES = 2**12  # in a law
 _MOST_EXPONENT = 700.0
 
 
+class OfSamples(Mechanism):
+    """Base class of releases by another mechanism, for one replaced record, from a random sample of the records."""
+
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        mechanism = self.mechanism
+        if not isinstance(mechanism, Mechanism) or not mechanism.reads_records:
+            raise TypeError(f"mechanism must be a dpfast.Mechanism that reads records, not {mechanism!r}")
+        stated = mechanism.privacy
+        if stated.neighbors != "replace-one" or stated.records != 1:
+            raise ValueError(f"mechanism must be for one record replaced, not {stated}")
+        if stated.unit != "epsilon":
+            raise ValueError(f"mechanism must state its guarantee in epsilon, not in {stated.unit}")
+        object.__setattr__(self, "releases_numbers", mechanism.releases_numbers)
+
+    @property
+    def dimensions(self) -> int:
+        return self.mechanism.dimensions
+
+    @property
+    def grids(self) -> tuple[Points, ...]:
+        """The grids of the records, if there are any."""
+        return self.mechanism.points
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.mechanism.parts
+
+    def values_of(self, x: Any) -> Any:
+        return x if isinstance(x, Chunks) else self.mechanism.values_of(x)
+
+    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
+        return self.mechanism.sampled(law, shape, source)
+
+
 @dataclass(frozen=True, repr=False)
-class Subsampled(Mechanism):
+class Subsampled(OfSamples):
     """Release by another mechanism from a uniform random sample of the records, without replacement.
 
     (epsilon', delta')-differentially private for one replaced record, the number of records is public. Nobody may learn
@@ -75,19 +111,11 @@ class Subsampled(Mechanism):
     share: float
 
     def __post_init__(self) -> None:
-        mechanism = self.mechanism
-        if not isinstance(mechanism, Mechanism) or not mechanism.reads_records:
-            raise TypeError(f"mechanism must be a dpfast.Mechanism that reads records, not {mechanism!r}")
-        stated = mechanism.privacy
-        if stated.neighbors != "replace-one" or stated.records != 1:
-            raise ValueError(f"mechanism must be for one record replaced, not {stated}")
-        if stated.unit != "epsilon":
-            raise ValueError(f"mechanism must state its guarantee in epsilon, not in {stated.unit}")
+        super().__post_init__()
         share = checks.rational_or_double("share", self.share)
         if not 0 < share <= 1:
             raise ValueError(f"share must be positive and at most 1, not {self.share!r}")
         object.__setattr__(self, "share", share)
-        object.__setattr__(self, "releases_numbers", mechanism.releases_numbers)
 
     @cached_property
     def _amplified(self) -> Privacy:
@@ -102,24 +130,8 @@ class Subsampled(Mechanism):
         return f"<Subsampled, {float(self.share):.3g} of the records, for {self.mechanism!r}: {self.privacy}>"
 
     @property
-    def dimensions(self) -> int:
-        return self.mechanism.dimensions
-
-    @property
-    def grids(self) -> tuple[Points, ...]:
-        """The grids of the records, if there are any."""
-        return self.mechanism.points
-
-    @property
     def ordered(self) -> bool:
         return self.mechanism.ordered
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return self.mechanism.parts
-
-    def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else self.mechanism.values_of(x)
 
     def number_of(self, values: Any) -> int | None:
         return values.records() if isinstance(values, Chunks) else len(values)
@@ -158,9 +170,6 @@ class Subsampled(Mechanism):
             return read.law_of(summary)
 
         return MixedLaw(law, n, size)
-
-    def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
-        return self.mechanism.sampled(law, shape, source)
 
 
 def _epsilon_up(epsilon: float, share: Fraction) -> float:

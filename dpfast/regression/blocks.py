@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from dpfast.core import checks
 from dpfast.core.grid import FloatGrid, Points, check_points
-from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.traps import Trap
 from dpfast.domains import Ball
 from dpfast.errors import UtilityWarning
 from dpfast.laws import Boxes, score_cap
-from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms import BoundedRange
 from dpfast.mechanisms.plan import Plan
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median
@@ -34,7 +33,7 @@ _SURE = 10.0  # negative logarithm of the probability of a release that is not
 
 
 @dataclass(frozen=True, repr=False)
-class BlockFits(Mechanism):
+class BlockFits(BoundedRange):
     """Release coefficients near the median of those of least squares in disjoint blocks of the records.
 
     Pure epsilon-differential privacy under one replaced record, a row and its label, all others in the same places; the
@@ -117,14 +116,6 @@ class BlockFits(Mechanism):
     @property
     def dimensions(self) -> int:
         return 2
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def _explained_missing(self) -> str:
         return "A row with NaN counts as the center, and a missing label as 0"

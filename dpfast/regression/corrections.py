@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast.choosing import split
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.privacy import Privacy
 from dpfast.core.rounding import root_down
-from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
+from dpfast.core.traps import Trap
 from dpfast.domains import Ball
 from dpfast.errors import UtilityWarning
 from dpfast.mechanisms import Mechanism
@@ -25,6 +25,7 @@ from dpfast.regression.gradients import GradientSums, Transform
 from dpfast.regression.moments import RegressionMoments
 from dpfast.regression.residuals import ResidualScale
 from dpfast.regression.schedules import amount_of, amounts, check_units
+from dpfast.regression.sequences import Sequence
 
 Values = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ _FALSE_ALARMS = 1e-4, 0.05
 _GDP = Fraction(22, 7 * 8)  # at least pi / 8
 
 
-class Corrections(Cautious):
+class Corrections(Sequence):
     """A private linear regression by the size of its residuals as a sequence of releases, for engines that make each.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
@@ -129,7 +130,7 @@ class Corrections(Cautious):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(privacy).__name__}")
         self.privacy, self._mu, self._epsilon = privacy, *amounts(privacy)
         self.intercept = checks.flag("intercept", intercept)
-        self._parts: tuple[Fraction, ...] = (Fraction(1),)
+        self._parts = (Fraction(1),)
         public: dict[str, Any] = {"domain": domain, "labels": labels, "intercept": intercept}
         self._sums = RegressionMoments(**{**public, **self._amount(0)})
         self._sums.domain.check_columns(self.d)
@@ -150,12 +151,11 @@ class Corrections(Cautious):
         self._errors = np.zeros((self._p, self._p))  # the covariance of the error of theta, without that of sampling
         self._first: Fit | None = None
         self._stages: list[_Reached] = []
-        self.mechanism: Mechanism | None = self._sums
+        self.mechanism = self._sums
         self._check_noise()
 
     def _traps(self) -> Iterator[Trap]:
-        yield from of_epsilon(self.privacy.epsilon)
-        yield from of_delta(self.privacy.delta)
+        yield from super()._traps()
         yield from self.few_records()
 
     def few_records(self) -> Iterator[Trap]:
@@ -231,20 +231,7 @@ class Corrections(Cautious):
     def _unit(self) -> str:
         return "mu" if self._mu else "epsilon"
 
-    @property
-    def total(self) -> int:
-        return len(self._parts)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """The guarantee of all releases together."""
-        return PrivacyProfile(self.privacy, (("gaussian", self._mu, 1),) if self._mu else ())
-
     # ---- releases ----
-
-    def _amount(self, step: int) -> dict[str, float]:
-        """Return the guarantee of the sums or of a gradient."""
-        return amount_of(self._parts[step], self._mu, self._epsilon)
 
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
@@ -292,28 +279,10 @@ class Corrections(Cautious):
             **self._amount(step),
         )
 
-    def _next(self) -> Mechanism | None:
-        if self.done == self.total:
-            return None
+    def _next(self) -> Mechanism:
         return self._gradient(self.done) if self.done % 2 == 0 else self._scale_mechanism(self.done)
 
-    def advance(self, release: ArrayLike) -> None:
-        """Continue with a release of `mechanism`; a release costs privacy, this function does not.
-
-        Parameters
-        ----------
-        release : array_like
-            A release of `mechanism`, of its shape.
-
-        Raises
-        ------
-        ValueError
-            All releases are made already.
-        """
-        mechanism = self.mechanism
-        if mechanism is None:
-            raise ValueError("all releases are made: see result")
-        values = np.asarray(release, dtype=np.float64)
+    def _read(self, mechanism: Mechanism, values: Values) -> None:
         if isinstance(mechanism, RegressionMoments):
             self._whiten(values)
         elif isinstance(mechanism, ResidualScale):
@@ -322,8 +291,6 @@ class Corrections(Cautious):
         else:
             assert isinstance(mechanism, GradientSums)
             self._step(values, mechanism.noise_deviation(self.n))
-        self.done += 1
-        self.mechanism = self._next()
 
     def _whiten(self, moments: Values) -> None:
         """Choose the transform and the start from the moments of (x - center, y - label center, 1)."""
@@ -377,8 +344,9 @@ class Corrections(Cautious):
     @property
     def result(self) -> Fit:
         """The fit, after the last release; before it, a ValueError is raised."""
-        if self.mechanism is not None or self._first is None or self._first.covariance is None:
-            raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
+        self._check_complete()
+        assert self._first is not None
+        assert self._first.covariance is not None
         d, (wide, last) = self.d, self._stages
         own, others = float(np.trace(last.errors)), float(np.trace(wide.errors))
         share = own / (own + others) if own else 0.0  # of the first estimate in the best mean of both

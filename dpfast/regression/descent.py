@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast.choosing import split
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
+from dpfast.core.privacy import Privacy
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
 from dpfast.regression.fit import Fit
@@ -22,7 +20,8 @@ from dpfast.regression.labels import LabelShares
 from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic, Multinomial, OnePredictor, model_of
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
-from dpfast.regression.schedules import MOST_STEPS, Schedule, amount_of, amounts, check_units, schedule
+from dpfast.regression.schedules import MOST_STEPS, Schedule, amounts, check_units, schedule
+from dpfast.regression.sequences import Sequence
 from dpfast.regression.shrinkage import shrunk_moments
 
 Values = NDArray[np.float64]
@@ -38,7 +37,7 @@ _MOST_MATCHED = 2**12  # numbers in all matched gradients, whose covariance is a
 _POWER, _MOST_POWER = 2, 5  # of the shares of matched gradients, and for columns that were found to be alike
 
 
-class Descent(Cautious):
+class Descent(Sequence):
     """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
@@ -138,7 +137,7 @@ class Descent(Cautious):
             raise ValueError("matching needs the model logistic and pure noise")
         if self.schedule.matching and self.schedule.steps * self._p > _MOST_MATCHED:
             raise ValueError(f"matching needs steps times coefficients of at most {_MOST_MATCHED}")
-        self._shares = _shares(self.schedule, alike=True)
+        self._parts = _shares(self.schedule, alike=True)
         self._matching: Matching | None = None
         self._root = np.zeros((self._size, 1))  # of the covariance of the error of matched coefficients
         self.done = 0
@@ -148,19 +147,15 @@ class Descent(Cautious):
         self._moment_noise = np.zeros(self._p)  # the noise of an entry of the moments of z is the product of two
         self._mean, self._rates, self._clip = self.model.middle, np.eye(free), 0.0
         self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), self._theta
-        self.mechanism: Mechanism | None = self._next()
+        self.mechanism = self._next()
         self._check_noise()
-
-    def _traps(self) -> Iterator[Trap]:
-        yield from of_epsilon(self.privacy.epsilon)
-        yield from of_delta(self.privacy.delta)
 
     def __repr__(self) -> str:
         return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"
 
     def explanation(self, n: SupportsIndex | None = None) -> str:
         """Return a short text about the releases, from public numbers; see `Mechanism.explanation`."""
-        labels, moments, *gradients = self._shares
+        labels, moments, *gradients = self._parts
         shares = {"the mean of the labels": labels, "second moments of the rows": moments}
         shares[f"{len(gradients)} gradients"] = 1 - labels - moments
         of = split(shares, "mu squared" if self._mu else "epsilon")
@@ -209,22 +204,7 @@ class Descent(Cautious):
             raise ValueError("start must have linear predictors within 2**400 in the domain")
         return np.hstack([slopes, at_center] if self.intercept else [slopes])
 
-    @property
-    def total(self) -> int:
-        return 2 + self.schedule.steps
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """The guarantee of all releases together."""
-        if self._mu is None:
-            return PrivacyProfile(self.privacy)
-        return PrivacyProfile(self.privacy, (("gaussian", self._mu, 1),))
-
     # ---- releases ----
-
-    def _amount(self, step: int) -> dict[str, float]:
-        """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
-        return amount_of(self._shares[step], self._mu, self._epsilon)
 
     def _gradient(
         self, step: int, transform: Values, theta: Values, clip: float, bound: float | None = None
@@ -255,32 +235,14 @@ class Descent(Cautious):
     def _moments_mechanism(self) -> DesignMoments:
         return DesignMoments(domain=self.domain, intercept=self.intercept, **self._amount(1))
 
-    def _next(self) -> Mechanism | None:
-        if self.done == self.total:
-            return None
+    def _next(self) -> Mechanism:
         if self.done == 0:
             return self._labels_mechanism()
         if self.done == 1:
             return self._moments_mechanism()
         return self._gradient(self.done, self._transform, self._theta, self._clip)
 
-    def advance(self, release: ArrayLike) -> None:
-        """Continue with a release of `mechanism`; a release costs privacy, this function does not.
-
-        Parameters
-        ----------
-        release : array_like
-            A release of `mechanism`, of its shape.
-
-        Raises
-        ------
-        ValueError
-            All releases are made already.
-        """
-        mechanism = self.mechanism
-        if mechanism is None:
-            raise ValueError("all releases are made: see result")
-        values = np.asarray(release, dtype=np.float64)
+    def _read(self, mechanism: Mechanism, values: Values) -> None:
         if self.done == 0:
             assert isinstance(mechanism, (GradientSums, LabelShares))
             mean = values if isinstance(mechanism, LabelShares) else self.model.middle - float(values[0])
@@ -292,8 +254,6 @@ class Descent(Cautious):
         else:
             assert isinstance(mechanism, GradientSums)
             self._step(values, mechanism.noise_deviation(self.n))
-        self.done += 1
-        self.mechanism = self._next()
 
     def _whiten(self, moments: Values, deviations: Values, weight: float) -> None:
         """Choose the transform, the clip, the rate and the start from the moments of a = (x - center, 1).
@@ -307,7 +267,7 @@ class Descent(Cautious):
         most = 1 + (weight / radius) ** 2
         if plan.matching:
             moments, noise, structured = shrunk_moments(moments, noise, means=self.intercept)
-            self._shares = _shares(plan, alike=not structured)
+            self._parts = _shares(plan, alike=not structured)
         ridge = min(max(2 * plan.ridge * math.sqrt(p) * noise, _LEAST_EIGENVALUE * most), most)
         eigenvalues, vectors = np.linalg.eigh(moments)
         if plan.matching:
@@ -362,8 +322,7 @@ class Descent(Cautious):
     @property
     def result(self) -> Fit:
         """The fit, after the last release; before it, a ValueError is raised."""
-        if self.mechanism is not None:
-            raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
+        self._check_complete()
         theta, root = (self._theta, self._root) if self._matching is not None else self._averaged()
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
@@ -479,7 +438,7 @@ def _root(matrix: Values, power: float = 0.5) -> Values:
     return np.asarray((vectors * np.maximum(values, 0.0) ** power) @ vectors.T)
 
 
-def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
+def _shares(plan: Schedule, *, alike: bool) -> tuple[Fraction, ...]:
     """Return the share of each release, which add up to 1.
 
     Where columns are alike, the first of matched gradients are less useful.
@@ -492,4 +451,4 @@ def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
         raise ValueError("shares must be positive and leave a share for the gradients")
     if not all(1 / _MOST_FACTOR <= factor <= _MOST_FACTOR for factor in (plan.clip, plan.ridge)):
         raise ValueError("clip and ridge of a schedule must be within 2**-40 and 2**40")
-    return [labels, moments, *(rest * part / sum(parts) for part in parts)]
+    return labels, moments, *(rest * part / sum(parts) for part in parts)

@@ -3,34 +3,98 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
 
-from dpfast.core.privacy import PrivacyProfile
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import spending
+from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource
 from dpfast.regression.fit import Fit
+from dpfast.regression.schedules import amount_of
 from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
 
 
-class Sequence(Protocol):
-    """A regression as a sequence of releases: `Descent` and `Corrections`."""
+class Sequence(Cautious, ABC):
+    """Base class of regressions that are a sequence of releases: `Descent` and `Corrections`.
 
+    A subclass sets the attributes, and says what follows from a release (`_read`) and what is released next (`_next`).
+
+    Attributes
+    ----------
+    mechanism : Mechanism or None
+        What to release next; None after the last release.
+    done : int
+        The number of releases so far.
+    """
+
+    n: int
+    privacy: Privacy
+    mechanism: Mechanism | None
     done: int
+    _mu: float | None
+    _epsilon: float | None
+    _parts: tuple[Fraction, ...]  # the share of each release
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from of_epsilon(self.privacy.epsilon)
+        yield from of_delta(self.privacy.delta)
 
     @property
-    def mechanism(self) -> Mechanism | None: ...
+    def total(self) -> int:
+        return len(self._parts)
 
     @property
-    def total(self) -> int: ...
+    def privacy_profile(self) -> PrivacyProfile:
+        """The guarantee of all releases together."""
+        return PrivacyProfile(self.privacy, (("gaussian", self._mu, 1),) if self._mu else ())
+
+    def _amount(self, step: int) -> dict[str, float]:
+        """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
+        return amount_of(self._parts[step], self._mu, self._epsilon)
+
+    def advance(self, release: ArrayLike) -> None:
+        """Continue with a release of `mechanism`; a release costs privacy, this function does not.
+
+        Parameters
+        ----------
+        release : array_like
+            A release of `mechanism`, of its shape.
+
+        Raises
+        ------
+        ValueError
+            All releases are made already.
+        """
+        mechanism = self.mechanism
+        if mechanism is None:
+            raise ValueError("all releases are made: see result")
+        self._read(mechanism, np.asarray(release, dtype=np.float64))
+        self.done += 1
+        self.mechanism = None if self.done == self.total else self._next()
+
+    @abstractmethod
+    def _read(self, mechanism: Mechanism, values: NDArray[np.float64]) -> None:
+        """Take in a release."""
+
+    @abstractmethod
+    def _next(self) -> Mechanism:
+        """Return the mechanism of the next release."""
 
     @property
-    def privacy_profile(self) -> PrivacyProfile: ...
+    @abstractmethod
+    def result(self) -> Fit:
+        """The fit, after the last release; before it, a ValueError is raised."""
 
-    @property
-    def result(self) -> Fit: ...
-
-    def advance(self, release: Any, /) -> None: ...
+    def _check_complete(self) -> None:
+        if self.mechanism is not None:
+            raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
 
 
 def completed(

@@ -19,6 +19,7 @@ from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
+from dpfast.location.explaining import STATISTICS
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
@@ -32,31 +33,12 @@ from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
     Count,
-    Huber,
-    InterquartileRange,
-    Mean,
     Median,
     Quantile,
     Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
 )
 from dpfast.tables import Format
 
-# The statistics that `by_group` releases, by the name of the function.
-_GROUPED: dict[str, Callable[..., Statistic]] = {
-    "huber": Huber,
-    "iqr": InterquartileRange,
-    "mean": Mean,
-    "median": Median,
-    "quantile": Quantile,
-    "sum": Sum,
-    "trimmed_mean": TrimmedMean,
-    "variance": Variance,
-    "winsorized_mean": WinsorizedMean,
-}
 _ORDER = (Median, Quantile)  # need no bounds
 _GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for means, sums and variances"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
@@ -397,7 +379,7 @@ class Table:
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
         cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
-        if by is not None and name not in _GROUPED:
+        if by is not None and name == "std":
             raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
 
         def call() -> Any:
@@ -407,7 +389,7 @@ class Table:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = {key: options.pop(key) for key in _PUBLIC if key in options}
             public = given | public | {"neighbors": cost.neighbors}
-            make = partial(_mechanism, _statistic(name, arguments), x, public)
+            make = partial(_mechanism, STATISTICS[name](*arguments), x, public)
             return self._groups(by, self._labels(by), x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
@@ -603,13 +585,6 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
     """Return the mechanism of a statistic, as the function of its name would make it."""
     return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
-
-
-def _statistic(name: str, arguments: tuple[Any, ...]) -> Any:
-    """Return a statistic, or a tuple of several quantiles."""
-    if name == "quantile" and np.ndim(arguments[0]):
-        return tuple(arguments[0])
-    return _GROUPED[name](*arguments)
 
 
 def _names(columns: Any) -> list[str]:

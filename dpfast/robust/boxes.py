@@ -14,9 +14,9 @@ from dpfast._kernels import _boxes, _select
 from dpfast._kernels._threads import each
 from dpfast.core import checks
 from dpfast.core.grid import Grid
-from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import Boxes, score_cap
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.random import in_one_piece
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
@@ -30,7 +30,7 @@ _KEPT = 2**20  # boxes times columns that are always kept
 
 
 @dataclass(frozen=True, repr=False)
-class NestedBoxes(OnGrids):
+class NestedBoxes(OnGrids, BoundedRange):
     """Release a robust location in d dimensions: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
     score(g) is the maximum over the coordinates of the scores of `InverseSensitivity`. The points of score at most t
@@ -78,14 +78,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     >>> bool(np.abs(mechanism(X) - [1, 2, 3]).max() < 0.1)
     True
     """
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def cap(self, n: SupportsIndex, d: SupportsIndex) -> int:
         """Return the public cap on the score for n records: all scores from the cap on get the same weight.

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, coarser
-from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.laws import DepthLaw, score_cap
-from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms import BoundedRange
 from dpfast.streaming import Codes
 from dpfast.theory.robust import depth_error
 
@@ -22,7 +21,7 @@ SIZES = {2: 2**28, 3: 2**8}  # the most points of a coordinate
 
 
 @dataclass(frozen=True, repr=False)
-class TukeyDepth(Mechanism):
+class TukeyDepth(BoundedRange):
     """Release a robust location in two or three dimensions: each grid point with weight ``exp(epsilon / 2 * depth)``.
 
     The depth of a point is the least number of records in a closed half-space that contains it; the deepest point is
@@ -101,14 +100,6 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
     @property
     def dimensions(self) -> int:
         return 2
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid
