@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpfast.core.privacy import Privacy, as_given
+from dpfast.core.privacy import Privacy, stated
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -22,13 +22,13 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
     if given:
         warn_of(ledger)
     charges = [
-        {"label": charge.label, "times": charge.times, **_amounts(charge.profile.privacy)} for charge in ledger.charges
+        {"label": charge.label, "times": charge.times, **stated(charge.profile.privacy)} for charge in ledger.charges
     ]
     lines = [f"{charge.times} x {charge.label}: {charge.profile.privacy}" for charge in ledger.charges]
     return {
         "ledger": arguments.file,
-        "budget": _amounts(ledger.privacy),
-        "spent": _amounts(ledger.spent),
+        "budget": stated(ledger.privacy),
+        "spent": stated(ledger.spent),
         "remaining": _left(ledger),
         "charges": charges,
         "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {shown(ledger.remaining)}"]),
@@ -64,13 +64,4 @@ def shown(privacy: Privacy) -> str:
 def _left(ledger: Ledger) -> dict[str, Any]:
     """Return what is left, rounded down, as it must not be shown rounded up."""
     left = ledger.remaining
-    return {**_amounts(left), left.unit: float(left.amount), "delta": float(left.delta)}
-
-
-def _amounts(privacy: Privacy) -> dict[str, Any]:
-    return {
-        privacy.unit: as_given(privacy.amount),
-        "delta": as_given(privacy.delta),
-        "neighbors": privacy.neighbors,
-        "per_unit": privacy.per_unit,
-    }
+    return {**stated(left), left.unit: float(left.amount), "delta": float(left.delta)}

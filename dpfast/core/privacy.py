@@ -633,6 +633,16 @@ def _few_digits_up(delta: float | Fraction) -> str:
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
 
 
+def stated(privacy: Privacy) -> dict[str, Any]:
+    """Return a guarantee as an object of JSON."""
+    return {
+        privacy.unit: as_given(privacy.amount),
+        "delta": as_given(privacy.delta),
+        "neighbors": privacy.neighbors,
+        "per_unit": privacy.per_unit,
+    }
+
+
 def as_given(amount: float | Fraction) -> float:
     """Return a number of a guarantee as it was given: 0.1 for the double that is 0.1 rounded down."""
     return float(Fraction(shown(amount))) if math.isfinite(amount) else float(amount)

@@ -12,11 +12,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpfast.core.privacy import Privacy
+from dpfast.core.privacy import Privacy, stated
 from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
-from dpfast.reports.report import Report, TableRelease, stated
+from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile, as_given, total_up
+from dpfast.core.privacy import Privacy, PrivacyProfile, stated, total_up
 from dpfast.core.tabular import Tabular, finite
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.notes import PUBLIC_GROUPS
@@ -180,16 +180,6 @@ class Report:
 
     def __repr__(self) -> str:
         return self.to_markdown()
-
-
-def stated(privacy: Privacy) -> dict[str, Any]:
-    """Return a guarantee as an object of JSON."""
-    return {
-        privacy.unit: as_given(privacy.amount),
-        "delta": as_given(privacy.delta),
-        "neighbors": privacy.neighbors,
-        "per_unit": privacy.per_unit,
-    }
 
 
 def _quoted(cell: Any) -> str:
