@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pydoc
+import re
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_signatures_of_classes(cls, parameters):
     own = inspect.signature(cls)
     assert list(own.parameters)[: len(parameters)] == parameters
     assert own.return_annotation is own.empty
-    shown = pydoc.plain(pydoc.render_doc(cls))
+    shown = re.sub(r"\([\s|]+", "(", pydoc.plain(pydoc.render_doc(cls)))  # long ones are several lines
     assert f"class {cls.__name__}(" in shown
     if parameters:
-        assert f"{cls.__name__}({parameters[0]}" in shown or f"{cls.__name__}(*, {parameters[0]}" in shown
+        assert re.search(rf"{cls.__name__}\((\*,[\s|]+)?{parameters[0]}", shown)
