@@ -270,6 +270,13 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     return number
 
 
+def one_or_none(name: str, value: SupportsIndex | None) -> int | None:
+    """Check a limit that is 1 or None."""
+    if value is None or whole(name, value, least=1) == 1:
+        return None if value is None else 1
+    raise ValueError(f"{name} must be 1 or None, not {value}")
+
+
 def threads(workers: SupportsIndex) -> int:
     """Return the number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
     if type(workers) is int and workers > 0:

@@ -390,13 +390,18 @@ class PrivacyProfile:
         """Return the parts, and how many times each is made."""
         return [(Part(family, parameter, *shape), times) for family, parameter, times, *shape in self.parts]
 
-    def for_units(self, per_unit: int) -> PrivacyProfile:
+    def for_units(self, per_unit: int, *, per_key: int | None = None) -> PrivacyProfile:
         """Return the profile for one unit with at most `per_unit` records, which are added or removed together.
 
-        Parts that are all "gaussian" have mu times `per_unit`. One part made once keeps its family, with its parameter
-        times `per_unit` ("concentrated": times `per_unit`**2), unless it is a "staircase" or "zero-sum-laplace". Other
-        parts become one of the family "pure" or "concentrated", that of the smaller rho. A profile with a positive
-        `failure` becomes `Privacy.for_units` alone. Errors are those of `Privacy.for_units`.
+        With ``per_key=1`` the release is one of many on disjoint groups of records, such as those of `dpfast.by_group`,
+        and a unit has at most one record in each group: `per_unit` releases of one record compose. Parts are then made
+        `per_unit` times as often, so that rho is `per_unit` and mu sqrt(`per_unit`) times that of one record.
+
+        Without it the records may be in the same group. Parts that are all "gaussian" have mu times `per_unit`. One
+        part made once keeps its family, with its parameter times `per_unit` ("concentrated": times `per_unit`**2),
+        unless it is a "staircase" or "zero-sum-laplace". Other parts become one of the family "pure" or "concentrated",
+        that of the smaller rho. A profile with a positive `failure` becomes `Privacy.for_units` alone. Errors are those
+        of `Privacy.for_units`.
 
         Notes
         -----
@@ -410,10 +415,21 @@ class PrivacyProfile:
         (('gaussian', 0.75, 1),)
         """
         k = checks.whole("per_unit", per_unit, least=1)
+        if checks.one_or_none("per_key", per_key) and self.privacy.per_unit is None:
+            self.privacy.for_units(1)  # raises for other neighbours
+            return self._repeated(k)
         privacy = self.privacy.for_units(k)
-        if privacy is self.privacy:
-            return self
-        return self._of_group(privacy, k)
+        return self if privacy is self.privacy else self._of_group(privacy, k)
+
+    def _repeated(self, k: int) -> PrivacyProfile:
+        """Return the profile of k such releases, of different records of a unit."""
+        stated, aside = self.privacy, Fraction(self.privacy.delta)
+        amount = Fraction(stated.amount)
+        given: dict[str, Any] = {stated.unit: root_up(k * amount**2) if stated.unit == "mu" else up(k * amount)}
+        privacy = Privacy(**given, delta=min(1.0, up(k * aside)), neighbors=stated.neighbors, per_unit=k)
+        parts = ((family, parameter, times * k, *shape) for family, parameter, times, *shape in self.parts)
+        repeated = PrivacyProfile(privacy, (*parts,), failure=min(privacy.delta, up(k * Fraction(self.failure))))
+        return repeated._with_gaussian_delta()
 
     def for_replaced(self) -> PrivacyProfile:
         """Return the profile for one replaced record, of a guarantee for one record added or removed.
@@ -447,11 +463,17 @@ class PrivacyProfile:
         """Return the profile for k records at once, whose guarantee is `privacy`."""
         if self.failure:
             return PrivacyProfile(privacy)
-        grouped = PrivacyProfile(privacy, (*self._parts_of_group(privacy, k),), failure=0.0)
-        if privacy.unit == "epsilon" and privacy.delta and (squared := grouped.mu_squared) is not None:
-            delta = min(privacy.delta, gaussian_delta_up(squared, Fraction(privacy.epsilon)))
-            grouped = replace(grouped, privacy=replace(privacy, delta=delta))
-        return grouped
+        return PrivacyProfile(privacy, (*self._parts_of_group(privacy, k),), failure=0.0)._with_gaussian_delta()
+
+    def _with_gaussian_delta(self) -> PrivacyProfile:
+        """Return the profile with the delta of its Gaussian parts at its epsilon, if that is smaller than the stated
+        one.
+        """
+        privacy, squared = self.privacy, self.mu_squared
+        if privacy.unit != "epsilon" or not privacy.delta or squared is None:
+            return self
+        delta = min(privacy.delta, gaussian_delta_up(squared, Fraction(privacy.epsilon)))
+        return replace(self, privacy=replace(privacy, delta=delta))
 
     def _parts_of_group(self, privacy: Privacy, k: int) -> Iterator[tuple[Any, ...]]:
         """Yield the parts for k records at once, whose guarantee is `privacy`, without `failure`."""

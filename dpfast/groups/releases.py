@@ -13,7 +13,7 @@ from dpfast.choosing import Explain, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid
 from dpfast.core.privacy import Privacy, total_up
-from dpfast.core.spending import spending_together
+from dpfast.core.spending import Cost, spending_together
 from dpfast.core.types import Records
 from dpfast.groups.draws import LABELS, OFFSETS, Groups, draw, warn_of_groups
 from dpfast.groups.key_types import KeyType
@@ -33,6 +33,8 @@ def by_group(
     keys: None = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -48,6 +50,8 @@ def by_group(
     keys: None = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -63,6 +67,8 @@ def by_group(
     keys: Iterable[Any],
     partitions: PartitionSelection | None = None,
     others: Any = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -79,6 +85,8 @@ def by_group(
     others: Any = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -122,6 +130,13 @@ def by_group(
         Nondecreasing from 0 to n, and public, as the layout of the records in memory.
     num_groups : int, optional
         G, public. Default for public labels: the largest label + 1.
+    contributions : int
+        k, the number of records that one unit (a person) may have: the guarantee is then for units, and a ledger
+        charges it as it is. For "add-remove". The data must have been bounded: `dpfast.bound_contributions`.
+    per_key : int, optional
+        1 promises that a unit has at most one record in each group, as ``bound_contributions(..., keys=labels,
+        per_unit=k, per_key=1)`` keeps them: rho is then k times that of one record instead of k**2 times, and mu
+        sqrt(k) times instead of k times. Default: the records of a unit may be in one group.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -183,6 +198,7 @@ def by_group(
     if (labels is None) == (offsets is None):
         raise TypeError("give either labels= or offsets=")
     threads, _ = checks.threads(workers), bit_generator(rng)
+    costs = [cost_for_each_group(job.mechanism, contributions, per_key) for job in jobs]
     count = None if num_groups is None else checks.whole("num_groups", num_groups)
     if keys is not None and (labels is None or count is not None):
         raise TypeError("keys are those of labels=: leave out offsets and num_groups")
@@ -195,10 +211,8 @@ def by_group(
     if others is not None and (keys is None or private):
         raise TypeError("others is the key of a further group: give it with a list of keys=")
     named = None if columns is None or private else GroupKeys.of(columns, keys, nulls=True, others=others)
-    costs = [job.mechanism.cost._replace(label=f"{job.mechanism.cost.label} for each group") for job in jobs]
-    releasing: list[Mechanism] = [job.mechanism for job in jobs]
-    if partitions is not None:
-        costs, releasing = [partitions.cost, *costs], [partitions, *releasing]
+    selecting = [] if partitions is None else [partitions]
+    costs = [*(selection.cost for selection in selecting), *costs]
     privacy = total_up([cost.profile for cost in costs])
     given = [job.given(x) for job in jobs]
     groups, smallest = None, None
@@ -213,7 +227,7 @@ def by_group(
     if groups is not None and floats:
         for job, column in zip(jobs, given, strict=True):
             warn_of_groups(job.mechanism, groups.sizes(column))
-    with spending_together(costs, of=releasing):
+    with spending_together(costs, of=[*selecting, *(job.mechanism for job in jobs)]):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         counts = None
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
@@ -239,6 +253,13 @@ def by_group(
         for job, array, values in zip(jobs, arrays, records, strict=True)
     ]
     return keyed(named, released_columns, privacy, counts=counts, alone=jobs[0].name is None)
+
+
+def cost_for_each_group(mechanism: Mechanism, contributions: SupportsIndex, per_key: SupportsIndex | None) -> Cost:
+    """Return the cost of a release in each group, for units if they may have several records."""
+    k, different = checks.whole("contributions", contributions, least=1), checks.one_or_none("per_key", per_key)
+    label, profile, _ = mechanism.cost
+    return Cost(f"{label} for each group", profile if k == 1 else profile.for_units(k, per_key=different))
 
 
 def keyed(

@@ -155,8 +155,7 @@ class PartitionSelection(Mechanism):
         object.__setattr__(self, "delta", checks.delta_down(self.delta))
         object.__setattr__(self, "contributions", checks.whole("contributions", self.contributions, least=1))
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if self.per_key is not None and checks.whole("per_key", self.per_key, least=1) != 1:
-            raise ValueError(f"per_key must be 1 or None, not {self.per_key}")
+        object.__setattr__(self, "per_key", checks.one_or_none("per_key", self.per_key))
         if self.contributions > 1 and self.neighbors != "add-remove":
             raise ValueError("contributions above 1 need neighbors='add-remove': a unit is added or removed")
         object.__setattr__(self, "domain", _domain(self.domain))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core.privacy import total_up
-from dpfast.core.spending import Cost, spending_together
+from dpfast.core.spending import spending_together
 from dpfast.groups.keyed import RELEASE, KeyedReleases, ReleasedColumn
 from dpfast.groups.labels import GroupKeys
-from dpfast.groups.releases import keyed, selects
+from dpfast.groups.releases import cost_for_each_group, keyed, selects
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
@@ -36,6 +36,8 @@ def by_group(
     keys: Any,
     partitions: PartitionSelection | None = None,
     y: str | None = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
 ) -> KeyedReleases:
     """Release one number, or vector, for each group of the rows of a Spark frame; one epsilon covers all groups.
@@ -58,6 +60,8 @@ def by_group(
         ``neighbors="add-remove"``.
     partitions : dpfast.PartitionSelection, optional
         The selection of the keys for ``keys="private"``, charged in addition to the mechanism.
+    contributions, per_key
+        Of units with several records, see `dpfast.by_group`.
     rng
         See `Mechanism.release`.
 
@@ -102,7 +106,7 @@ def by_group(
     names = names_of(labels, "labels")
     kinds = key_types(frame, names)
     made = [(name, pandas.Series([], dtype=_DTYPES[kind], name=name)) for name, kind in zip(names, kinds, strict=True)]
-    costs, releasing = [Cost(f"{mechanism!r} for each group", mechanism.privacy_profile)], [mechanism]
+    costs, releasing = [cost_for_each_group(mechanism, contributions, per_key)], [mechanism]
     if selects(keys, partitions, mechanism.hides_n):
         assert partitions is not None
         check_width(partitions, len(names))

@@ -9,6 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
+from dpfast.core.rounding import up
 from dpfast.theory import gaussian_mu
 from tests.releases import MECHANISMS
 from tests.untouchable import Untouchable
@@ -244,3 +245,95 @@ def test_the_budget_holds_for_any_order_of_charges():
         for epsilon in order:
             ledger.reserve(PrivacyProfile(Privacy(epsilon, neighbors=ADD)))
         assert ledger.remaining.epsilon == 0
+
+
+def renyi(law, other, order):
+    """The Renyi divergence of two laws of integers, from their probabilities on the range of both."""
+    k = np.arange(1, 860)  # the rest has e**-20 of the probability
+    p, q = law.logpmf(k), other.logpmf(k)
+    assert np.isfinite([p, q]).all()
+    return float(np.log(np.exp(order * p + (1 - order) * q).sum()) / (order - 1))
+
+
+class TestGroups:
+    """A unit with at most one record in each group."""
+
+    ONE = (
+        PrivacyProfile(Privacy(0.5, neighbors=ADD)),
+        PrivacyProfile(Privacy(rho=0.1, neighbors=ADD)),
+        PrivacyProfile(Privacy(mu=0.25, neighbors=ADD)),
+        PrivacyProfile(Privacy(0.5, 1e-6, ADD), (("bounded-range", 0.5, 1),)),
+        PrivacyProfile(Privacy(rho=0.1, delta=1e-6, neighbors=ADD)),
+    )
+
+    @pytest.mark.parametrize("one", ONE, ids=repr)
+    @pytest.mark.parametrize("k", [1, 2, 25])
+    def test_releases_compose(self, one, k):
+        units = one.for_units(k, per_key=1)
+        assert (units.privacy.per_unit, units.privacy.records, units.privacy.neighbors) == (k, 1, ADD)
+        assert units.exact_rho == k * one.exact_rho
+        assert Fraction(units.failure) >= k * Fraction(one.failure)
+        grown = k * Fraction(one.privacy.amount) ** (2 if one.privacy.unit == "mu" else 1)
+        stated = Fraction(units.privacy.amount) ** (2 if one.privacy.unit == "mu" else 1)
+        assert grown <= stated <= grown * (1 + Fraction(1, 2**40))
+        assert k * Fraction(one.privacy.delta) <= units.privacy.delta <= k * one.privacy.delta * (1 + 1e-12)
+        assert units.for_units(k, per_key=1) is units
+
+    def test_delta_of_gaussian_parts(self):
+        mu = gaussian_mu(1.0, 1e-6)
+        one = PrivacyProfile(Privacy(1.0, 1e-6, ADD), (("gaussian", mu, 1),))
+        units = one.for_units(4, per_key=1)
+        assert units.mu == pytest.approx(2 * mu)
+        assert units.privacy.delta <= Privacy(mu=units.mu).delta_up(4.0) * (1 + 1e-12) < 4e-6
+
+    def test_refusals(self):
+        with pytest.raises(ValueError, match="per_key must be 1 or None, not 2"):
+            self.ONE[0].for_units(4, per_key=2)
+        with pytest.raises(ValueError, match="neighbors must be 'add-remove' for units"):
+            PrivacyProfile(Privacy(1.0)).for_units(4, per_key=1)
+        with pytest.raises(ValueError, match="neighbors must be 'add-remove' for units"):
+            dpf.by_group(
+                dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=1.0),
+                [1.0],
+                labels=["a"],
+                keys=["a"],
+                contributions=2,
+                per_key=1,
+            )
+
+    def test_the_divergence_is_that_of_the_groups_and_no_more(self):
+        """Two records of a unit in two groups have at most the stated rho; in one group, against `per_key`, more."""
+        law, order = [SUM.law([10.0] * (40 + m)) for m in range(3)], 8.0
+        allowed = SUM.privacy_profile.for_units(2, per_key=1)
+        apart = 2 * renyi(law[1], law[0], order)
+        assert apart <= order * allowed.rho
+        assert apart <= allowed.renyi_up(order) * (1 + 1e-9)
+        together = renyi(law[2], law[0], order)
+        assert together > allowed.renyi_up(order)
+        assert together <= SUM.privacy_profile.for_units(2).renyi_up(order) * (1 + 1e-9)
+
+    def test_by_group_states_and_charges_it(self):
+        rng = np.random.default_rng(0)
+        person, place, value = rng.integers(0, 300, 5000), rng.integers(0, 40, 5000), rng.integers(0, 11, 5000)
+        kept = dpf.bound_contributions(person, np.arange(5000), keys=place, per_unit=9, per_key=1)
+        groups = {"labels": place[kept], "keys": list(range(40))}
+        ledger = Ledger(rho=100.0, neighbors=ADD, per_unit=9)
+        with ledger:
+            released = dpf.by_group(SUM, value[kept], **groups, contributions=9, per_key=1)
+        assert released.privacy == SUM.privacy_profile.for_units(9, per_key=1).privacy
+        assert "for one unit of at most 9 records" in str(released.privacy)
+        assert ledger.spent.rho == up(9 * SUM.privacy_profile.exact_rho)
+        with ledger:
+            together = dpf.by_group(SUM, value[kept], **groups, contributions=9)
+        assert together.privacy == SUM.privacy.for_units(9)
+        assert ledger.spent.rho > 4 * 9 * SUM.privacy_profile.rho
+        with ledger, pytest.raises(ValueError, match="per_unit must be at most 3"):
+            dpf.by_group(SUM, value[kept], **groups, contributions=3, per_key=1)
+
+    def test_private_keys(self):
+        selection = dpf.PartitionSelection(1.0, 1e-6, contributions=2, per_key=1)
+        released = dpf.by_group(
+            SUM, np.ones(400), labels=["a"] * 400, keys="private", partitions=selection, contributions=2, per_key=1
+        )
+        assert released.privacy == Privacy(2.0, 1e-6, ADD)
+        assert released.privacy.per_unit == 2
