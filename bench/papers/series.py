@@ -13,19 +13,19 @@ SMOOTHNESS = (1.0, 1.5)
 EPSILONS = (0.1, 1.0)
 
 
-def _true(smoothness):
+def true(smoothness):
     """Coefficients j^(-smoothness - 1/2): as rough as the ellipsoid of this smoothness allows."""
     coefficients = 0.25 * np.arange(1, 401) ** -(smoothness + 0.5)
     return dpf.SeriesDensity(coefficients, dpf.Grid(0, 1), 1, dpf.Privacy(1.0))
 
 
-def _error(true, n, *, smoothness, epsilon, runs, rng):
+def _error(population, n, *, smoothness, epsilon, runs, rng):
     """Terms by the rule, and the mean integrated squared error by Parseval."""
     roughness = 0.25 / np.sqrt(2 * smoothness)  # so that the bias of the rule is the tail of the coefficients
     terms = dpf.theory.series_terms(n, epsilon=epsilon, smoothness=smoothness, roughness=roughness)
     mechanism = dpf.SeriesCoefficients(terms, grid=dpf.Grid(0, 1), epsilon=epsilon)
-    wanted = true.coefficients
-    errors = [np.sum((mechanism(true.sample(n, rng), rng=rng) - wanted[:terms]) ** 2) for _ in range(runs)]
+    wanted = population.coefficients
+    errors = [np.sum((mechanism(population.sample(n, rng), rng=rng) - wanted[:terms]) ** 2) for _ in range(runs)]
     return terms, np.mean(errors) + np.sum(wanted[terms:] ** 2)
 
 
@@ -33,7 +33,7 @@ def _expected(terms, n, *, smoothness, epsilon):
     """The bound of the rule, with the bias of the coefficients themselves."""
     options = {"epsilon": epsilon, "smoothness": smoothness}
     bound = dpf.theory.series_error(terms, n, roughness=1e-9, **options)
-    return bound + np.sum(_true(smoothness).coefficients[terms:] ** 2)
+    return bound + np.sum(true(smoothness).coefficients[terms:] ** 2)
 
 
 @lru_cache
@@ -42,10 +42,10 @@ def found_slopes(quick):
     sizes = [round(10 ** (4 + i / 2)) for i in range(4 if quick else 5)]
     runs, rng, rows, slopes = RUNS[quick], np.random.default_rng(1), [], {}
     for smoothness in SMOOTHNESS:
-        true, rate = _true(smoothness), -2 * smoothness / (2 * smoothness + 1)
+        population, rate = true(smoothness), -2 * smoothness / (2 * smoothness + 1)
         for epsilon in EPSILONS:
             options = {"smoothness": smoothness, "epsilon": epsilon}
-            terms, errors = zip(*(_error(true, n, runs=runs, rng=rng, **options) for n in sizes), strict=True)
+            terms, errors = zip(*(_error(population, n, runs=runs, rng=rng, **options) for n in sizes), strict=True)
             predicted = slope(sizes, [_expected(m, n, **options) for m, n in zip(terms, sizes, strict=True)])
             found = slopes[smoothness, epsilon] = slope(sizes, errors)
             check(f"slope, series, {options}", found, predicted, 0.2 if quick else 0.05)

@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 import dpfast as dpf
 from bench.pages.tables import check, paragraph, table
-from bench.papers import Item, Paper, Result, histograms, kolmogorov, series
+from bench.papers import Item, Paper, Result, histograms, kolmogorov, series, series_draws
 from dpfast.densities import KolmogorovSmirnov
 
 
@@ -166,10 +166,13 @@ def series_noise(quick):
 
 
 def series_exponential(quick):
+    found, expected, text = series_draws.rates(series.true(series_draws.GAMMA), quick)
     slopes, _ = series.found_slopes(quick)
-    found = "; ".join(f"smoothness {s:g}: {value:.3f}" for (s, epsilon), value in slopes.items() if epsilon == 1)
+    perturbed = slopes[series_draws.GAMMA, 1.0]
     return Result(
-        f"not drawn: no exact sampler is known; the perturbed series is faster (slopes {found})", "not reproduced"
+        f"slope {found:.3f}, theorem {expected:.3f}, at epsilon = 1; that of the perturbed series is {perturbed:.3f}",
+        "faster than the bound, for n up to 1e5",
+        text,
     )
 
 

@@ -72,8 +72,8 @@ class SeriesCoefficients(Mechanism):
     Cost: one pass over x, whatever the number of terms, and ``2**14 terms`` multiplications.
     Not implemented: noise of density exp(-n epsilon |v| / S2) in the l2 norm, which has less variance in real
     arithmetic, but has no exact sampler on integers here; and the exponential mechanism over synthetic data sets
-    (Theorem 14), which has no exact sampler at all. A Markov chain within total variation tau of it on every data set
-    would be (epsilon, (1 + e**epsilon) tau)-private, but no tau can be certified, and its rate is worse.
+    (Theorem 14), whose rate is worse, and whose draws by rejection take a time that grows with a high power of n
+    (https://dpfast.readthedocs.io/en/latest/papers/wasserman-zhou.html).
 
     References
     ----------

@@ -215,7 +215,7 @@ class SquareWave(ScalarRandomizer):
     def density(self, reports: NDArray[Any] | Aggregate) -> SquareWaveDensity:
         """Return the density estimated from the reports or their aggregate."""
         total = self._aggregated(reports, self._wave.size)
-        shares = self._wave.density(total.sums.astype(np.float64), _TOLERANCE * math.exp(self.epsilon))
+        shares = self._wave.density(total.sums.astype(np.float64), _TOLERANCE * math.exp(min(self.epsilon, 700.0)))
         weights = np.rint(shares * 2.0**_WEIGHT_BITS).astype(np.int64)
         return SquareWaveDensity(weights, self._cells, total.n, self.privacy)
 

@@ -89,6 +89,7 @@ class MomentPair(StatisticMechanism):
         if self.epsilon < 2.0**-24:
             raise ValueError(f"epsilon must be at least 2**-24, not {self.epsilon!r}")
         self.check_missing()
+        checks.released_range(lambda: (0.0, float(Fraction(self._coarse.upper - self._coarse.lower) ** 2 / 4)))
 
     def __repr__(self) -> str:
         grid = self._coarse

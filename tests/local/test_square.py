@@ -228,6 +228,12 @@ def test_a_density_of_whole_numbers():
     assert density.edges.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.PrivacyWarning")
+def test_without_privacy():
+    density = local.density(np.linspace(0, 1, 1001), bounds=(0, 1), epsilon=1e6, rng=PCG64(2))
+    assert density.quantile([0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9], abs=0.02)
+
+
 def test_the_result():
     x = Generator(PCG64(1)).normal(50, 5, 100_000)
     density = local.density(x, bounds=(0, 100), epsilon=1.0, rng=PCG64(2))

@@ -146,3 +146,5 @@ class TestVariance:
             dpf.MomentPair(grid=grid, epsilon=2.0**-25)
         with pytest.raises(ValueError, match=r"n must be at most 2\*\*30"):
             dpf.MomentPair(grid=grid, epsilon=1.0).plan(2**30 + 1)
+        with pytest.raises(ValueError, match="a release could be beyond the range of float64"):
+            dpf.MomentPair(grid=dpf.Grid(-3e166, -2.9e166, step=2.0**530), epsilon=1.0)
