@@ -61,6 +61,8 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
         ------
         ValueError
             For a file that is open elsewhere, copied, damaged or of other parameters.
+        FileNotFoundError
+            For ``moved=True`` without a file in `path`.
         """
         bit_generator(rng)
         promised = checks.flag("moved", moved)
@@ -73,6 +75,8 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
         if file.begun():
             file.resume(moved=promised)
             return self._begin(rng, file)
+        if promised:
+            raise FileNotFoundError(f"there is no state in {file.path}: without moved=True it is started there")
         with spending(self.privacy_profile, label=repr(self), of=self):
             file.create()
             return self._begin(rng, file)

@@ -283,6 +283,11 @@ class TestCopies:
         assert COUNTS.start(path=path).period == 1
         with pytest.raises(TypeError, match="moved needs path"):
             COUNTS.start(moved=True)
+        ledger, missing = dpf.Ledger(rho=10.0, neighbors=COUNTS.privacy.neighbors), tmp_path / "typo"
+        with ledger, pytest.raises(FileNotFoundError, match=r"there is no state in .*typo"):
+            COUNTS.start(path=missing, moved=True)
+        assert not missing.exists()
+        assert ledger.charges == ()
 
     def test_what_a_copy_would_do(self, tmp_path):
         """The control: with the promise broken, a copy releases the same period with other noise."""
