@@ -200,6 +200,12 @@ class InverseSensitivity(StatisticMechanism):
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the law is that of the records that are not missing, though n counts all: for one quantile."""
+        drops = self.grid.missing == "drop" and not self.hides_n
+        return drops and isinstance(self.statistic, OrderStatistic) and not self.interpolate
+
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
             raise TypeError(f"interpolate must be True or False, not {self.interpolate!r}")
@@ -329,6 +335,8 @@ class InverseSensitivity(StatisticMechanism):
         return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
 
     def reading(self) -> Reading:
+        if self.leaves_out:
+            return self.statistic.reading(self.grid, self._levels, present=True)
         if not self.hides_n:
             return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
 
@@ -443,6 +451,8 @@ class InverseSensitivity(StatisticMechanism):
         """
         if isinstance(summary, _PrivateWindow):
             (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
+        elif not summary.n:  # all records are missing
+            return self._empty_window()[:1], self._empty_window()[1:], 0
         else:
             (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
         ties = int((lower != upper).argmax()) if lower[-1] != upper[-1] else len(lower)  # they are nested
@@ -574,13 +584,25 @@ class FromLevels(Leveled):
             floats=mechanism.grid.floats if isinstance(mechanism.grid, FloatGrid) else None,
         )
         value = statistic.valued(mechanism.grid, n)
-        return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, mechanism.grid.nan_value, value)
+        missing = math.nan if mechanism.leaves_out else mechanism.grid.nan_value  # NaN: the kernel counts them
+        return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, missing, value)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if (direct := self._direct) is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
         release, first, last, missing, value = direct
-        return value(release(source, values, first, last, missing, threads))
+        code = release(source, values, first, last, missing, threads)
+        return value(code) if code >= 0 else self._draw_present(values, -code, source, threads)
+
+    def _draw_present(self, values: NDArray[Any], k: int, source: np.random.BitGenerator, threads: int) -> float:
+        """Draw without the k > 0 records that are missing: they count as the least, and the ranks begin after them."""
+        mechanism, n = self.mechanism, self.size - k
+        if not n:
+            return self.draw_from(Summary(mechanism.grid, 0, 0, ()), source)
+        direct = FromLevels(mechanism, n)._direct
+        assert direct is not None
+        first, last, lower = direct.first + k, direct.last + k, mechanism.grid.lower
+        return direct.value(direct.release(source, values, first, last, lower, threads))
 
 
 class _Direct(NamedTuple):
@@ -598,7 +620,8 @@ class FromFewLevels(FromLevels):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         statistic = self.mechanism.statistic
-        if isinstance(values, Chunks) or self.mechanism.resolves or not isinstance(statistic, OrderStatistic):
+        reads = self.mechanism.resolves or self.mechanism.leaves_out or not isinstance(statistic, OrderStatistic)
+        if isinstance(values, Chunks) or reads:
             return float(Plan.draw(self, values, source, threads))
         ranked = Ranked.of_public_n(statistic.rank(self.size))
         return self._few(self._ranked(values, ranked, self.levels, threads), self.size, source)

@@ -402,6 +402,75 @@ class Ranks(Reading):
         self._clamped_sum = read_whole(clamped_sum, n * (self._grid.size - 1))
 
 
+class PresentRanks(Ranks):
+    """The order statistics of the records that are not missing, without sums.
+
+    Their number is private, unlike that of all records, which a `State` counts: `wanted` and `finish` take it, and it
+    may be 0.
+    """
+
+    _present = 0  # the number of them in the first pass
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        """Missing records count as the least points, so that the ranks of the others begin after them."""
+        k = len(values) - sum(map(len, _present_parts(values)))
+        n = len(values) - k
+        wanted = [(first + k, last + k) for first, last in self.wanted(n)]
+        found = Selected.of(values, wanted, self._grid, threads=threads)
+        return self._finish(found._replace(n=n, firsts=[first - k for first in found.firsts]))
+
+    def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
+        return int(counts.sum()), super().of_counted(*_present_counts(values, counts))[1]
+
+    def add(self, values: Array, threads: int) -> None:
+        for part in _present_parts(values):
+            super().add(part, threads)
+            self._count_present(len(part))
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        self._count_present(super().add_counted(*_present_counts(values, counts)))
+        return int(counts.sum())
+
+    def _count_present(self, n: int) -> None:
+        self._present += 0 if self._looked else n
+
+    def merge(self, other: Ranks) -> None:
+        assert isinstance(other, PresentRanks)
+        super().merge(other)
+        self._count_present(other._present)
+
+    def advance(self, n: int) -> None:
+        super().advance(self._present)
+
+    def summary(self, n: int) -> Any:
+        return super().summary(self._present)
+
+    def pack(self) -> Any:
+        return [self._present, super().pack()]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        present, held = read_items(packed, 2)
+        self._present = read_whole(present, n)
+        super().unpack(held, self._present, number)
+
+
+def _present_parts(values: Array) -> Iterator[Array]:
+    """Yield the records that are not missing, in parts that fit a cache; in one part if none can be missing."""
+    if values.dtype.kind != "f":
+        yield values
+        return
+    for start in range(0, len(values), _CONVERTED):
+        part = values[start : start + _CONVERTED]
+        absent = np.isnan(part)
+        yield part[~absent] if absent.any() else part
+
+
+def _present_counts(values: Array, counts: Integers) -> tuple[Array, Integers]:
+    """Return the values that are not missing, and their counts."""
+    absent = np.isnan(values)
+    return values[~absent], counts[~absent]
+
+
 class _Gap(NamedTuple):
     """The records between two stretches, whose codes are summed but not kept."""
 
