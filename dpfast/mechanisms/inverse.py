@@ -43,7 +43,7 @@ from dpfast.statistics import (
     WinsorizedMean,
 )
 from dpfast.statistics.rank import TrimmedSum
-from dpfast.streaming import Chunks, Ordered, Ranks, Reading
+from dpfast.streaming import Chunks, Ordered, PresentRanks, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
 
 _SELECTIONS = ("exponential", "permute-and-flip")
@@ -202,9 +202,8 @@ class InverseSensitivity(StatisticMechanism):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the law is that of the records that are not missing, though n counts all: for one quantile."""
-        drops = self.grid.missing == "drop" and not self.hides_n
-        return drops and isinstance(self.statistic, OrderStatistic) and not self.interpolate
+        """Whether the law is that of the records that are not missing, even if n, of all, is public: for one quantile."""
+        return self.grid.missing == "drop" and isinstance(self.statistic, OrderStatistic) and not self.interpolate
 
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
@@ -335,16 +334,17 @@ class InverseSensitivity(StatisticMechanism):
         return count > most and isinstance(self.grid, Grid) and not (self._flips or self.interpolate)
 
     def reading(self) -> Reading:
-        if self.leaves_out:
-            return self.statistic.reading(self.grid, self._levels, present=True)
         if not self.hides_n:
+            if self.leaves_out:
+                return PresentRanks(self.statistic.reading(self.grid, self._levels), Summary(self.grid, 0, 0, ()))
             return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
-        return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+        whole = Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+        return PresentRanks(whole, _PrivateWindow(0, self._empty_window())) if self.leaves_out else whole
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)
@@ -642,7 +642,7 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         mechanism = self.mechanism
-        if isinstance(values, Chunks) or mechanism.resolves or not mechanism._thins(n := len(values)):
+        if isinstance(values, Chunks) or mechanism.leaves_out or not mechanism._thins(n := len(values)):
             return float(super().draw(values, source, threads))
         ranked = Ranked.of_private_n(_level(mechanism.statistic), n)
         return self._few(self._ranked(values, ranked, mechanism._private_levels(n), threads), n, source)

@@ -110,7 +110,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether its readings and kernels leave out missing records, of a public number of records."""
+        """Whether readings and kernels leave out missing records, which are among the n records."""
         return False
 
     @property

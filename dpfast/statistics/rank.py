@@ -17,7 +17,7 @@ from dpfast._kernels import _levels
 from dpfast.core import checks, containers
 from dpfast.core.grid import Points
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
-from dpfast.streaming import Codes, Integers, Ordered, PresentRanks, Ranks, Reading, ascending
+from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading, ascending
 
 __all__ = [
     "Gaps",
@@ -112,23 +112,21 @@ class RankStatistic(Statistic):
     def gaps(self, n: int) -> Gaps:
         """Return the ranks whose gaps bound the change by one record, for smooth sensitivity."""
 
-    def reading(self, grid: Points, levels: Callable[[int], int], *, present: bool = False) -> Reading:
+    def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         """Return the reading of the `Summary` that `attack_range` needs, with the public number of levels
         ``levels(n)``.
-
-        With `present` n is the private number of the records that are not missing: without any there are no windows.
         """
 
         def wanted(n: int) -> list[tuple[int, int]]:
-            reach = levels(n) - 1 if n else 0
-            return [(rank - reach, rank + reach) for rank in self.ranks(n)] if n else []
+            reach = levels(n) - 1
+            return [(rank - reach, rank + reach) for rank in self.ranks(n)]
 
         def finish(order: Ordered) -> Summary:
             n, windows = order.n, tuple(order.window(first, last) for first, last in wanted(order.n))
             total = order.total(*self.ranks(n)) if self.adds else 0
-            return Summary(grid, n, (len(windows[0]) + 1) // 2 if windows else 0, windows, total)
+            return Summary(grid, n, (len(windows[0]) + 1) // 2, windows, total)
 
-        return PresentRanks(grid, wanted, finish) if present else Ranks(grid, wanted, finish, sums=self.adds)
+        return Ranks(grid, wanted, finish, sums=self.adds)
 
 
 class OrderStatistic(RankStatistic):

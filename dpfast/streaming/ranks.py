@@ -403,21 +403,41 @@ class Ranks(Reading):
 
 
 class PresentRanks(Ranks):
-    """The order statistics of the records that are not missing, without sums.
+    """The order statistics of the records that are not missing, in one stretch of ranks, without sums.
 
-    Their number is private, unlike that of all records, which a `State` counts: `wanted` and `finish` take it, and it
-    may be 0.
+    Their number is private, unlike that of all records, which a `State` counts.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        What is read of them.
+    empty : object
+        The summary if all records are missing.
     """
 
-    _present = 0  # the number of them in the first pass
+    def __init__(self, ranks: Ranks, empty: Any) -> None:
+        super().__init__(
+            ranks._grid,
+            lambda n: ranks.wanted(n) if n else [],
+            lambda order: ranks._finish(order) if order.n else empty,
+        )
+        self._present = 0  # the number of them in the first pass
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        """Missing records count as the least points, so that the ranks of the others begin after them."""
-        k = len(values) - sum(map(len, _present_parts(values)))
-        n = len(values) - k
-        wanted = [(first + k, last + k) for first, last in self.wanted(n)]
-        found = Selected.of(values, wanted, self._grid, threads=threads)
-        return self._finish(found._replace(n=n, firsts=[first - k for first in found.firsts]))
+        return self._finish(self._selected(values, 0, threads) if len(values) else Selected(0, [], []))
+
+    def _selected(self, values: Array, absent: int, threads: int) -> Selected:
+        """Return the wanted stretch; without knowing that records are missing, the kernel counts them.
+
+        Those that are missing count as the least points, and the ranks of the others begin after them.
+        """
+        n, kernel = len(values) - absent, self._grid.kernel
+        [(first, last)] = self.wanted(n)
+        options = kernel if absent else {**kernel, "missing": math.nan}
+        found = _select.window(values, first + absent, last + absent, **options, workers=threads)
+        if not isinstance(found, int):
+            return Selected(n, [first], [self._grid.encode(found)])
+        return self._selected(values, found, threads) if found < n else Selected(0, [], [])
 
     def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
         return int(counts.sum()), super().of_counted(*_present_counts(values, counts))[1]

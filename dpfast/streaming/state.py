@@ -71,8 +71,8 @@ class State(Bearer):
     number : int
         The current pass, from 1.
     n : int
-        The number of records read in the current pass (for `Count`, of counted records; for ``missing="drop"`` and a
-        private number of records, of those that are not missing). It is public if and only if the mechanism's number of
+        The number of records read in the current pass (for `Count`, of counted records; for ``missing="drop"``, of
+        those that are not missing, except for one quantile). It is public if and only if the mechanism's number of
         records is public.
 
     Notes

@@ -428,7 +428,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
 
     **Assumes**, checked by the caller: `values` is 1-d, of native byte order, and not modified meanwhile;
     `first` <= `last`; `step` is a positive power of two, `lower` <= `upper` are multiples of it with
-    max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `missing` is not NaN; `workers` >= 1.
+    max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `workers` >= 1.
 
     **Cost**: n + O(n^(5/8)) reads and O(n^(11/16)) memory for a narrow window, O(n) reads on every input; a window of w
     ranks adds O(w log w) and O(w). `values` is never copied nor modified. The GIL is released during the passes.
@@ -445,14 +445,15 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     lower, upper, step : float
         The public grid, for 64-bit integers.
     missing : float
-        The key of NaN.
+        The key of NaN; or NaN, to count them, if one of the ranks is in 1..n.
     workers : int
         Threads that share the passes, if there are enough records.
 
     Returns
     -------
     ndarray of shape (last - first + 1,), float64
-        The keys in order; -inf for ranks below 1 and inf for ranks above n.
+        The keys in order; -inf for ranks below 1 and inf for ranks above n. An integer, the number of NaN, if they are
+        to be counted and there are some.
 
     Raises
     ------
@@ -464,7 +465,8 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
         `values` was modified meanwhile and the counts are inconsistent; memory access is safe in any case.
     """
     cdef cnp.ndarray result = _scratch(last - first + 1)
-    select_records(values, first, last, lower, upper, step, missing, _doubles(result), workers)
+    if select_records(values, first, last, lower, upper, step, missing, _doubles(result), workers):
+        return int(_doubles(result)[0])
     return result
 
 
