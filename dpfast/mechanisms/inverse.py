@@ -76,7 +76,8 @@ class InverseSensitivity(StatisticMechanism):
         ``InterquartileRange()``.
     grid : Grid or FloatGrid
         Public bounds and granularity of data and release, in data units. A `FloatGrid`, which needs no bounds, is for
-        quantiles.
+        quantiles. For one quantile ``missing="drop"`` leaves out missing records at no cost, also for "replace-one",
+        where n counts them: the law is that of the records that are present, without any the base measure.
     epsilon : float
         Positive; rounded down to a double. Above about 20 the release is the exact statistic except with negligible
         probability: private in name only.
@@ -127,7 +128,8 @@ class InverseSensitivity(StatisticMechanism):
     epsilon-DP with any public base measure (https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html). Capping
     the score at a public number preserves this and makes a window of order statistics sufficient
     (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html,
-    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/missing.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics; with a measure, size is the weight of all points over the least weight: on `FloatGrid()`
@@ -202,7 +204,7 @@ class InverseSensitivity(StatisticMechanism):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the law is that of the records that are not missing, even if n, of all, is public: for one quantile."""
+        """Whether the law is that of the records that are not missing; n, of all, may be public: for one quantile."""
         return self.grid.missing == "drop" and isinstance(self.statistic, OrderStatistic) and not self.interpolate
 
     def _check_interpolation(self) -> None:
