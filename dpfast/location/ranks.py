@@ -112,8 +112,8 @@ def median(
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record. One
         quantile by inverse sensitivity takes "drop" at no cost, for both kinds of neighbours; all else needs
-        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds; without, "drop" for one quantile
-        and "lower" for several, where it is about -1.8e308. See
+        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds; without, "drop" for one
+        quantile, and "lower" for several, which is about -1.8e308. See
         https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.

@@ -337,16 +337,18 @@ class InverseSensitivity(StatisticMechanism):
 
     def reading(self) -> Reading:
         if not self.hides_n:
-            if self.leaves_out:
-                return PresentRanks(self.statistic.reading(self.grid, self._levels), Summary(self.grid, 0, 0, ()))
-            return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
+            if not self.leaves_out:
+                return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
+            ranks = self.statistic.reading(self.grid, self._levels)
+            assert isinstance(ranks, Ranks)
+            return PresentRanks(ranks, Summary(self.grid, 0, 0, ()))
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
-        whole = Ranks(self.grid, lambda n: [self._stretch(n)], finish)
-        return PresentRanks(whole, _PrivateWindow(0, self._empty_window())) if self.leaves_out else whole
+        ranks = Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+        return PresentRanks(ranks, _PrivateWindow(0, self._empty_window())) if self.leaves_out else ranks
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)
@@ -622,8 +624,8 @@ class FromFewLevels(FromLevels):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         statistic = self.mechanism.statistic
-        reads = self.mechanism.resolves or self.mechanism.leaves_out or not isinstance(statistic, OrderStatistic)
-        if isinstance(values, Chunks) or reads:
+        reads = isinstance(values, Chunks) or self.mechanism.resolves or self.mechanism.leaves_out
+        if reads or not isinstance(statistic, OrderStatistic):
             return float(Plan.draw(self, values, source, threads))
         ranked = Ranked.of_public_n(statistic.rank(self.size))
         return self._few(self._ranked(values, ranked, self.levels, threads), self.size, source)

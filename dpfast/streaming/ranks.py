@@ -434,7 +434,7 @@ class PresentRanks(Ranks):
         n, kernel = len(values) - absent, self._grid.kernel
         [(first, last)] = self.wanted(n)
         options = kernel if absent else {**kernel, "missing": math.nan}
-        found = _select.window(values, first + absent, last + absent, **options, workers=threads)
+        found: Any = _select.window(values, first + absent, last + absent, **options, workers=threads)
         if not isinstance(found, int):
             return Selected(n, [first], [self._grid.encode(found)])
         return self._selected(values, found, threads) if found < n else Selected(0, [], [])
