@@ -38,6 +38,7 @@ from dpfast.statistics import (
     InterquartileRange,
     Mean,
     Median,
+    OrderStatistic,
     Quantile,
     Statistic,
     Sum,
@@ -69,9 +70,10 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("--bounds LOWER UPPER is needed, or --bounds private")
     if arguments.bounds == "private":
         return _within_private_bounds(arguments)
-    grid, rng, statistic = column_points(arguments), rng_of(arguments), STATISTICS[arguments.name](arguments)
-    neighbors = getattr(arguments, "neighbors", "replace-one")
-    if getattr(arguments, "interval", None) is not None:
+    rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
+    neighbors, confidence = getattr(arguments, "neighbors", "replace-one"), getattr(arguments, "interval", None)
+    grid = column_points(arguments, drops=isinstance(statistic, OrderStatistic) and confidence is None)
+    if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
         title = command.words if isinstance(statistic, Variance) else statistic

@@ -108,8 +108,9 @@ class Grid(Points):
     missing : float, "lower", "half" or "drop", optional
         The value of NaN, None and unreadable cells, clamped to the bounds. Default: "lower", the lower bound. "half":
         missing records at even positions (from 0) in the array, or in each chunk, count as the lower bound, those at
-        odd positions as the upper one. "drop": they are left out, which makes the number of records private. A
-        mechanism takes "half" only for ``neighbors="replace-one"`` and "drop" only for ``neighbors="add-remove"``.
+        odd positions as the upper one. "drop": they are left out, which makes the number of the others private. A
+        mechanism takes "half" only for ``neighbors="replace-one"`` and "drop" only for ``neighbors="add-remove"``,
+        besides `InverseSensitivity` of one quantile, which takes "drop" for both.
 
     Attributes
     ----------
@@ -275,7 +276,7 @@ class FloatGrid(Points):
         Bounds in data units, ``lower < upper``, which are widened to points; infinite by default.
     missing : float, "lower", "half" or "drop", optional
         The value of NaN, None and unreadable cells, as for `Grid`. Default: `lower`, which is about -1.8e308 without
-        bounds.
+        bounds. (Functions that release one quantile without bounds choose "drop".)
 
     Attributes
     ----------

@@ -76,8 +76,9 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN and None count as the lower bound, without bounds as -1.8e308, unless `missing` says otherwise. n >= 1 is
-        public unless `neighbors` is "add-remove". Also `dpfast.Chunks` of such arrays.
+        NaN and None are left out without bounds, and count as the lower bound with bounds, unless `missing` says
+        otherwise. n >= 1, which counts them, is public unless `neighbors` is "add-remove". Also `dpfast.Chunks` of such
+        arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats, optional
@@ -109,9 +110,11 @@ def median(
         at random, for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
-        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record, which
-        makes the number of records private and so needs ``neighbors="add-remove"``. Default: that of `grid`, else
-        "lower". See https://dpfast.readthedocs.io/en/latest/guides/missing.html.
+        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record. One
+        quantile by inverse sensitivity takes "drop" at no cost, for both kinds of neighbours; all else needs
+        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds; without, "drop" for one
+        quantile, and "lower" for several, which is about -1.8e308. See
+        https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -230,8 +233,9 @@ def quantile(
     epsilon : float
         Positive; for a sequence the total of all quantiles.
     bounds, grid, delta, method, distribution, measure, neighbors, missing, rng, workers, explain
-        See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
-        otherwise. Several quantiles for "add-remove" use `Resized`.
+        See `median`, also for errors, cost and references. NaN is left out of one quantile without bounds; otherwise it
+        counts as the lower bound, of several quantiles without bounds as -1.8e308, unless `missing` says otherwise.
+        Several quantiles for "add-remove" use `Resized`.
 
     Returns
     -------

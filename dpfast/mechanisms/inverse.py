@@ -43,7 +43,7 @@ from dpfast.statistics import (
     WinsorizedMean,
 )
 from dpfast.statistics.rank import TrimmedSum
-from dpfast.streaming import Chunks, Ordered, Ranks, Reading
+from dpfast.streaming import Chunks, Ordered, PresentRanks, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
 
 _SELECTIONS = ("exponential", "permute-and-flip")
@@ -76,7 +76,8 @@ class InverseSensitivity(StatisticMechanism):
         ``InterquartileRange()``.
     grid : Grid or FloatGrid
         Public bounds and granularity of data and release, in data units. A `FloatGrid`, which needs no bounds, is for
-        quantiles.
+        quantiles. For one quantile ``missing="drop"`` leaves out missing records at no cost, also for "replace-one",
+        where n counts them: the law is that of the records that are present, without any the base measure.
     epsilon : float
         Positive; rounded down to a double. Above about 20 the release is the exact statistic except with negligible
         probability: private in name only.
@@ -127,7 +128,8 @@ class InverseSensitivity(StatisticMechanism):
     epsilon-DP with any public base measure (https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html). Capping
     the score at a public number preserves this and makes a window of order statistics sufficient
     (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html,
-    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/missing.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics; with a measure, size is the weight of all points over the least weight: on `FloatGrid()`
@@ -199,6 +201,11 @@ class InverseSensitivity(StatisticMechanism):
             self._check_interpolation()
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the law is that of the records that are not missing; n, of all, may be public: for one quantile."""
+        return self.grid.missing == "drop" and isinstance(self.statistic, OrderStatistic) and not self.interpolate
 
     def _check_interpolation(self) -> None:
         if self.interpolate is not True:
@@ -330,13 +337,18 @@ class InverseSensitivity(StatisticMechanism):
 
     def reading(self) -> Reading:
         if not self.hides_n:
-            return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
+            if not self.leaves_out:
+                return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
+            ranks = self.statistic.reading(self.grid, self._levels)
+            assert isinstance(ranks, Ranks)
+            return PresentRanks(ranks, Summary(self.grid, 0, 0, ()))
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
-        return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+        ranks = Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+        return PresentRanks(ranks, _PrivateWindow(0, self._empty_window())) if self.leaves_out else ranks
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)
@@ -443,6 +455,8 @@ class InverseSensitivity(StatisticMechanism):
         """
         if isinstance(summary, _PrivateWindow):
             (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
+        elif not summary.n:  # all records are missing
+            return self._empty_window()[:1], self._empty_window()[1:], 0
         else:
             (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
         ties = int((lower != upper).argmax()) if lower[-1] != upper[-1] else len(lower)  # they are nested
@@ -574,13 +588,25 @@ class FromLevels(Leveled):
             floats=mechanism.grid.floats if isinstance(mechanism.grid, FloatGrid) else None,
         )
         value = statistic.valued(mechanism.grid, n)
-        return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, mechanism.grid.nan_value, value)
+        missing = math.nan if mechanism.leaves_out else mechanism.grid.nan_value  # NaN: the kernel counts them
+        return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, missing, value)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if (direct := self._direct) is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
         release, first, last, missing, value = direct
-        return value(release(source, values, first, last, missing, threads))
+        code = release(source, values, first, last, missing, threads)
+        return value(code) if code >= 0 else self._draw_present(values, -code, source, threads)
+
+    def _draw_present(self, values: NDArray[Any], k: int, source: np.random.BitGenerator, threads: int) -> float:
+        """Draw without the k > 0 records that are missing: they count as the least, and the ranks begin after them."""
+        mechanism, n = self.mechanism, self.size - k
+        if not n:
+            return self.draw_from(Summary(mechanism.grid, 0, 0, ()), source)
+        direct = FromLevels(mechanism, n)._direct
+        assert direct is not None
+        first, last, lower = direct.first + k, direct.last + k, mechanism.grid.lower
+        return direct.value(direct.release(source, values, first, last, lower, threads))
 
 
 class _Direct(NamedTuple):
@@ -598,7 +624,8 @@ class FromFewLevels(FromLevels):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         statistic = self.mechanism.statistic
-        if isinstance(values, Chunks) or self.mechanism.resolves or not isinstance(statistic, OrderStatistic):
+        reads = isinstance(values, Chunks) or self.mechanism.resolves or self.mechanism.leaves_out
+        if reads or not isinstance(statistic, OrderStatistic):
             return float(Plan.draw(self, values, source, threads))
         ranked = Ranked.of_public_n(statistic.rank(self.size))
         return self._few(self._ranked(values, ranked, self.levels, threads), self.size, source)
@@ -619,7 +646,7 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         mechanism = self.mechanism
-        if isinstance(values, Chunks) or mechanism.resolves or not mechanism._thins(n := len(values)):
+        if isinstance(values, Chunks) or mechanism.leaves_out or not mechanism._thins(n := len(values)):
             return float(super().draw(values, source, threads))
         ranked = Ranked.of_private_n(_level(mechanism.statistic), n)
         return self._few(self._ranked(values, ranked, mechanism._private_levels(n), threads), n, source)

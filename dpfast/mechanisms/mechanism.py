@@ -106,7 +106,17 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
     @cached_property
     def resolves(self) -> bool:
         """Whether missing records are replaced by position, or left out, before they are read."""
-        return any(grid.resolves for grid in self.points)
+        return any(grid.resolves for grid in self.points) and not self.leaves_out
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether readings and kernels leave out missing records, which are among the n records."""
+        return False
+
+    @property
+    def resolving(self) -> tuple[Points, ...]:
+        """The grids by which missing records are resolved before they are read; none if none are."""
+        return self.points if self.resolves else ()
 
     @property
     def ordered(self) -> bool:
@@ -122,7 +132,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""
-        return resolutions(values, self.points) if self.resolves else iter((values,))
+        return resolutions(values, self.resolving) if self.resolves else iter((values,))
 
     def reading(self) -> Reading:
         """Return an empty `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.

@@ -115,7 +115,7 @@ class Plan:
         mechanism = self.mechanism
         if isinstance(values, Counted):
             mechanism.check_missing()
-            n, summary = self.reading().of_counted(*values.resolved(mechanism.points))
+            n, summary = self.reading().of_counted(*values.resolved(mechanism.resolving))
             return (self if self.n == n else mechanism.plan(n)), summary
         if isinstance(values, Chunks):
             if isinstance(values, Begun):

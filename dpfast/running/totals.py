@@ -368,9 +368,14 @@ added or removed.
         """Return an empty reading of the records of a period."""
         return self.contents.reading()
 
+    @property
+    def resolving(self) -> tuple[Points, ...]:
+        """The grids by which missing records are resolved before they are read; none if none are."""
+        return self.points if any(grid.resolves for grid in self.points) else ()
+
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk with missing ones resolved."""
-        return resolutions(values, self.points) if any(grid.resolves for grid in self.points) else iter((values,))
+        return resolutions(values, self.resolving) if self.resolving else iter((values,))
 
     def plan(self, n: int | None = None) -> NoReturn:
         """Refuse: a part of a period has no release."""

@@ -35,6 +35,8 @@ Read = tuple[Planned, Any]  # a plan and a summary
 
 def counted(mechanism: Mechanism, chosen: ChosenColumns) -> bool:
     """Whether Spark can compute the mechanism's summary by exact counts or sums of codes."""
+    if mechanism.leaves_out and not mechanism.hides_n:  # it would count the records that are not missing
+        return False
     if mechanism.dimensions != 1 or chosen.several or len(mechanism.points) != 1:
         return False
     [grid] = mechanism.points

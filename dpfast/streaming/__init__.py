@@ -29,7 +29,7 @@ from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
 from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
-from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
+from dpfast.streaming.ranks import Order, Ordered, PresentRanks, Ranks, Selected
 from dpfast.streaming.reading import (
     Array,
     Codes,
@@ -64,6 +64,7 @@ __all__ = [
     "LabelledProducts",
     "Order",
     "Ordered",
+    "PresentRanks",
     "ProductSums",
     "Ranks",
     "Reading",

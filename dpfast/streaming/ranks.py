@@ -402,6 +402,95 @@ class Ranks(Reading):
         self._clamped_sum = read_whole(clamped_sum, n * (self._grid.size - 1))
 
 
+class PresentRanks(Ranks):
+    """The order statistics of the records that are not missing, in one stretch of ranks, without sums.
+
+    Their number is private, unlike that of all records, which a `State` counts.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        What is read of them.
+    empty : object
+        The summary if all records are missing.
+    """
+
+    def __init__(self, ranks: Ranks, empty: Any) -> None:
+        super().__init__(
+            ranks._grid,
+            lambda n: ranks.wanted(n) if n else [],
+            lambda order: ranks._finish(order) if order.n else empty,
+        )
+        self._present = 0  # the number of them in the first pass
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        return self._finish(self._selected(values, 0, threads) if len(values) else Selected(0, [], []))
+
+    def _selected(self, values: Array, absent: int, threads: int) -> Selected:
+        """Return the wanted stretch; without knowing that records are missing, the kernel counts them.
+
+        Those that are missing count as the least points, and the ranks of the others begin after them.
+        """
+        n, kernel = len(values) - absent, self._grid.kernel
+        [(first, last)] = self.wanted(n)
+        options = kernel if absent else {**kernel, "missing": math.nan}
+        found: Any = _select.window(values, first + absent, last + absent, **options, workers=threads)
+        if not isinstance(found, int):
+            return Selected(n, [first], [self._grid.encode(found)])
+        return self._selected(values, found, threads) if found < n else Selected(0, [], [])
+
+    def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
+        return int(counts.sum()), super().of_counted(*_present_counts(values, counts))[1]
+
+    def add(self, values: Array, threads: int) -> None:
+        for part in _present_parts(values):
+            super().add(part, threads)
+            self._count_present(len(part))
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        self._count_present(super().add_counted(*_present_counts(values, counts)))
+        return int(counts.sum())
+
+    def _count_present(self, n: int) -> None:
+        self._present += 0 if self._looked else n
+
+    def merge(self, other: Ranks) -> None:
+        assert isinstance(other, PresentRanks)
+        super().merge(other)
+        self._count_present(other._present)
+
+    def advance(self, n: int) -> None:
+        super().advance(self._present)
+
+    def summary(self, n: int) -> Any:
+        return super().summary(self._present)
+
+    def pack(self) -> Any:
+        return [self._present, super().pack()]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        present, held = read_items(packed, 2)
+        self._present = read_whole(present, n)
+        super().unpack(held, self._present, number)
+
+
+def _present_parts(values: Array) -> Iterator[Array]:
+    """Yield the records that are not missing, in parts that fit a cache; in one part if none can be missing."""
+    if values.dtype.kind != "f":
+        yield values
+        return
+    for start in range(0, len(values), _CONVERTED):
+        part = values[start : start + _CONVERTED]
+        absent = np.isnan(part)
+        yield part[~absent] if absent.any() else part
+
+
+def _present_counts(values: Array, counts: Integers) -> tuple[Array, Integers]:
+    """Return the values that are not missing, and their counts."""
+    absent = np.isnan(values)
+    return values[~absent], counts[~absent]
+
+
 class _Gap(NamedTuple):
     """The records between two stretches, whose codes are summed but not kept."""
 

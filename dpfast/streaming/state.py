@@ -46,7 +46,7 @@ class Streamed(Protocol):
     def cost(self) -> Cost: ...
 
     @property
-    def points(self) -> tuple[Points, ...]: ...
+    def resolving(self) -> tuple[Points, ...]: ...
 
     def plan(self, n: int | None = None, /) -> Planned: ...
 
@@ -72,7 +72,8 @@ class State(Bearer):
         The current pass, from 1.
     n : int
         The number of records read in the current pass (for `Count`, of counted records; for ``missing="drop"``, of
-        those that are not missing). It is public if and only if the mechanism's number of records is public.
+        those that are not missing, except for one quantile). It is public if and only if the mechanism's number of
+        records is public.
 
     Notes
     -----
@@ -131,7 +132,7 @@ class State(Bearer):
         if isinstance(chunk, Counted):
             if self.n + chunk.records() > _MOST_RECORDS:
                 raise ValueError("a state cannot count more than 2**62 records")
-            self.n += self._reading.add_counted(*chunk.resolved(self.mechanism.points))
+            self.n += self._reading.add_counted(*chunk.resolved(self.mechanism.resolving))
             return
         for values in self.mechanism.resolved(self._reading.records(chunk)):
             if len(values) or values.ndim > 1:

@@ -239,19 +239,26 @@ cdef class RankDraw:
 
     def release(self, bit_generator, cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, double missing,
                 Py_ssize_t workers):
-        """One draw from the records: `draw` from their `_select.window` of the ranks first..last."""
+        """One draw from the records: `draw` from their `_select.window` of the ranks first..last.
+
+        If `missing` is NaN and k > 0 records are, it is -k, and nothing is drawn.
+        """
         cdef Py_ssize_t size = last - first + 1
+        cdef bint told
         cdef const dpfast_grid *grid = &self._grid
         cdef double *window = <double *> malloc(size * sizeof(double))
         if window == NULL:
             raise MemoryError
         try:
             if self._of_floats:
-                select_records(values, first, last, self._floats.lower, self._floats.upper, 0.0, missing, window,
-                               workers)
-                dpfast_encode_floats(&self._floats, window, window, size)
+                told = select_records(values, first, last, self._floats.lower, self._floats.upper, 0.0, missing, window,
+                                      workers)
             else:
-                select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
+                told = select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
+            if told:
+                return -<Py_ssize_t> window[0]
+            if self._of_floats:
+                dpfast_encode_floats(&self._floats, window, window, size)
             return self._draw(bit_generator, window, size, False)
         finally:
             free(window)

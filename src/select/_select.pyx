@@ -15,7 +15,6 @@ from select cimport (
     describe,
     select_bracket,
     select_keys,
-    select_load_filled,
     select_plan,
     select_sample,
     select_set_grid,
@@ -39,6 +38,8 @@ cdef extern from "select.h" nogil:
     Py_ssize_t SELECT_DIGITS
 
     select_keys select_keys_of_doubles(const double *x, Py_ssize_t n)
+    void select_load(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
+    void select_fill(double *keys, Py_ssize_t count, double missing)
     Py_ssize_t select_sort_room(Py_ssize_t n)
     double *select_sort(double *x, Py_ssize_t n, double *scratch)
     Py_ssize_t select_position(Py_ssize_t stratum, Py_ssize_t width, uint64_t secret)
@@ -205,27 +206,46 @@ cdef object _signed(wide value):
     return (<object> high << 64) + <uint64_t> value
 
 
-cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
+cdef bint _load_all(const select_keys *keys, double *x, Py_ssize_t *missing) noexcept nogil:
+    """All keys, filled; False if the NaN among them are to be counted, and there are some."""
+    cdef Py_ssize_t i, absent = 0
+    select_load(keys, 0, keys.n, x)
+    if missing != NULL:
+        for i in range(keys.n):
+            absent += x[i] != x[i]
+        missing[0] = absent
+        if absent:
+            return False
+    select_fill(x, keys.n, keys.missing)
+    return True
+
+
+cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out,
+                       Py_ssize_t *missing) except -1:
     """The window of a few keys, by the sort of select.h, without allocating an array or releasing the GIL."""
     cdef Py_ssize_t room = select_sort_room(keys.n)
     cdef double *x = <double *> malloc(2 * room * sizeof(double))
     if x == NULL:
         raise MemoryError
-    select_load_filled(keys, 0, keys.n, x)
-    memcpy(out, select_sort(x, keys.n, x + room) + first - 1, (last - first + 1) * sizeof(double))
+    if _load_all(keys, x, missing):
+        memcpy(out, select_sort(x, keys.n, x + room) + first - 1, (last - first + 1) * sizeof(double))
     free(x)
     return 0
 
 
-cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
+cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out,
+                       Py_ssize_t *missing) except -1:
     """The window of all keys sorted by NumPy, whose vectorised sort is faster for many keys."""
     cdef cnp.ndarray scratch = _scratch(keys.n)
     cdef double *x = _doubles(scratch)
+    cdef bint filled
     if keys.n <= SORTED:  # takes less time than to release the GIL
-        select_load_filled(keys, 0, keys.n, x)
+        filled = _load_all(keys, x, missing)
     else:
         with nogil:
-            select_load_filled(keys, 0, keys.n, x)
+            filled = _load_all(keys, x, missing)
+    if not filled:
+        return 0
     cnp.PyArray_Sort(scratch, 0, cnp.NPY_QUICKSORT)
     memcpy(out, x + first - 1, (last - first + 1) * sizeof(double))
     return 0
@@ -261,14 +281,14 @@ cdef int _ends(cnp.ndarray sample, const select_bracket *plan, double *low, doub
     if plan.last > plan.strata:
         last = first
     ends = _scratch(last - first + 1)
-    _select(&sampled, first, last, _doubles(ends), 1)
+    _select(&sampled, first, last, _doubles(ends), 1, NULL)
     low[0] = _doubles(ends)[0] if plan.first >= 1 else -INFINITY
     high[0] = _doubles(ends)[last - first] if plan.last <= plan.strata else INFINITY
     return 0
 
 
 cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_t capacity, Py_ssize_t first,
-                     Py_ssize_t last, double *out, Py_ssize_t workers) except -1:
+                     Py_ssize_t last, double *out, Py_ssize_t workers, Py_ssize_t *missing) except -1:
     """One scan between two ends, and the window from its counts; False if the bracket missed it or overflowed."""
     cdef Py_ssize_t room = min(capacity, keys.n // workers + 1)
     cdef cnp.ndarray scratch = _scratch((room + SELECT_BLOCK) * workers)
@@ -284,12 +304,16 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
         scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
         scan.room, scan.capacity = inside, room
         tally = _together(scan.run(), inside, room)
-    return _counted(keys, low, high, &tally, inside, room * workers, first, last, out, &below)
+    return _counted(keys, low, high, &tally, inside, room * workers, first, last, out, &below, missing)
 
 
 cdef bint _counted(const select_keys *keys, double low, double high, select_tally *tally, double *inside,
-                   Py_ssize_t room, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t *below) except -1:
-    """The window from the counts of a scan, with NaN in its place; False if the bracket missed it or overflowed."""
+                   Py_ssize_t room, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t *below,
+                   Py_ssize_t *told) except -1:
+    """The window from the counts of a scan, with NaN in its place; False if the bracket missed it or overflowed.
+
+    The number of NaN goes to `told`, unless that is NULL; if there are some, there is no window.
+    """
     cdef Py_ssize_t at_high, missing, i
     if tally.overflow:
         return False
@@ -298,6 +322,10 @@ cdef bint _counted(const select_keys *keys, double low, double high, select_tall
     below[0] = tally.not_above - tally.inside
     at_high = tally.inside - tally.at_low - tally.collected
     missing = keys.n - tally.not_below - below[0]
+    if told != NULL:
+        told[0] = missing
+        if missing:
+            return True
     if keys.missing < low:
         below[0] += missing
     elif keys.missing == low:
@@ -329,32 +357,35 @@ cdef int _window_between(double low, Py_ssize_t at_low, const double *inside, Py
         for rank in range(max(first, at_low + collected + 1), last + 1):
             out[rank - first] = high
     if inner_first <= inner_last:
-        _select(&keys, inner_first, inner_last, out + at_low + inner_first - first, 1)
+        _select(&keys, inner_first, inner_last, out + at_low + inner_first - first, 1, NULL)
     return 0
 
 
-cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out,
-                 Py_ssize_t workers) except -1:
-    """Order statistics first..last, which lie in 1..n."""
+cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t workers,
+                 Py_ssize_t *missing) except -1:
+    """Order statistics first..last, which lie in 1..n.
+
+    Unless `missing` is NULL, the number of NaN goes there; if there are some, there are no order statistics.
+    """
     cdef select_bracket plan
     cdef double low, high
     cdef cnp.ndarray counts
     if keys.n <= MERGE_SORTED:
-        return _merge_sorted(keys, first, last, out)
+        return _merge_sorted(keys, first, last, out, missing)
     if keys.n <= SORTED:
-        return _numpy_sorted(keys, first, last, out)
+        return _numpy_sorted(keys, first, last, out, missing)
     plan = select_plan(keys.n, first, last)
     if plan.capacity > keys.n:
-        return _numpy_sorted(keys, first, last, out)
+        return _numpy_sorted(keys, first, last, out, missing)
 
     _ends(_sampled(keys, &plan, workers), &plan, &low, &high)
-    if _bracketed(keys, low, high, plan.capacity, first, last, out, workers):
+    if _bracketed(keys, low, high, plan.capacity, first, last, out, workers, missing):
         return 0
 
     counts = _scratch(2 * SELECT_DIGITS)
     with nogil:
         select_by_digits(keys, first, last, <int64_t *> cnp.PyArray_DATA(counts), &low, &high)
-    if not _bracketed(keys, low, high, last - first + 1, first, last, out, workers):
+    if not _bracketed(keys, low, high, last - first + 1, first, last, out, workers, missing):
         raise RuntimeError("values were written to while they were read")
     return 0
 
@@ -381,7 +412,7 @@ cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize
     keys.missing = missing
     _pad(out, first, last, n)
     if max(first, 1) <= min(last, n):
-        _select(&keys, max(first, 1), min(last, n), out + max(first, 1) - first, 1)
+        _select(&keys, max(first, 1), min(last, n), out + max(first, 1) - first, 1, NULL)
     return 0
 
 
@@ -397,7 +428,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
 
     **Assumes**, checked by the caller: `values` is 1-d, of native byte order, and not modified meanwhile;
     `first` <= `last`; `step` is a positive power of two, `lower` <= `upper` are multiples of it with
-    max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `missing` is not NaN; `workers` >= 1.
+    max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `workers` >= 1.
 
     **Cost**: n + O(n^(5/8)) reads and O(n^(11/16)) memory for a narrow window, O(n) reads on every input; a window of w
     ranks adds O(w log w) and O(w). `values` is never copied nor modified. The GIL is released during the passes.
@@ -414,14 +445,15 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     lower, upper, step : float
         The public grid, for 64-bit integers.
     missing : float
-        The key of NaN.
+        The key of NaN; or NaN, to count them, if one of the ranks is in 1..n.
     workers : int
         Threads that share the passes, if there are enough records.
 
     Returns
     -------
     ndarray of shape (last - first + 1,), float64
-        The keys in order; -inf for ranks below 1 and inf for ranks above n.
+        The keys in order; -inf for ranks below 1 and inf for ranks above n. An integer, the number of NaN, if they are
+        to be counted and there are some.
 
     Raises
     ------
@@ -433,20 +465,25 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
         `values` was modified meanwhile and the counts are inconsistent; memory access is safe in any case.
     """
     cdef cnp.ndarray result = _scratch(last - first + 1)
-    select_records(values, first, last, lower, upper, step, missing, _doubles(result), workers)
+    if select_records(values, first, last, lower, upper, step, missing, _doubles(result), workers):
+        return int(_doubles(result)[0])
     return result
 
 
 cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
                         double missing, double *out, Py_ssize_t workers) except -1:
     cdef select_keys keys
+    cdef bint tells = missing != missing
+    cdef Py_ssize_t absent = 0
     describe(&keys, values)
-    select_set_grid(&keys, lower, upper, step, missing)
+    select_set_grid(&keys, lower, upper, step, lower if tells else missing)
     _pad(out, first, last, keys.n)
     if max(first, 1) <= min(last, keys.n):
         _select(&keys, max(first, 1), min(last, keys.n), out + max(first, 1) - first,
-                max(1, min(workers, keys.n // RECORDS_A_WORKER)))
-    return 0
+                max(1, min(workers, keys.n // RECORDS_A_WORKER)), &absent if tells else NULL)
+    if absent:
+        out[0] = absent
+    return absent > 0
 
 
 cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t first, Py_ssize_t last,
@@ -482,9 +519,9 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
     low = _together(list(low_tallies), scan.low.room, scan.low.capacity)
     high = _together(list(high_tallies), scan.high.room, scan.high.capacity)
     if not (_counted(keys, scan.low.low, scan.low.high, &low, scan.low.room, scan.low.capacity * workers, first, last,
-                     low_out, &below)
+                     low_out, &below, NULL)
             and _counted(keys, scan.high.low, scan.high.high, &high, scan.high.room, scan.high.capacity * workers, next,
-                         final, high_out, &below_high)):
+                         final, high_out, &below_high, NULL)):
         return None
     if not sums:
         return 0

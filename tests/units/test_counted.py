@@ -109,7 +109,8 @@ class TestMissing:
         assert same(mechanism.release_counts([3, 5, 7, None], [1, 2, 1, 3], size=50, rng=PCG(1)), expected)
         state = mechanism.start()
         state.update(dpf.Counted(values, counts))
-        assert state.n == 4
+        assert state.n == 7
+        assert state.summary().n == 4
 
     def test_half_of_the_missing_records_take_each_end(self):
         grid = dpf.Grid(0, 10, step=1, missing="half")

@@ -22,7 +22,7 @@ EXPLAINED = {
         lambda x, **o: dpf.mean(x, bounds=(0, 100), epsilon=0.5, missing=50, **o),
         ["count as 50.", "of scale 0.2 "],
     ),
-    "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["count as -1.79", "about 4 ranks", "is 500"]),
+    "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["are left out", "about 4 ranks", "is 500"]),
     "quantile": (
         lambda x, **o: dpf.quantile(x, [0.1, 0.9], bounds=(0, 1), epsilon=1.0, **o),
         ["the lower bound", "ranks"],

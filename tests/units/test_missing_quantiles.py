@@ -1,0 +1,271 @@
+"""One quantile of the records that are not missing, for a public number of all records."""
+
+import itertools
+import math
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast import Grid, audit
+from dpfast.laws import score_cap
+from dpfast.mechanisms import inverse
+from dpfast.statistics import Median, Quantile
+from dpfast.streaming import State
+
+NAN = math.nan
+LEVELS = (0.0, 0.1, 0.3, 0.5, 0.62, 0.9, 1.0)
+
+
+def PCG(seed):
+    return np.random.PCG64(seed)
+
+
+def made(q, grid, *, epsilon=1.0, **options):
+    return dpf.InverseSensitivity(Quantile(q), grid=grid.with_missing("drop"), epsilon=epsilon, **options)
+
+
+def column(n=100_000, share=0.24, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(87_000, 24_000, n)
+    x[rng.random(n) < share] = NAN
+    return x
+
+
+def present(x):
+    return x[~np.isnan(x)]
+
+
+# ---- the law ----
+
+
+def scores(x, q, last, cap, radius=0):
+    """The signed score of each point by counts of the records that are present, below 0 where they are tied."""
+    there = [value for value in x if not math.isnan(value)]
+    if not there:
+        return [0] * (last + 1)
+    k = max(1, math.ceil(q * len(there)))
+
+    def score(g):
+        above = k - sum(value <= g for value in there) if g < last else -cap
+        below = sum(value < g for value in there) - k + 1 if g > 0 else -cap
+        return max(1 - cap, min(cap, max(above, below)))
+
+    return [min(score(h) for h in range(max(0, g - radius), min(last, g + radius) + 1)) for g in range(last + 1)]
+
+
+@pytest.mark.parametrize("radius", [0, 1])
+def test_the_score_changes_by_at_most_one_with_one_record_missing_or_not(radius):
+    changes = set()
+    for q, last, cap, n in itertools.product(LEVELS, (1, 3), (1, 2, 3, 100), (1, 2, 4, 5)):
+        values = [*range(last + 1), NAN]
+        found = {
+            places: scores([values[i] for i in places], q, last, cap, radius)
+            for places in itertools.combinations_with_replacement(range(last + 2), n)
+        }
+        for places, i, other in itertools.product(found, range(n), range(last + 2)):
+            replaced = found[tuple(sorted((*places[:i], other, *places[i + 1 :])))]
+            changes |= {a - b for a, b in zip(found[places], replaced, strict=True)}
+    assert changes == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("q", LEVELS)
+def test_the_law_is_that_of_the_scores(q):
+    grid, weights = Grid(0, 4, step=1), [3, 1, 2, 1, 5]
+    mechanism = made(q, grid, measure=weights, selection="exponential", radius=1.0 if q == 0.3 else 0.0)
+    for x in itertools.combinations_with_replacement([0.0, 2.0, 4.0, NAN], 4):
+        s = scores(x, q, 4, mechanism.cap(4), int(mechanism.radius))
+        expected = np.array(weights) * np.exp(-0.5 * np.array(s))
+        found = np.exp(mechanism.law(np.array(x)).logpmf(np.arange(5)))
+        assert np.allclose(found, expected / expected.sum(), rtol=1e-12)
+
+
+def test_ranks_rise_by_at_most_one_with_a_record():
+    for q in (*LEVELS, 1 - 2.0**-53, 0.7, 2.0**-40, *np.random.default_rng(0).random(50)):
+        ranks = [Quantile(float(q)).rank(m) for m in (*range(1, 400), *range(2**51, 2**51 + 50))]
+        steps = np.diff([rank for rank in ranks if rank < 400])
+        assert set(steps.tolist()) <= {0, 1}
+        assert set(np.diff(ranks[-50:]).tolist()) <= {0, 1}
+    assert set(np.diff([Median().rank(m) for m in range(1, 400)]).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize(("radius", "measure"), [(0.0, "auto"), (1.0, "auto"), (0.0, [4, 1, 1, 9, 1])])
+def test_the_audit_certifies_the_guarantee_for_one_replaced_record(selection, radius, measure):
+    for q in (0.0, 0.3, 0.5, 1.0):
+        mechanism = made(q, Grid(0, 4, step=1), selection=selection, radius=radius, measure=measure)
+        assert mechanism.privacy == dpf.Privacy(1.0)
+        for n in (1, 3):
+            found = audit.verify(mechanism, n=n, values=3, ordered=n == 1)
+            assert found.holds, found
+
+
+@dataclass(frozen=True)
+class EvenRank(Quantile):
+    """Wrong: the rank is rounded up to an even number, so that one record which becomes missing moves it by two."""
+
+    def rank(self, n):
+        return min(n, 2 * math.ceil(super().rank(n) / 2))
+
+
+def test_ranks_that_move_by_two_are_rejected():
+    grid = Grid(0, 4, step=1, missing="drop")
+    options = {"grid": grid, "epsilon": 1.0, "selection": "exponential", "measure": "uniform"}
+    right, wrong = (dpf.InverseSensitivity(kind(0.5), **options) for kind in (Quantile, EvenRank))
+    assert audit.verify(right, n=5, values=2, ordered=False).holds
+    found = audit.verify(wrong, n=5, values=2, ordered=False)
+    assert not found.holds
+    assert any(math.isnan(value) for dataset in found.worst for value in dataset)
+    usual = dpf.InverseSensitivity(EvenRank(0.5), **{**options, "grid": Grid(0, 4, step=1)})
+    assert audit.verify(usual, n=5, values=2, ordered=False).holds  # without missing records the rank is public
+
+
+# ---- the default without bounds ----
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_a_release_without_bounds_is_among_the_records_that_are_present(neighbors):
+    x, options = column(), {"epsilon": 1.0, "neighbors": neighbors}
+    for q, expected in ((0.1, 56_200), (0.5, 87_000), (0.9, 117_800)):
+        assert abs(dpf.quantile(x, q, **options) - expected) < 1000
+        assert dpf.quantile(x, q, rng=PCG(1), **options) == dpf.quantile(present(x), q, rng=PCG(1), **options)
+    assert dpf.median(x, rng=PCG(1), **options) == dpf.median(x, missing="drop", rng=PCG(1), **options)
+    assert dpf.quantile(x, 0.1, missing="lower", epsilon=1.0) < -1e300
+    assert dpf.FloatGrid().missing == dpf.FloatGrid().lower
+
+
+def test_records_without_missing_values_are_released_as_before():
+    for x in (column(5000, 0.0), np.arange(5000), np.arange(5000) % 2 == 0, column(5000, 0.0).astype(np.float32)):
+        for q in (0.1, 0.5):
+            assert dpf.quantile(x, q, epsilon=1.0, rng=PCG(2)) == dpf.quantile(
+                x, q, missing="lower", epsilon=1.0, rng=PCG(2)
+            )
+
+
+def test_the_explanation_says_so():
+    said = []
+    dpf.median(column(1000), epsilon=1.0, explain=said.append)
+    assert "Missing records (NaN, None, null) are left out." in "\n".join(said)
+
+
+# ---- roads ----
+
+
+@pytest.mark.parametrize("grid", [Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid(), Grid(0, 2000, step=1)], ids=str)
+def test_all_roads_draw_the_quantile_of_the_records_that_are_present(grid):
+    rng = np.random.default_rng(3)
+    for q, epsilon, n in itertools.product((0.0, 0.1, 0.5, 1.0), (0.1, 1.0), (1, 2, 5, 60, 100, 1500, 5000)):
+        mechanism, usual = (
+            made(q, grid, epsilon=epsilon),
+            dpf.InverseSensitivity(Quantile(q), grid=grid, epsilon=epsilon),
+        )
+        for share in (0.0, 0.2, 0.9, 1.0):
+            x = np.where(rng.random(n) < share, NAN, rng.normal(40, 20, n))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dpf.UtilityWarning)
+                releases = [
+                    mechanism(x, rng=PCG(1)),
+                    mechanism(x[::-1], rng=PCG(1), workers=2),
+                    mechanism(dpf.Chunks([x]), rng=PCG(1)),
+                    mechanism(dpf.Chunks(lambda x=x: iter(np.array_split(x, 3))), rng=PCG(1)),
+                    mechanism(dpf.Counted(x, np.ones(n, int)), rng=PCG(1)),
+                    mechanism.release(x, rng=PCG(1)),
+                ]
+                if len(there := present(x)):
+                    releases.append(usual(there, rng=PCG(1)))
+            assert len(set(releases)) == 1, (q, epsilon, n, share)
+
+
+def test_long_arrays_are_scanned_and_counted():
+    x = column(300_000)
+    for values in (x, x.astype(np.float32), np.repeat(x, 2)[::2], np.full(300_000, NAN)):
+        release = made(0.1, dpf.FloatGrid())(values, rng=PCG(1), workers=2)
+        if len(there := present(values)):
+            assert release == dpf.quantile(there, 0.1, epsilon=1.0, rng=PCG(1))
+
+
+def test_very_many_levels(monkeypatch):
+    monkeypatch.setattr(inverse, "MOST_LEVELS", 8)
+    x = column(400, 0.3)
+    mechanism = made(0.3, Grid(0, 200_000), epsilon=0.5)
+    assert isinstance(mechanism.plan(400), inverse.FromFewLevels)
+    monkeypatch.undo()
+    usual = dpf.InverseSensitivity(Quantile(0.3), grid=Grid(0, 200_000), epsilon=0.5)
+    assert mechanism(x, rng=PCG(1)) == usual(present(x), rng=PCG(1))
+
+
+def test_states_count_all_records_and_hold_those_that_are_present():
+    x, mechanism = column(900, 0.4), made(0.3, dpf.FloatGrid(), epsilon=5.0)
+    expected = mechanism(x, rng=PCG(1))
+    state = mechanism.start()
+    while True:
+        parts = [State.from_bytes(state.to_bytes(), mechanism) for _ in range(3)]
+        for part, chunk in zip(parts, (x[:300], np.full(0, NAN), x[300:]), strict=True):
+            part.update(chunk)
+        state = parts[0]
+        for part in parts[1:]:
+            state.merge(State.from_bytes(part.to_bytes(), mechanism))
+        assert state.n == 900
+        if state.number == state.passes:
+            break
+        state.next_pass()
+    assert state.release(rng=PCG(1)) == expected
+    absent = mechanism.start().read([np.full(900, NAN)])
+    assert type(absent.release()) is float
+    with pytest.raises(ValueError, match="at least one record"):
+        mechanism.start().read([np.empty(0)]).release()
+
+
+def test_groups_of_missing_records_draw():
+    x = np.where(np.arange(60) < 30, NAN, np.arange(60.0))
+    labels = np.arange(60) // 15
+    for grid in (Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid()):
+        mechanism = made(0.5, grid)
+        releases = dpf.by_group(mechanism, x, labels=labels, num_groups=4)
+        assert np.isfinite(releases).all()
+        counted = dpf.by_group(mechanism, dpf.Counted(x, np.ones(60, int)), labels=labels, num_groups=4)
+        assert np.isfinite(counted).all()
+
+
+# ---- warnings ----
+
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message) for each in caught]
+
+
+def test_warnings_depend_on_the_number_of_all_records_only():
+    mechanism = made(0.5, dpf.FloatGrid())
+    for n, trapped in ((1000, False), (20, True)):
+        few, none = np.full(n, NAN), np.arange(float(n))
+        few[0] = 1.0
+        said = []
+        for x in (few, none, np.full(n, NAN)):
+            labels = np.arange(n) % 2
+            said.append(
+                [
+                    warned(lambda x=x: mechanism(x)),
+                    warned(lambda x=x: dpf.median(x, epsilon=1.0)),
+                    warned(lambda x=x: mechanism(dpf.Chunks([x]))),
+                    warned(lambda x=x: mechanism(dpf.Chunks(lambda: iter([x])))),
+                    warned(lambda x=x: mechanism.start().read([x]).release()),
+                    warned(lambda x=x: mechanism(dpf.Counted(x, np.ones(len(x), int)))),
+                    warned(lambda x=x, labels=labels: dpf.by_group(mechanism, x, labels=labels, num_groups=2)),
+                ]
+            )
+        assert said[0] == said[1] == said[2]
+        assert all(bool(each) == trapped for each in said[0][:6])
+
+
+def test_the_cap_is_public():
+    """The cap does not depend on how many records are present, so that all laws have the same."""
+    mechanism = made(0.5, Grid(0, 100))
+    assert {mechanism.cap(m) for m in (1, 10, 1000)} == {
+        score_cap(1.0, math.log(Fraction(mechanism.base_measure.total) / mechanism.base_measure.least))
+    }
