@@ -7,9 +7,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dpfast.errors import PrivacyWarning, UtilityWarning
+
+if TYPE_CHECKING:
+    from dpfast.ledger.outputs import Output
 
 _TOLD = (PrivacyWarning, UtilityWarning)
 
@@ -36,6 +40,16 @@ def show(text: str, *, spent: bool) -> None:
         with suppress(OSError, ValueError):  # the rest of the buffer would fail again when Python exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise UnwrittenError("standard output", error, spent=spent) from None
+
+
+@contextmanager
+def released_to(output: Output) -> Iterator[Path]:
+    """Yield the path of a file to write a release to; raise an `UnwrittenError` if it cannot be written."""
+    try:
+        with output.writing() as place:
+            yield place
+    except OSError as error:
+        raise UnwrittenError(output.path, error, spent=True) from None
 
 
 def warn(line: str) -> None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from dpfast.core import checks
+from dpfast.ledger.outputs import Output
+
+FORMS = (".html", ".json", ".csv", ".md")
 Section = tuple[str, str, dict[str, list[Any]]]  # title, cost, columns
 
 _STYLE = """\
@@ -31,12 +37,61 @@ _INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
 
 
+class Document(ABC):
+    """What is printed, or saved as a file, in one of several forms."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """Return it as one page of HTML without other files."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return it as JSON."""
+
+    @abstractmethod
+    def to_csv(self) -> str:
+        """Return it as CSV."""
+
+    @abstractmethod
+    def to_markdown(self) -> str:
+        """Return it as Markdown."""
+
+    def save(self, path: Any, *, force: bool = False) -> None:
+        """Write a ``.html``, ``.json``, ``.csv`` or ``.md`` file.
+
+        Raises
+        ------
+        ValueError
+            For another ending.
+        TableError
+            If the file exists, unless `force` is true; if it is a ledger; if it cannot be written.
+        """
+        text = self.written(Path(path).suffix)
+        with Output(str(path), (), force=force).writing() as place:
+            place.write_text(text, encoding="utf-8")
+
+    def written(self, suffix: str) -> str:
+        """Return it in the form of files with this ending."""
+        forms = (self.to_html, self.to_json, self.to_csv, self.to_markdown)
+        return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
+
+
+def csv_page(rows: Iterable[Sequence[Any]]) -> str:
+    """Return CSV of numbers and texts, one in each line: the release, the row, the column and the value."""
+    return "\n".join([",".join(map(_quoted, row)) for row in (("release", "row", "column", "value"), *rows)]) + "\n"
+
+
+def _quoted(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
+
+
 def html_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
     """Return a page of HTML without other files."""
     parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="guarantee">{html.escape(guarantee)}</p>']
     for heading, cost, columns in sections:
         parts += [f"<h2>{html.escape(heading)}</h2>", f'<p class="cost">{html.escape(cost)}</p>', drawing(columns)]
-        parts += [_html_table(columns)]
+        parts += [_html_table(columns)] if columns else []
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
     parts += ["<h2>What was spent</h2>", _html_table(spent)]
     body = "\n".join(filter(None, parts))
@@ -47,7 +102,7 @@ def markdown_page(title: str, guarantee: str, sections: Sequence[Section], spend
     """Return a page of Markdown."""
     parts = [f"# {title}", guarantee]
     for heading, cost, columns in sections:
-        parts += [f"## {heading}", f"*{cost}*", _markdown_table(columns)]
+        parts += [f"## {heading}", f"*{cost}*", *([_markdown_table(columns)] if columns else [])]
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
     return "\n\n".join([*parts, "## What was spent", _markdown_table(spent)]) + "\n"
 

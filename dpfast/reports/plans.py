@@ -16,6 +16,7 @@ from dpfast.core.privacy import Privacy, stated
 from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
+from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
@@ -171,7 +172,7 @@ class ReportPlan:
 
 
 @dataclass(frozen=True)
-class DryRun:
+class DryRun(Document):
     """What the releases of a plan would cost, and the errors to expect; no record was touched.
 
     Attributes
@@ -220,6 +221,48 @@ class DryRun:
                 for release, texts in zip(self.releases, self.texts, strict=True)
             ],
         }
+
+    def to_json(self) -> str:
+        """Return the dry run as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_csv(self) -> str:
+        """Return what each release would cost, and its explanation, as CSV, one text in each line."""
+        lines = [
+            (release.title, i, name, text)
+            for release, texts in zip(self.releases, self.texts, strict=True)
+            for name, found in (("cost", (release.privacy.short,)), ("explanation", texts))
+            for i, text in enumerate(found)
+        ]
+        return csv_page(
+            [*lines, ("all together", 0, "cost", self.privacy.short), ("budget", 0, "cost", self.budget.short)]
+        )
+
+    def to_markdown(self) -> str:
+        """Return the dry run as Markdown."""
+        return markdown_page(self._heading, self._summary, self._sections(), self._spending)
+
+    def to_html(self) -> str:
+        """Return the dry run as one page of HTML without other files."""
+        return html_page(self._heading, self._summary, self._sections(), self._spending)
+
+    @property
+    def _heading(self) -> str:
+        return f"{self.title}: dry run"
+
+    @property
+    def _summary(self) -> str:
+        return f"No record was touched; {self.n:,} imagined records."
+
+    @property
+    def _spending(self) -> list[tuple[str, str]]:
+        return Report(self.title, self.releases, self.budget).spending
+
+    def _sections(self) -> list[Section]:
+        return [
+            (release.title, " ".join([f"{release.privacy.short}.", *texts]), {})
+            for release, texts in zip(self.releases, self.texts, strict=True)
+        ]
 
     def __str__(self) -> str:
         lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]

@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast.cli import main
 from dpfast.reports import ReportPlan, sources
 from dpfast.reports.pages import shown
+from dpfast.tables import TableError
 
 PLAN = """
 title = "People & pay"
@@ -446,3 +447,37 @@ def test_real_tables(capsys, tmp_path, name):
 def test_a_plan_or_releases(capsys, files):
     for given in ([], [files[1], "--release", "median of pay"]):
         assert "give either REPORT.toml or --release" in run(capsys, files[0], *given, code=2).err
+
+
+def test_a_dry_run_goes_where_the_report_would(capsys, files, tmp_path):
+    data, plan, _ = files
+    for end in ("html", "json", "csv", "md"):
+        path = tmp_path / f"dry.{end}"
+        assert run(capsys, data, plan, "--dry-run", "-o", path).out.startswith(f"dry run in {path}  (no record was")
+        assert "exists; give --force" in run(capsys, data, plan, "--dry-run", "-o", path, code=2).err
+        text = path.read_text("utf-8")
+        assert "Expected error" in text
+        assert "median of pay by kind" in text
+        assert "<table></table>" not in text
+    assert json.loads((tmp_path / "dry.json").read_text())["records"] == 10_000
+    foreseen = ReportPlan.read(plan).dry_run(data)
+    with pytest.raises(TableError, match="exists; give force=True"):
+        foreseen.save(path)
+    foreseen.save(path, force=True)
+
+
+def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
+    table = dpf.Table({"age": [31, 45] * 200}, epsilon=2, columns={"age": {"bounds": (0, 120)}})
+    table.mean("age", share=0.5)
+    report, path = table.report("Ages"), tmp_path / "ages.md"
+    report.save(path)
+    path.write_text("mine")
+    with pytest.raises(TableError, match="exists; give force=True to replace it"):
+        report.save(path)
+    assert path.read_text() == "mine"
+    report.save(path, force=True)
+    assert path.read_text().startswith("# Ages")
+    ledger = tmp_path / "ledger.json"
+    dpf.Ledger(1, path=ledger)
+    with pytest.raises(TableError, match="it is a ledger"):
+        report.save(ledger, force=True)
