@@ -52,7 +52,7 @@ class ReleaseCost:
             return self.unit_delta
         each, whole = float(self.epsilon), float(self.unit_epsilon)
         growth = math.expm1(each) / math.expm1(whole) if whole < 700 else 0.0
-        return self.unit_delta * growth * (1 - 2.0**-30)
+        return self.unit_delta * growth * (1 - 2.0**-38)  # above the rounding of `Privacy.group_up`
 
     def half(self) -> ReleaseCost:
         """Return half of epsilon, and all of delta, for the selection of private keys."""

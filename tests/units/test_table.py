@@ -1,6 +1,8 @@
 """`Table`: its methods are the functions, with the facts of columns, under one ledger."""
 
+import re
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -466,3 +468,23 @@ def test_notes_say_what_is_public_and_how_cells_are_read():
     private = table(delta=1e-6, columns={"pay": {"bounds": (0, 100)}}, rng=None)
     private.mean("pay", by="kind", epsilon=5, delta=1e-7)
     assert "public" not in private.releases[0].note
+
+
+@pytest.mark.parametrize("unit", [None, ("person", 2), ("person", 7)])
+@pytest.mark.parametrize("budget", [(2, 1e-6), ("0.7", "1e-6"), (1, 3e-9)])
+@pytest.mark.parametrize("shares", [(0.3, 0.3, 0.4), ("1/3", "1/3", "1/3"), (0.1,) * 10])
+def test_shares_that_use_up_the_budget_leave_nothing_and_read_well(unit, budget, shares):
+    epsilon, delta = budget
+    held = table(epsilon=epsilon, delta=delta, unit=unit, columns=DROPPED, rng=None)
+    for share in shares:
+        held.mean("pay", by="kind", share=share)
+    left, spent = held.ledger.remaining, held.ledger.spent
+    assert (left.epsilon, left.delta) == (0, 0)
+    assert Fraction(spent.epsilon) <= Fraction(epsilon)
+    assert Fraction(spent.delta) <= Fraction(delta)
+    report = held.report()
+    stated = f"epsilon = {float(epsilon):g}, delta = {float(delta):g} for"
+    assert stated in report.guarantee
+    assert report.spending[-1][1].startswith(stated)
+    assert report.spending[-2][1].startswith(stated)
+    assert not re.search(r"\d{8}", " ".join(text for _, text in report.spending))
