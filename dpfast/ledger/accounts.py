@@ -163,7 +163,7 @@ class BasicAccount(Account):
         return "Its epsilon is infinite at delta 0: state it with an epsilon and a delta, or use Ledger(mu=) or (rho=)"
 
     def remaining(self) -> Privacy:
-        """Return the rest of the budget, rounded down: nothing, if it is a rounding error of shares that are doubles."""
+        """Return the rest of the budget, rounded down: nothing, if it is a rounding error of shares in doubles."""
         sums = zip(self._limits(), map(_fraction, (self._total, self._delta)), strict=True)
         amount, delta = (
             whole - spent if whole - spent > whole * self._negligible else Fraction() for whole, spent in sums
