@@ -629,13 +629,10 @@ def _kinds(k: Any) -> float:
 
 
 def _few_digits_up(amount: float | Fraction, digits: int) -> str:
-    """Return a number of a guarantee with so many digits, rounded up; decimals that are as short as they were given."""
-    if amount == math.inf:
-        return "inf"
-    decimal = f"{float(amount):.15g}"
-    if Fraction(decimal) < amount:
-        decimal = repr(math.nextafter(float(amount), math.inf))
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(decimal)):.{digits}g}"
+    """Return a number of a guarantee, as `shown`, with so many digits, rounded up."""
+    text = shown(amount)
+    text = shown(up(Fraction(amount))) if "/" in text else text
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(text)):.{digits}g}"
 
 
 def stated(privacy: Privacy) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import inspect
 import math
 import warnings
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from types import FrameType
@@ -114,6 +114,17 @@ def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
             UtilityWarning,
             f"{what} has a standard error of {error:.3g} records, and there are {n:,}: a release hardly tells more "
             f"than a guess; use a larger epsilon, or at least {math.ceil(4 * error):,} records",
+        )
+
+
+def of_missing_cells(columns: Sequence[str]) -> Iterator[Trap]:
+    """Yield the trap of a regression on columns with missing cells, of which nothing is said."""
+    if columns:
+        facts = f"columns={{{columns[0]!r}: {{'missing': 'drop'}}}}"
+        yield Trap(
+            UtilityWarning,
+            f"a record with a missing cell of {', '.join(columns)} counts as one in the middle of the bounds: where "
+            f"many are missing, coefficients are wrong; leave such records out by {facts}, or say 'half' if few are",
         )
 
 

@@ -77,6 +77,11 @@ class TableColumns:
             [predictor.numbers(_cells(column, predictor)) for column, predictor in zip(found, predictors, strict=True)]
         )
 
+    def is_full(self, predictor: Predictor) -> bool:
+        """Whether a column cannot have missing cells: one of integers or booleans of NumPy."""
+        dtype = getattr(self._get([predictor.column])[0], "dtype", None)
+        return not predictor.categories and isinstance(dtype, np.dtype) and dtype.kind in "iub"
+
     def declares_integers(self, name: str) -> bool:
         """Whether a column of floats is known to hold integers."""
         stated = self.facts(name).type

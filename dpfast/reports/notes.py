@@ -9,9 +9,10 @@ from dpfast.mechanisms import Estimate
 from dpfast.reports.facts import Facts
 
 PUBLIC_GROUPS = "Who is in which group is taken as public."
-OF_REGRESSIONS = (
-    "A record with a missing cell counts as one in the middle of the bounds, whatever is said of missing cells: the "
-    "coefficient of a column, or of a category, where many are missing is wrong."
+LEFT_OUT = "Records with a missing cell are left out."
+IN_THE_MIDDLE = (
+    "A record with a missing cell counts as one in the middle of the bounds: the coefficient of a column, or of a "
+    "category, where many are missing is wrong."
 )
 
 

@@ -24,10 +24,13 @@ class Predictor:
     categories : tuple of str or of int
         Public. Each but the first becomes a column of the regression, which is 1 for its records and 0 for others; a
         record of none of them is missing. Empty for a column of numbers.
+    filled : float, optional
+        What a missing number becomes. Default: it stays missing.
     """
 
     name: str
     categories: tuple[Any, ...] = ()
+    filled: float | None = None
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +54,7 @@ class Predictor:
     def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
         """Return the columns of the regression from the cells of a file, NaN for a missing cell."""
         if not self.categories:
-            return cells
+            return cells if self.filled is None else np.where(np.isnan(cells), self.filled, cells)
         values: Sequence[Any] = self.values or self.categories
         found = np.stack([cells == value for value in values], axis=1)
         return np.where(found.any(axis=1, keepdims=True), found[:, 1:].astype(np.float64), np.nan)

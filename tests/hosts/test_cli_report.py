@@ -24,10 +24,12 @@ missing = "half"
 
 [columns.kind]
 categories = ["a", "b", "none"]
+missing = "half"
 
 [columns.age]
 type = "integer"
 bounds = [18, 90]
+missing = "half"
 
 [[release]]
 statistic = "median"
@@ -125,7 +127,8 @@ def run(capsys, *arguments, code=0):
 def test_the_same_numbers_in_python_in_twelve_lines(capsys, files):
     data, plan, _ = files
     columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "kind": {"categories": ["a", "b", "none"]}}
-    columns["age"] = {"type": "integer", "bounds": (18, 90)}
+    columns["age"] = {"type": "integer", "bounds": (18, 90), "missing": "half"}
+    columns["kind"]["missing"] = "half"
     table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(7))
     table.interval("median", "pay", by="kind", share=0.3)
     table.interval("mean", "pay", share=0.1)
@@ -391,7 +394,7 @@ epsilon = 1
 [columns]
 age = {type = "integer", bounds = [17, 90]}
 income = {type = "integer", bounds = [0, 1]}
-hours_per_week = {type = "integer", bounds = [0, 99]}
+hours_per_week = {type = "integer", bounds = [0, 99], missing = "drop"}
 sex = {categories = ["Male", "Female"]}
 race = {categories = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]}
 [[release]]
