@@ -64,8 +64,8 @@ class NoisySize:
         """Return the number of records of a sample for a noisy number of records."""
         return min(max(int(noisy) - self.margin, self.least), MOST)
 
-    def draw(self, n: int, source: np.random.BitGenerator) -> int:
-        """Draw the number of records of a sample of n. PRIVATE is n, not the result."""
+    def drawn(self, n: int, source: np.random.BitGenerator) -> int:
+        """Release the number of records of a sample of n."""
         return self.of(n + self.noise.draw(source))
 
 
@@ -298,7 +298,7 @@ class ResizedPlan(RecordsPlan):
     def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
         mechanism = self.mechanism
         n = records.records() if isinstance(records, Chunks) else len(records)
-        size = mechanism._size.draw(n, source)
+        size = mechanism._size.drawn(n, source)
         sample = self._sample(records, n, size, source)
         return mechanism.of_all(mechanism.mechanism.plan(size).draw(sample, source, threads), size)
 

@@ -99,7 +99,7 @@ class PrivateNumber:
             known = Labelled(records.rows.astype(np.float64), records.labels.astype(np.float64))
             if self.drops:
                 known = known[~(np.isnan(known.rows).any(axis=1) | np.isnan(known.labels))]
-            number = size.draw(len(known), source)
+            number = size.drawn(len(known), source)
             places = sample_places(len(known), number, source)
             filled = Labelled(
                 np.concatenate([known.rows, np.full((1, known.columns), np.nan)]), np.append(known.labels, np.nan)

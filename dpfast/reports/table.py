@@ -29,7 +29,7 @@ from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of
-from dpfast.reports.predictors import Predictor
+from dpfast.reports.predictors import Variables
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
@@ -464,56 +464,22 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a regression; the features have the bounds of their facts, unless a radius is given."""
-        columns = [*_names(features), label]
-        drops = self._drops_rows(columns, options)
+        variables = Variables(_names(features), label, self.records.facts)
+        drops = variables.drops(options.get("missing"), hidden=self.ledger.privacy.neighbors == "add-remove")
+        cost = self._cost(epsilon, share, delta, hides_n=drops)
+        if "radius" not in options and "bounds" not in options:
+            options["bounds"] = variables.bounds()
         if drops:
             options["missing"] = "drop"
-        cost = self._cost(epsilon, share, delta, hides_n=drops)
-        *predictors, labels = (self._predictor(name) for name in columns)
-        if labels.categories and len(labels.categories) != 2:
-            raise ValueError(f"the label {label!r} must be a number, or have two categories")
-        names = tuple(name for predictor in predictors for name in predictor.names)
-        bounds = [self.records.facts(each.name).bounds for each in predictors]
-        if "radius" not in options and "bounds" not in options:
-            missing = [
-                each.name
-                for each, found in zip(predictors, bounds, strict=True)
-                if not each.categories and not isinstance(found, tuple)
-            ]
-            if missing:
-                raise TypeError(f"a regression needs radius=, or bounds of all features: {missing[0]!r} has none")
-            options["bounds"] = [
-                pair
-                for each, found in zip(predictors, bounds, strict=True)
-                for pair in ([(0.0, 1.0)] * len(each.names) if each.categories else [found])
-            ]
 
         def call() -> Any:
-            rows = self.records.rows([*predictors, labels])
+            rows = self.records.rows(variables.all)
             if not drops:
-                self._warn_of_missing([*predictors, labels])
-            return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
+                warn(of_missing_cells([each.name for each in variables.unsaid if not self.records.is_full(each)]))
+            return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(variables.names)
 
-        title = f"{words} of {label} on {', '.join(_names(features))}"
-        return self._release(title, call, columns=columns, note=LEFT_OUT if drops else IN_THE_MIDDLE)
-
-    def _predictor(self, name: str) -> Predictor:
-        facts = self.records.facts(name)
-        return Predictor(name, facts.categories or (), facts.filled)
-
-    def _drops_rows(self, columns: Sequence[str], options: Mapping[str, Any]) -> bool:
-        """Whether a regression leaves out records with a missing cell: where the call or the facts of a column say so.
-
-        Where nothing is said of a column, only if the number of records is private anyway, so that it costs nothing.
-        """
-        said = [self.records.facts(name).missing for name in columns]
-        hidden = None in said and self.ledger.privacy.neighbors == "add-remove"
-        return hidden or "drop" in (options.get("missing"), *said)
-
-    def _warn_of_missing(self, predictors: Sequence[Predictor]) -> None:
-        """Warn of columns that may have missing cells, of which nothing is said."""
-        unsaid = [each for each in predictors if self.records.facts(each.name).missing is None]
-        warn(of_missing_cells([each.name for each in unsaid if not self.records.is_full(each)]))
+        title, note = f"{words} of {label} on {', '.join(_names(features))}", LEFT_OUT if drops else IN_THE_MIDDLE
+        return self._release(title, call, columns=[each.name for each in variables.all], note=note)
 
     def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]

@@ -134,7 +134,7 @@ def test_the_audit_rejects_the_exact_number(monkeypatch):
     assert audit.distinguish(release, one, two, trials=1500, rng=PCG64(1)) <= 1
 
     class Exact(NoisySize):
-        def draw(self, n, source):
+        def drawn(self, n, source):
             return 1 if n == 40 else 10**5
 
     monkeypatch.setattr(sized, "NoisySize", Exact)

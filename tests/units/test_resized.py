@@ -107,7 +107,7 @@ class TestReleases:
             shares = np.array([orders.count(kind) / len(orders) for kind in kinds])
             assert len(kinds) == 1 or not chi_square_rejects([found.count(kind) for kind in kinds], shares)
         size = NoisySize(Fraction(1, 2), least=3)
-        assert {size.draw(0, source) for _ in range(50)} == {3}
+        assert {size.drawn(0, source) for _ in range(50)} == {3}
         assert size.of(2**70) == 10**9
 
     def test_what_is_made_of_a_sample(self):
