@@ -55,6 +55,8 @@ class TableColumns:
 
     def facts(self, name: str | None) -> Facts:
         """Return what is publicly known of a column."""
+        if isinstance(name, (list, tuple)):
+            raise TypeError(f"column must be the name of one column, not {list(name)!r}")
         return self._facts.get(name or "", Facts())
 
     def values(self, name: str) -> Any:

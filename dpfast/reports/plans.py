@@ -260,7 +260,7 @@ class DryRun(Document):
 
     def _sections(self) -> list[Section]:
         return [
-            (release.title, " ".join([f"{release.privacy.short}.", *texts]), {})
+            Section(release.title, " ".join([f"{release.privacy.short}.", *texts]), {})
             for release, texts in zip(self.releases, self.texts, strict=True)
         ]
 

@@ -61,9 +61,9 @@ class Predictor:
         return np.where(found.any(axis=1, keepdims=True), found[:, 1:].astype(np.float64), np.nan)
 
 
-def distinct(names: Sequence[str]) -> Sequence[str]:
+def distinct(names: list[str]) -> list[str]:
     """Return the names of columns of a release, which must be different ones."""
-    if twice := [name for name in names if list(names).count(name) > 1]:
+    if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"columns of a release must be different: {twice[0]!r} is named twice")
     return names
 
@@ -81,7 +81,7 @@ class Variables:
     """
 
     def __init__(self, features: Sequence[str], label: str, facts: Callable[[str], Facts]) -> None:
-        self._facts = {name: facts(name) for name in distinct((*features, label))}
+        self._facts = {name: facts(name) for name in distinct([*features, label])}
         *self.features, self.label = (
             Predictor(name, found.categories or (), found.filled) for name, found in self._facts.items()
         )

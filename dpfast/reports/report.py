@@ -12,9 +12,11 @@ import numpy as np
 
 from dpfast.core.privacy import Privacy, PrivacyProfile, stated, total_up
 from dpfast.core.tabular import Tabular, finite
+from dpfast.densities import Histogram
+from dpfast.densities.cells import is_whole
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.notes import PUBLIC_GROUPS
-from dpfast.reports.pages import Document, csv_page, html_page, markdown_page
+from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
@@ -159,11 +161,11 @@ class Report(Document):
         """Return the report as one page of HTML without other files."""
         return html_page(self.title, self.guarantee, list(self._sections()), self.spending)
 
-    def _sections(self) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
-        """Yield title, cost and columns of each release."""
+    def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
-            yield release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells
+            whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])
+            yield Section(release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells, whole)
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -29,7 +29,7 @@ from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of
-from dpfast.reports.predictors import Variables
+from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
@@ -578,8 +578,8 @@ def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> 
 
 
 def _names(columns: Any) -> list[str]:
-    """Return the names of one column or several."""
-    return [columns] if isinstance(columns, str) else list(columns)
+    """Return the names of one column or several different ones."""
+    return [columns] if isinstance(columns, str) else distinct(list(columns))
 
 
 def unit_of(unit: Any) -> tuple[tuple[str, ...], int | None]:

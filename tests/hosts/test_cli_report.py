@@ -484,3 +484,41 @@ def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
     dpf.Ledger(1, path=ledger)
     with pytest.raises(TableError, match="it is a ledger"):
         report.save(ledger, force=True)
+
+
+def test_histograms_read_well():
+    """Edges to a hundredth of a bin, whole numbers as such, shares in percent, and edges below the bars."""
+    rng = np.random.default_rng(0)
+    data = {"pay": rng.lognormal(11, 0.4, 9000), "age": rng.integers(18, 90, 9000)}
+    columns = {"pay": {"bounds": (0, 300_000)}, "age": {"bounds": (18, 90)}}
+    table = dpf.Table(data, epsilon=10, columns=columns)
+    table.histogram("pay", 7, epsilon=1)
+    table.histogram("age", 5, epsilon=1)
+    table.histogram("pay", 3, bounds=(0.5, 3.5), epsilon=1)
+    report = table.report()
+    lines = report.to_markdown().splitlines()
+    assert "| from | to | count | low | high | share in % |" in lines
+    for row in ("| 42,857 | 85,714 |", "| 18 | 32 |", "| 76 | 90 |", "| 0.5 | 1.5 |"):
+        assert any(line.startswith(row) for line in lines)
+    shares = report.releases[1].columns["share"]
+    [line] = [line for line in lines if line.startswith("| 18 | 32 |")]
+    assert float(line.split("|")[-2]) == pytest.approx(100 * shares[0], abs=0.005)
+    page = report.to_html()
+    for label in ("85,714", "171,429", ">33<", ">90<", "highest bar: "):
+        assert label in page
+    assert {"lower", "upper", "share"} < set(report.to_dict()["releases"][0]["columns"])
+
+
+def test_columns_that_are_named_twice(capsys, files, tmp_path):
+    path = tmp_path / "twice.toml"
+    release = '[[release]]\nstatistic = "{}"\ncolumn = {}\n{}\nshare = 1\n'
+    for name, column, more in (
+        ("mean", '["pay", "age"]', ""),
+        ("histogram", '["pay", "pay"]', ""),
+        ("mean", '"pay"', 'by = ["kind", "kind"]'),
+        ("partitions", '["kind", "kind"]', ""),
+    ):
+        path.write_text(PLAN.partition("[[release]]")[0] + release.format(name, column, more))
+        message = run(capsys, files[0], path, code=2).err
+        assert f"release 1, {name}: " in message
+        assert "'kind' is named twice" in message or "must be the name of one column, not ['pay'" in message
