@@ -18,7 +18,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
-from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.mechanism import UNKNOWN_ERROR, Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.subsampled import MixedLaw, OfSamples, RecordsPlan, drawn_places, sample_of
 from dpfast.random import RandomSource, bit_generator
@@ -212,6 +212,9 @@ class Resized(OfSamples):
         if self.missing == "drop":
             return "Missing records (NaN, None, null) are left out"
         return self.mechanism._explained_missing()
+
+    def _explained_error(self, n: int | None) -> str:
+        return UNKNOWN_ERROR
 
     def _make_plan(self, n: int | None) -> Plan:
         return ResizedPlan(self, None)

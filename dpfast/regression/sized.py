@@ -15,6 +15,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down
 from dpfast.core.spending import spending
 from dpfast.core.types import Exact
+from dpfast.mechanisms.mechanism import UNKNOWN_ERROR
 from dpfast.mechanisms.resized import LEAST_EPSILON, MOST, OF_NUMBER, NoisySize, sample_places
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
@@ -110,8 +111,7 @@ class PrivateNumber:
         records = "Records with a missing entry are left out. " if self.drops else ""
         return (
             f"{label}: {self.privacy}. Of epsilon, {float(100 * OF_NUMBER):g} % is for the number of records, and the "
-            f"rest for a fit to a random sample of a noisy number of them. {records}Expected error: it depends on the "
-            f"private number of records."
+            f"rest for a fit to a random sample of a noisy number of them. {records}{UNKNOWN_ERROR}."
         )
 
 
