@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpfast.cli.output import released_to, show, trying
+from dpfast.cli.output import released_to, show
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
+from dpfast.core.traps import trying
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.cells import is_whole
 from dpfast.ledger.outputs import Output

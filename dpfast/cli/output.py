@@ -10,12 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfast.errors import PrivacyWarning, UtilityWarning
+from dpfast.core.traps import CATEGORIES
 
 if TYPE_CHECKING:
     from dpfast.ledger.outputs import Output
-
-_TOLD = (PrivacyWarning, UtilityWarning)
 
 
 class UnfinishedError(Exception):
@@ -64,26 +62,17 @@ def telling() -> Iterator[None]:
     """Print each warning of the library, which depends on no data, as one line on standard error, and only once."""
     told: set[str] = set()
     with warnings.catch_warnings():
-        for category in _TOLD:
+        for category in CATEGORIES:
             warnings.simplefilter("always", category)
         others = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
             line = " ".join(str(message).split())
-            if not issubclass(category, _TOLD):
+            if not issubclass(category, CATEGORIES):
                 others(message, category, *where, **options)
             elif line not in told:
                 told.add(line)
                 warn(f"dpfast: warning: {line}")
 
         warnings.showwarning = tell
-        yield
-
-
-@contextmanager
-def trying() -> Iterator[None]:
-    """Leave out the warnings of a call that only checks parameters, with another number of records."""
-    with warnings.catch_warnings():
-        for category in _TOLD:
-            warnings.simplefilter("ignore", category)
         yield

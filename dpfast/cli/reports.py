@@ -16,6 +16,7 @@ from dpfast.ledger.outputs import Output
 from dpfast.reports import ReportPlan
 from dpfast.reports.pages import FORMS, Document
 from dpfast.reports.plans import METHODS, IncompleteReportError
+from dpfast.statistics.named import named
 from dpfast.tables import TableError
 from dpfast.tables.format import PLAIN
 
@@ -92,7 +93,7 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
 def _release(words: str) -> dict[str, Any]:
     """Return the release in words such as "quantile 0.9 of pay by region"."""
     found = _RELEASE.match(words)
-    name = found[1].replace("-", "_") if found else ""
+    name = named(found[1]) if found else ""
     needed = METHODS.get(name)
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(

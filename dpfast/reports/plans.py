@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dpfast.core.privacy import Privacy, stated
-from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
+from dpfast.core.traps import trying
+from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
 from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
@@ -21,11 +20,11 @@ from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
+from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
 _EXACT = {"epsilon", "delta", "share"}
-_WITH_INTERVAL = ("median", "quantile", "mean", "variance", "std", "sum", "count")
 # The methods that a release may name, with the arguments that it must have besides its column.
 METHODS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("median", "mean", "sum", "variance", "std", "iqr", "count", "density", "bounds"), ()),
@@ -107,8 +106,8 @@ class ReportPlan:
         return cls(**found, releases=tuple(releases))
 
     def __post_init__(self) -> None:
-        for number, release in enumerate(self.releases, 1):
-            _check(release, number)
+        checked = tuple(_checked(release, number) for number, release in enumerate(self.releases, 1))
+        object.__setattr__(self, "releases", checked)
 
     def ledger(self) -> Ledger:
         """Return a ledger of the budget of the plan."""
@@ -126,13 +125,14 @@ class ReportPlan:
         IncompleteReportError
             If a release fails after others are made, with the report of these.
         """
-        with _quietly():
+        with trying():
             foreseen = self.dry_run(data, ledger=ledger)
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
         table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
         try:
-            _release_all(table, self.releases)
+            for _ in _released(table, self.releases):
+                pass
         except Exception as error:  # such as a budget that another process took meanwhile
             if not table.releases:
                 raise
@@ -156,8 +156,10 @@ class ReportPlan:
         texts: list[str] = []
         empty = None if ledger is None else _emptied(ledger)
         table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
-        ends = _release_all(table, self.releases, lambda: len(texts))
-        told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+        told = []
+        for _ in _released(table, self.releases):
+            told.append(tuple(texts))
+            texts.clear()
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
@@ -277,23 +279,20 @@ def _emptied(ledger: Ledger) -> Ledger:
     return Ledger.from_json(json.dumps({**json.loads(ledger.to_json()), "charges": []}))
 
 
-def _release_all(
-    table: Table, releases: tuple[Mapping[str, Any], ...], after: Callable[[], int] = lambda: 0
-) -> list[int]:
-    found = []
+def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Make one release after another, and yield after each."""
     for number, release in enumerate(releases, 1):
         try:
             release_entry(table, dict(release))
         except (TypeError, ValueError, BudgetError) as error:
             raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
-        found.append(after())
-    return found
+        yield
 
 
 def release_entry(table: Table, entry: dict[str, Any]) -> None:
     """Call the method of a table that an entry names."""
-    name = str(entry.pop("statistic")).replace("-", "_")
-    default = name in _WITH_INTERVAL and "method" not in entry
+    name = entry.pop("statistic")
+    default = name in WITH_INTERVAL and "method" not in entry
     default = default and not isinstance(entry.get("q"), list) and "column" in entry
     wanted = entry.pop("interval", default)
     if wanted is False:
@@ -307,20 +306,21 @@ def release_entry(table: Table, entry: dict[str, Any]) -> None:
     table.interval(statistic, entry.pop("column"), **confidence, **entry)
 
 
-def _check(release: Any, number: int) -> None:
-    """Reject an entry that names no statistic, or lacks what its method needs."""
-    name = str(release.get("statistic")).replace("-", "_") if isinstance(release, dict) else None
+def _checked(release: Any, number: int) -> dict[str, Any]:
+    """Return an entry with the name of its method; reject one without a statistic, or without what its method needs."""
+    name = named(str(release.get("statistic"))) if isinstance(release, Mapping) else None
     if name not in METHODS:
         raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
     needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
+    return {**release, "statistic": name}
 
 
 def _named(plan: ReportPlan) -> Iterator[str]:
     """Yield the names of the columns that releases read as numbers."""
     for release in plan.releases:
-        if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k", "top-k"):
+        if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k"):
             yield release["column"]
 
 
@@ -331,12 +331,3 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(name, part) for part in value]
     return float(value) if isinstance(value, Decimal) and name not in _EXACT else value
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Leave out the warnings about imagined records."""
-    with warnings.catch_warnings():
-        for category in (PrivacyWarning, UtilityWarning):
-            warnings.simplefilter("ignore", category)
-        yield

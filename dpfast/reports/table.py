@@ -20,7 +20,6 @@ from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
-from dpfast.location.explaining import STATISTICS
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
@@ -38,6 +37,7 @@ from dpfast.statistics import (
     Quantile,
     Statistic,
 )
+from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
 
 _ORDER = (Median, Quantile)  # need no bounds
