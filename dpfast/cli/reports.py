@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from dpfast.cli.output import UnfinishedError, released_to
@@ -15,7 +16,7 @@ from dpfast.core import checks
 from dpfast.ledger.outputs import Output
 from dpfast.reports import ReportPlan
 from dpfast.reports.pages import FORMS, Document
-from dpfast.reports.plans import METHODS, IncompleteReportError
+from dpfast.reports.plans import METHODS, IncompleteReportError, keys_of_plans
 from dpfast.statistics.named import named
 from dpfast.tables import TableError
 from dpfast.tables.format import PLAIN
@@ -60,6 +61,14 @@ def _output(arguments: argparse.Namespace) -> Output | None:
 
 def _write(document: Document, place: Path, arguments: argparse.Namespace) -> None:
     place.write_text(document.written(Path(arguments.output).suffix), encoding="utf-8")
+
+
+def keys_in_help() -> str:
+    """Return the keys of a plan, as the help shows them."""
+    lines = ["keys of REPORT.toml, and of its releases by statistic:"]
+    for name, found in keys_of_plans().items():
+        lines += wrap(", ".join(found), 100, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
+    return "\n".join([*lines, "", "https://dpfast.readthedocs.io/en/latest/guides/report.html"])
 
 
 _RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpfast.core.traps import trying
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
+from dpfast.reports.facts import Facts
 from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
@@ -98,7 +100,7 @@ class ReportPlan:
             raise ValueError(f"{path}: {error}") from None
         found = {name: _plain(name, value) for name, value in given.items()}
         releases = found.pop("release", [])
-        known = [name for name in cls.__dataclass_fields__ if name != "releases"]
+        known = keys_of_plans()["plan"]
         if unknown := sorted(set(found) - set(known)):
             raise ValueError(f"{path} has no use for {unknown[0]!r}: it takes {', '.join(known)} and [[release]]")
         if not isinstance(releases, list) or not releases:
@@ -277,6 +279,30 @@ class DryRun(Document):
 def _emptied(ledger: Ledger) -> Ledger:
     """Return a ledger of the same budget without charges."""
     return Ledger.from_json(json.dumps({**json.loads(ledger.to_json()), "charges": []}))
+
+
+_ELSEWHERE = ("explain", "grid", "progress", "self", "start", "workers")  # parameters that a plan has no use for
+_OF_ALL = ("epsilon", "share", "delta")
+_OF_ROWS = ("center", "radius")
+
+
+def keys_of_plans() -> dict[str, tuple[str, ...]]:
+    """Return the keys of a plan, those of its tables, those of all releases, and the others by statistic."""
+    tables = {"[columns.NAME]": Facts, "[format]": Format}
+    return {
+        "plan": tuple(name for name in ReportPlan.__dataclass_fields__ if name != "releases"),
+        **{name: tuple(made.__dataclass_fields__) for name, made in tables.items()},
+        "[[release]]": ("statistic", *_OF_ALL),
+        **{name: _keys_of(name) for name in METHODS},
+    }
+
+
+def _keys_of(name: str) -> tuple[str, ...]:
+    """Return the keys of a release of a statistic, first those that it needs."""
+    left_out = {*_ELSEWHERE, *_OF_ALL, *(() if name in _MULTIPLE else _OF_ROWS)}
+    own = [key for key in signature(getattr(Table, name)).parameters if key not in left_out]
+    needed = [*([] if name in (*_MULTIPLE, "count") else ["column"]), *METHODS[name]]
+    return tuple(dict.fromkeys([*needed, *own, *(["by", "interval", "others"] if name in WITH_INTERVAL else [])]))
 
 
 def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:

@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast.cli import main
 from dpfast.reports import ReportPlan, sources
 from dpfast.reports.pages import shown
+from dpfast.reports.plans import METHODS, keys_of_plans
 from dpfast.tables import TableError
 
 PLAN = """
@@ -522,3 +523,31 @@ def test_columns_that_are_named_twice(capsys, files, tmp_path):
         message = run(capsys, files[0], path, code=2).err
         assert f"release 1, {name}: " in message
         assert "'kind' is named twice" in message or "must be the name of one column, not ['pay'" in message
+
+
+def test_the_guide_and_the_help_list_all_keys(capsys):
+    """Written by `keys_of_plans`, so that no key goes stale."""
+    guide = Path(dpf.__file__).parents[1] / "docs" / "guides" / "report.md"
+    keys = keys_of_plans()
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for name, found in keys.items():
+        assert f"{name} {', '.join(found)}" in text
+        if guide.exists():
+            assert f"| `{name}` | {', '.join(f'`{key}`' for key in found)} |\n" in guide.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_first_keys_are_enough(name):
+    """What a statistic needs comes first, and suffices."""
+    values = {"q": 0.5, "trim": 0.1, "k": 3, "family": "normal", "features": ["age"], "label": "pay", "by": "kind"}
+    values["column"] = "kind" if name in ("partitions", "top_k") else "pay"
+    needed = keys_of_plans()[name][: 1 + (name not in ("count", "mle") and bool(METHODS[name]))]
+    if name == "mle":
+        needed, values["bounds"] = ("column", "family", "bounds"), [[0, 200]]
+    facts = {"bounds": (0, 200), "missing": "lower"}
+    columns = {"pay": facts, "age": facts, "kind": {"categories": ["a", "b", "c", "d"]}}
+    release = {"statistic": name, **{key: values[key] for key in needed}, "share": 1}
+    dry = ReportPlan(epsilon=5, delta=1e-5, columns=columns, releases=(release,)).dry_run()
+    assert dry.privacy.epsilon == 5
