@@ -510,10 +510,10 @@ class Table:
         """
         facts = self.records.facts(column)
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
-        whole = self.records.declares_integers(column) and not containers.declares_integers(x)
-        grid = facts.points(whole=whole)
         if {"bounds", "grid"} & set(besides):
             return given
+        whole = not containers.declares_integers(x) and self.records.declares_integers(column)
+        grid = facts.points(whole=whole)
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
         elif facts.bounds == "private" and not order:

@@ -279,6 +279,19 @@ class TestContainers:
         one.linear_regression(["age", "kind"], "pay", epsilon=1)
         assert len(times) == 1
 
+    def test_a_schema_is_read_once_for_each_column(self, tmp_path, monkeypatch):
+        path = self.made("parquet", tmp_path)
+        from dpfast.reports import sources
+
+        asked, real = [], sources.schema_type
+        monkeypatch.setattr(sources, "schema_type", lambda path, name: asked.append(name) or real(path, name))
+        one = table(path, columns={"pay": COLUMNS["pay"], "age": {"bounds": (18, 90)}})
+        for _ in range(3):
+            one.median("pay", epsilon=1)
+            one.mean("age", epsilon=1)
+            one.mean("age", bounds=(0, 99), epsilon=1)
+        assert asked == ["pay", "age"]
+
     def test_integers_as_keys_of_a_file(self, tmp_path):
         path = tmp_path / "x.csv"
         path.write_text("year,pay\n" + "2010,1\n2011,3\n,5\nx,7\n2010.5,9\n" * 100)
@@ -547,3 +560,27 @@ def test_shares_that_use_up_the_budget_leave_nothing_and_read_well(unit, budget,
     assert report.spending[-1][1].startswith(stated)
     assert report.spending[-2][1].startswith(stated)
     assert not re.search(r"\d{8}", " ".join(text for _, text in report.spending))
+
+
+def test_a_release_has_its_own_charges_only():
+    """Not those that another thread makes to the same ledger meanwhile, nor those of a nested receipt elsewhere."""
+    ledger, other = dpf.Ledger(100), dpf.Ledger(1)
+    held = table(epsilon=None, ledger=ledger)
+    quarter = dpf.PrivacyProfile(dpf.Privacy(0.25))
+
+    def meanwhile(column):
+        thread = threading.Thread(target=lambda: ledger.reserve(quarter, times=3))
+        thread.start()
+        thread.join()
+        other.reserve(quarter)
+        return read(column)
+
+    read, held.records.values = held.records.values, meanwhile
+    held.mean("pay", epsilon=2)
+    assert [release.privacy.epsilon for release in held.releases] == [2]
+    assert ledger.spent.epsilon == 2.75
+    with ledger.receipt() as outer, ledger.receipt() as inner:
+        ledger.reserve(quarter, times=2)
+        with pytest.raises(BudgetError):
+            ledger.reserve(quarter, times=1000)
+    assert [charge.times for charge in outer] == [charge.times for charge in inner] == [2]
