@@ -96,6 +96,8 @@ def _add_single(name: str, parser: Parser) -> None:
     add_groups(parser)
     if single.interval:
         add_interval(parser)
+    else:
+        parser.set_defaults(interval=None)
     add_neighbors(parser)
     add_explain(parser)
     add_common(parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpfast.core.plotting import percent
 from dpfast.mechanisms import Estimate
 from dpfast.reports.facts import Facts
 
@@ -28,7 +29,7 @@ def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit:
             parts.append(f"Missing cells of {name}: {each.missing}.")
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
-        parts.append(f"From low to high: intervals of {100 * estimates[0].confidence:g} %. {AT_BOUNDS}")
+        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}. {AT_BOUNDS}")
     if per_unit is not None:
         parts.append(f"At most {per_unit} records of each unit: the others are left out.")
     if grouped and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":

@@ -18,6 +18,7 @@ from dpfast.core import checks, containers
 from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
+from dpfast.groups.labels import together
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism, PartitionSelection
@@ -445,8 +446,7 @@ class Table:
         def call() -> Any:
             spent = cost.for_unit() if "contributions" in given else cost
             spent = spent if public is None else spent.pure()
-            labels = self._labels(column)
-            keys_of = tuple(labels.values()) if len(labels) > 1 else next(iter(labels.values()))
+            keys_of = together([*self._labels(column).values()])
             return self._call(function, (keys_of,), spent, given | options)
 
         return self._release(_title(words, column, None), call)
