@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from inspect import signature
 from pathlib import Path
@@ -288,10 +288,11 @@ _OF_ROWS = ("center", "radius")
 
 def keys_of_plans() -> dict[str, tuple[str, ...]]:
     """Return the keys of a plan, those of its tables, those of all releases, and the others by statistic."""
-    tables = {"[columns.NAME]": Facts, "[format]": Format}
+    plan, facts, format = (tuple(part.name for part in fields(made)) for made in (ReportPlan, Facts, Format))
     return {
-        "plan": tuple(name for name in ReportPlan.__dataclass_fields__ if name != "releases"),
-        **{name: tuple(made.__dataclass_fields__) for name, made in tables.items()},
+        "plan": plan[:-1],  # without the releases
+        "[columns.NAME]": facts,
+        "[format]": format,
         "[[release]]": ("statistic", *_OF_ALL),
         **{name: _keys_of(name) for name in METHODS},
     }
