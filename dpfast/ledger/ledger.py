@@ -234,7 +234,10 @@ class Ledger(Tabular, Cautious):
 
     @property
     def remaining(self) -> Privacy:
-        """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down."""
+        """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down.
+
+        0 for a rest below 2**-36 of the budget, which is the rounding error of shares, or mu below 2**-36 of it.
+        """
         with self._current():
             return self._account.remaining()
 

@@ -104,26 +104,38 @@ def _quoted(cell: Any) -> str:
     return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
 
 
-def html_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+def html_page(
+    title: str,
+    guarantee: str,
+    sections: Sequence[Section],
+    spending: Sequence[tuple[str, str]],
+    heading: str = "What was spent",
+) -> str:
     """Return a page of HTML without other files."""
     parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="guarantee">{html.escape(guarantee)}</p>']
     for section in sections:
         parts += [f"<h2>{html.escape(section.title)}</h2>", f'<p class="cost">{html.escape(section.cost)}</p>']
         parts += [drawing(section), _html_table(_legible(section)) if section.columns else ""]
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    parts += ["<h2>What was spent</h2>", _html_table(spent)]
+    parts += [f"<h2>{heading}</h2>", _html_table(spent)]
     body = "\n".join(filter(None, parts))
     return _PAGE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def markdown_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+def markdown_page(
+    title: str,
+    guarantee: str,
+    sections: Sequence[Section],
+    spending: Sequence[tuple[str, str]],
+    heading: str = "What was spent",
+) -> str:
     """Return a page of Markdown."""
     parts = [f"# {title}", guarantee]
     for section in sections:
         parts += [f"## {section.title}", f"*{section.cost}*"]
         parts += [_markdown_table(_legible(section))] if section.columns else []
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    return "\n\n".join([*parts, "## What was spent", _markdown_table(spent)]) + "\n"
+    return "\n\n".join([*parts, f"## {heading}", _markdown_table(spent)]) + "\n"
 
 
 def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:

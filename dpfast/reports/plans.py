@@ -26,6 +26,7 @@ from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_WOULD_BE = "What would be spent"
 _EXACT = {"epsilon", "delta", "share"}
 # The methods that a release may name, with the arguments that it must have besides its column.
 METHODS: dict[str, tuple[str, ...]] = {
@@ -244,11 +245,11 @@ class DryRun(Document):
 
     def to_markdown(self) -> str:
         """Return the dry run as Markdown."""
-        return markdown_page(self._heading, self._summary, self._sections(), self._spending)
+        return markdown_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
 
     def to_html(self) -> str:
         """Return the dry run as one page of HTML without other files."""
-        return html_page(self._heading, self._summary, self._sections(), self._spending)
+        return html_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
 
     @property
     def _heading(self) -> str:
@@ -264,7 +265,7 @@ class DryRun(Document):
 
     def _sections(self) -> list[Section]:
         return [
-            Section(release.title, " ".join([f"{release.privacy.short}.", *texts]), {})
+            Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
             for release, texts in zip(self.releases, self.texts, strict=True)
         ]
 

@@ -311,8 +311,11 @@ class Table:
     def linear_regression(self, features: Any, label: str, **options: Any) -> Any:
         """Release a linear regression of a column on others: `dpfast.linear_regression`.
 
-        Features with categories have a coefficient for each but the first. `label_bound` is a public bound on the
-        label, as for the function; default, if the label has bounds: their half width, around their middle.
+        Features with categories have a coefficient for each but the first. Records with a missing cell are left out
+        with ``missing="drop"``, of the call or of a column, and where the number of records is private anyway; else they
+        count as in the middle of the bounds, with a warning if nothing is said of a column. `label_bound` is a public
+        bound on the label, as for the function; default, if the label has bounds: their half width, around their
+        middle.
         """
         facts = self.records.facts(label)
         if isinstance(facts.bounds, tuple) and "label_bound" not in options:
@@ -324,7 +327,8 @@ class Table:
     def glm(self, features: Any, label: str, *, model: str = "logistic", **options: Any) -> Any:
         """Release a generalised linear model of a column on others: `dpfast.glm`.
 
-        Of a label with two categories, the first counts as 0 and the second as 1.
+        Of a label with two categories, the first counts as 0 and the second as 1. Missing cells: as for
+        `linear_regression`.
         """
         return self._regression(regression.glm, f"{model} regression", features, label, model=model, **options)
 
