@@ -635,6 +635,12 @@ def _few_digits_up(amount: float | Fraction, digits: int) -> str:
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(text)):.{digits}g}"
 
 
+def in_short(privacy: Privacy) -> str:
+    """Return the amounts of a guarantee, or what is left of a budget, to six digits."""
+    delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
+    return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
+
+
 def stated(privacy: Privacy) -> dict[str, Any]:
     """Return a guarantee as an object of JSON."""
     return {

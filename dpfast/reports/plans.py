@@ -11,7 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from dpfast.core.privacy import Privacy, stated
+from dpfast.core.privacy import Privacy, in_short, stated
 from dpfast.core.traps import trying
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -212,7 +212,7 @@ class DryRun(Document):
         Other ledgers may add up to less than what `privacy` states.
         """
         if ledger is not None and ledger.sums_epsilons and not ledger.affords(self.privacy):
-            raise BudgetError(f"the report of {self.privacy.short} does not fit: {ledger.remaining.short} is left")
+            raise BudgetError(f"the report of {self.privacy.short} does not fit: {in_short(ledger.remaining)} is left")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dry run as an object of JSON."""

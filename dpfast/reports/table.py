@@ -312,10 +312,10 @@ class Table:
         """Release a linear regression of a column on others: `dpfast.linear_regression`.
 
         Features with categories have a coefficient for each but the first. Records with a missing cell are left out
-        with ``missing="drop"``, of the call or of a column, and where the number of records is private anyway; else they
-        count as in the middle of the bounds, with a warning if nothing is said of a column. `label_bound` is a public
-        bound on the label, as for the function; default, if the label has bounds: their half width, around their
-        middle.
+        with ``missing="drop"``, of the call or of a column, and where the number of records is private anyway; else
+        they count as in the middle of the bounds, with a warning if nothing is said of a column. `label_bound` is a
+        public bound on the label, as for the function; default, if the label has bounds: their half width, around
+        their middle.
         """
         facts = self.records.facts(label)
         if isinstance(facts.bounds, tuple) and "label_bound" not in options:
