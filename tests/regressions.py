@@ -90,4 +90,27 @@ REGRESSIONS = {
     "glm, Huber": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, k=2.0, epsilon=epsilon, rng=source)
     ),
+    "linear_regression, number of records private": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x),
+            bounds=(-9.0, 99.0),
+            label_bound=99.0,
+            epsilon=epsilon,
+            neighbors="add-remove",
+            missing="drop",
+            rng=source,
+        )
+    ),
+    "glm, number of records private": lambda x, source, epsilon: shown(
+        dpf.glm(
+            *pairs(x),
+            radius=3.0,
+            epsilon=epsilon,
+            delta=1e-6,
+            center=1e6,
+            neighbors="add-remove",
+            missing="drop",
+            rng=source,
+        )
+    ),
 }

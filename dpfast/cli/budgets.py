@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpfast.core.privacy import Privacy, stated
+from dpfast.core.privacy import in_short, stated
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -31,7 +31,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
         "spent": stated(ledger.spent),
         "remaining": _left(ledger),
         "charges": charges,
-        "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {shown(ledger.remaining)}"]),
+        "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {in_short(ledger.remaining)}"]),
     }
 
 
@@ -46,19 +46,13 @@ def open_ledger(path: str) -> Ledger:
 def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
     """Raise a BudgetError before a long read, if the release does not fit now; the charge decides."""
     if ledger and not ledger.affords(mechanism):
-        cost, remaining = shown(mechanism.privacy), shown(ledger.remaining)
+        cost, remaining = in_short(mechanism.privacy), in_short(ledger.remaining)
         raise BudgetError(f"a release of {cost} does not fit: {remaining} is left")
 
 
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
     """Return the fields of a report about the ledger that was charged."""
     return {"ledger": path, "remaining": _left(ledger)}
-
-
-def shown(privacy: Privacy) -> str:
-    """Return a guarantee in short."""
-    delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
-    return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
 
 
 def _left(ledger: Ledger) -> dict[str, Any]:

@@ -96,6 +96,8 @@ def _add_single(name: str, parser: Parser) -> None:
     add_groups(parser)
     if single.interval:
         add_interval(parser)
+    else:
+        parser.set_defaults(interval=None)
     add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
@@ -228,6 +230,9 @@ def _add_synthesis(parser: Parser) -> None:
 
 
 def _add_report(parser: Parser) -> None:
+    from dpfast.cli.reports import keys_in_help
+
+    parser.epilog, parser.formatter_class = keys_in_help(), argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
     parser.add_argument("plan", metavar="REPORT.toml", nargs="?", help="budget, columns, releases; or --release")
     parser.add_argument(

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpfast.cli.files import Output
-from dpfast.cli.output import show, trying
+from dpfast.cli.output import released_to, show
 from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
+from dpfast.core.traps import trying
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.cells import is_whole
+from dpfast.ledger.outputs import Output
 from dpfast.streaming import records_of
 from dpfast.tables import TableError
 
@@ -80,7 +81,7 @@ def _saver(arguments: argparse.Namespace) -> Callable[[Histogram], None]:
 
     def save(released: Histogram) -> None:
         released.plot(figure.subplots())
-        with output.writing() as made:
+        with released_to(output) as made:
             figure.savefig(made, format=Path(path).suffix[1:])
 
     return save
@@ -118,7 +119,7 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     if aside:
         show(lines, spent=True)
     else:
-        with output.writing() as made, made.open("w", encoding="utf-8") as file:
+        with released_to(output) as made, made.open("w", encoding="utf-8") as file:
             file.write(lines)
     privacy = Privacy(checks.positive_down("epsilon", arguments.epsilon))
     return {

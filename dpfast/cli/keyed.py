@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.records import charging, format_of, guaranteed, hides_n, rng_of, tell
 from dpfast.core import checks, traps
+from dpfast.core.plotting import percent
 from dpfast.core.privacy import Privacy
+from dpfast.core.tabular import finite
 from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.intervals import IntervalMechanism
@@ -72,8 +74,11 @@ def release_groups(
     lines, more = list(map(_line, keys, values)), {}
     if estimates:
         ends = released.interval().tolist()
-        lines = [line + _between(arguments.interval, *pair) for line, pair in zip(lines, ends, strict=True)]
-        low, high = ([_json(pair[end]) for pair in ends] for end in (0, 1))
+        lines = [
+            line if math.isnan(pair[0]) else f"{line}, {between(arguments.interval, *pair)}"  # a group without records
+            for line, pair in zip(lines, ends, strict=True)
+        ]
+        low, high = (finite([pair[end] for pair in ends]) for end in (0, 1))
         more = {"low": low, "high": high, "confidence": arguments.interval}
     if released.counts is not None:
         more["counts"] = released.counts.tolist()
@@ -84,7 +89,7 @@ def release_groups(
     return {
         "group_by": names,
         "keys": keys,
-        "values": [_json(value) for value in values],
+        "values": finite(values),
         **more,
         **report,
         "reading": f"{report['reading']}; {labels_are}records of other keys are left out",
@@ -92,9 +97,9 @@ def release_groups(
     }
 
 
-def _between(confidence: float, low: float, high: float) -> str:
-    """Return the words about an interval, none for a group without records."""
-    return "" if math.isnan(low) else f", {100 * confidence:.10g} % interval {low:.12g} to {high:.12g}"
+def between(confidence: float, low: float, high: float) -> str:
+    """Return the words about an interval."""
+    return f"{percent(confidence)} interval {low:.12g} to {high:.12g}"
 
 
 def _labels_and_records(arguments: argparse.Namespace, names: list[str]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -189,13 +194,6 @@ def _columns(arguments: argparse.Namespace, columns: list[WantedColumn]) -> list
 def _listed(keys: Any) -> list[Any]:
     """Released keys as a list, of tuples for several columns."""
     return list(zip(*(column.tolist() for column in keys), strict=True)) if isinstance(keys, tuple) else keys.tolist()
-
-
-def _json(value: Any) -> Any:
-    """Return a number, or a list of them, with None for NaN: an empty group whose emptiness is public."""
-    if isinstance(value, list):
-        return [_json(entry) for entry in value]
-    return None if math.isnan(value) else value
 
 
 def _line(key: Any, value: Any) -> str:

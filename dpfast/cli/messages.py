@@ -7,7 +7,7 @@ from collections.abc import Container
 from typing import Any
 
 # A parameter and its value, or a parameter that begins the message.
-_GIVEN = re.compile(r"\b([a-z_]+)=(\(lower, upper\)|'[^']*'|[-+]?\d[\d.e+-]*\d|\d)")
+_GIVEN = re.compile(r"\b([a-z_]+)=(\(lower, upper\)|'[^']*'|True|[-+]?\d[\d.e+-]*\d|\d)")
 _FIRST = re.compile(r"^([a-z_]+)(?= (must|needs|is for)\b)")
 
 
@@ -19,7 +19,7 @@ def in_options(text: str, options: Container[str]) -> str:
         if name not in options:
             return found[0]
         words = f"--{name.replace('_', '-')}"
-        return words if found.re is _FIRST else f"{words} {_value(found[2])}"
+        return words if found.re is _FIRST or found[2] == "True" else f"{words} {_value(found[2])}"
 
     return _FIRST.sub(option, _GIVEN.sub(option, text))
 

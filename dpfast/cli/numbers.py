@@ -12,9 +12,10 @@ import numpy as np
 
 from dpfast._kernels._calls import Parameters
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.keyed import check_groups, release_groups
+from dpfast.cli.keyed import between, check_groups, release_groups
 from dpfast.cli.records import (
     UNREAD,
+    Answer,
     charging,
     column_points,
     context,
@@ -23,6 +24,7 @@ from dpfast.cli.records import (
     read,
     release,
     rng_of,
+    settle_type,
     tell,
 )
 from dpfast.cli.singles import SINGLE
@@ -46,7 +48,6 @@ from dpfast.statistics import (
     Variance,
 )
 from dpfast.streaming import records_of
-from dpfast.tables import schema_type
 
 Facts = Callable[[Privacy, int | None], dict[str, Any]]  # public, about a release from so many records
 
@@ -71,14 +72,13 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.bounds == "private":
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
-    neighbors, confidence = getattr(arguments, "neighbors", "replace-one"), getattr(arguments, "interval", None)
+    neighbors, confidence = arguments.neighbors, arguments.interval
     grid = column_points(arguments, drops=isinstance(statistic, OrderStatistic) and confidence is None)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
-        title = command.words if isinstance(statistic, Variance) else statistic
         estimator_of = partial(_estimator, statistic, grid, arguments)
-        return _with_interval(arguments.name, title, estimator_of, arguments, rng, _facts(grid, arguments))
+        return _with_interval(arguments.name, _title(arguments), estimator_of, arguments, rng, _facts(grid, arguments))
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
     root = isinstance(statistic, Variance)
@@ -96,25 +96,17 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         ):
             x = read(arguments)
             mechanism = make(arguments.epsilon, arguments.delta, x)
-        value, n, story = release(mechanism, arguments, rng, x)
-    value = after(value)
-    title = command.words if root else statistic
-    return {
-        "statistic": arguments.name,
-        "column": arguments.column,
-        "value": value,
-        **context(mechanism.privacy, grid, n, arguments),
-        "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
-    }
+        answer = release(mechanism, arguments, rng, x)
+    return _answered(arguments, mechanism, grid, after(answer.value), answer)
 
 
 def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release one statistic of a column, within bounds that are found privately."""
     for option in ("interval", "group_by", "step"):
-        if getattr(arguments, option, None) is not None:
+        if getattr(arguments, option) is not None:
             raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
     statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
-    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    settle_type(arguments)
     like = np.empty(0, np.int64 if arguments.type == "integer" else np.float64)
     method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
     public = Parameters(
@@ -123,16 +115,28 @@ def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
     arguments.missing = "lower" if arguments.missing is None else arguments.missing
     with charging(arguments):
         mechanism = mechanism_for(statistic, like, public)
-        value, n, story = release(mechanism, arguments, rng)
-    root = isinstance(statistic, Variance)
-    value, title = (math.sqrt(value), SINGLE[arguments.name].words) if root else (value, statistic)
+        answer = release(mechanism, arguments, rng)
+    value = math.sqrt(answer.value) if isinstance(statistic, Variance) else answer.value
+    return _answered(arguments, mechanism, None, value, answer)
+
+
+def _answered(
+    arguments: argparse.Namespace, mechanism: Mechanism, grid: Points | None, value: float, answer: Answer
+) -> dict[str, Any]:
+    """Return the report of a single number."""
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
-        **context(mechanism.privacy, None, n, arguments),
-        "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
+        **context(mechanism.privacy, grid, answer.n, arguments),
+        "text": f"{_title(arguments)} = {value:.12g}  ({answer.story}{mechanism.privacy})",
     }
+
+
+def _title(arguments: argparse.Namespace) -> object:
+    """Return the name of the number of a command: the variance of some is released as its root."""
+    statistic = STATISTICS[arguments.name](arguments)
+    return SINGLE[arguments.name].words if isinstance(statistic, Variance) else statistic
 
 
 def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of a count is for --keys private")
     arguments.type = "number" if arguments.column is None and arguments.group_by else None
-    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    settle_type(arguments)
 
     def make(epsilon: Any, delta: Any) -> Mechanism:
         if arguments.interval is None:
@@ -185,8 +189,7 @@ def _estimator(
     statistic: Statistic, grid: Points, arguments: argparse.Namespace, epsilon: Any, delta: Any
 ) -> Mechanism:
     """Return the mechanism of a statistic with an interval."""
-    neighbors, root = getattr(arguments, "neighbors", "replace-one"), arguments.name == "std"
-    return interval_for(statistic, grid, epsilon, arguments.interval, neighbors, root=root)
+    return interval_for(statistic, grid, epsilon, arguments.interval, arguments.neighbors, root=arguments.name == "std")
 
 
 def _grouped(
@@ -219,7 +222,6 @@ def _with_interval(
         tell(mechanism, arguments, x)
         value, low, high = mechanism(x, rng=rng)
     n = None if hides_n(arguments) else records_of(x)
-    between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
     records = "" if n is None else f"{n:,} records; "
     return {
         "statistic": name,
@@ -229,7 +231,7 @@ def _with_interval(
         "high": high,
         "confidence": arguments.interval,
         **facts(mechanism.privacy, n),
-        "text": f"{title} = {value:.12g}, {between}  ({records}{mechanism.privacy})",
+        "text": f"{title} = {value:.12g}, {between(arguments.interval, low, high)}  ({records}{mechanism.privacy})",
     }
 
 

@@ -7,11 +7,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dpfast.errors import PrivacyWarning, UtilityWarning
+from dpfast.core.traps import CATEGORIES
 
-_TOLD = (PrivacyWarning, UtilityWarning)
+if TYPE_CHECKING:
+    from dpfast.ledger.outputs import Output
 
 
 class UnfinishedError(Exception):
@@ -38,6 +40,16 @@ def show(text: str, *, spent: bool) -> None:
         raise UnwrittenError("standard output", error, spent=spent) from None
 
 
+@contextmanager
+def released_to(output: Output) -> Iterator[Path]:
+    """Yield the path of a file to write a release to; raise an `UnwrittenError` if it cannot be written."""
+    try:
+        with output.writing() as place:
+            yield place
+    except OSError as error:
+        raise UnwrittenError(output.path, error, spent=True) from None
+
+
 def warn(line: str) -> None:
     """Print a line to standard error."""
     if sys.stderr is not None:
@@ -50,26 +62,17 @@ def telling() -> Iterator[None]:
     """Print each warning of the library, which depends on no data, as one line on standard error, and only once."""
     told: set[str] = set()
     with warnings.catch_warnings():
-        for category in _TOLD:
+        for category in CATEGORIES:
             warnings.simplefilter("always", category)
         others = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
             line = " ".join(str(message).split())
-            if not issubclass(category, _TOLD):
+            if not issubclass(category, CATEGORIES):
                 others(message, category, *where, **options)
             elif line not in told:
                 told.add(line)
                 warn(f"dpfast: warning: {line}")
 
         warnings.showwarning = tell
-        yield
-
-
-@contextmanager
-def trying() -> Iterator[None]:
-    """Leave out the warnings of a call that only checks parameters, with another number of records."""
-    with warnings.catch_warnings():
-        for category in _TOLD:
-            warnings.simplefilter("ignore", category)
         yield

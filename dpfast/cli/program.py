@@ -44,10 +44,11 @@ def _run(arguments: argparse.Namespace) -> int:
         if "reading" in report:
             lines.append(f"({report['reading']})")
         if path and arguments.ledger:
-            from dpfast.cli.budgets import budget_report, shown
+            from dpfast.cli.budgets import budget_report
+            from dpfast.core.privacy import in_short
 
             report.update(budget_report(path, arguments.ledger))
-            lines.append(f"(left: {shown(arguments.ledger.remaining)} in {path})")
+            lines.append(f"(left: {in_short(arguments.ledger.remaining)} in {path})")
     except BudgetError as error:
         warn(f"dpfast: error: {error}: nothing is released")
         return 4

@@ -37,8 +37,7 @@ def column_grid(arguments: argparse.Namespace) -> Grid:
     """Return the grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
     lower, upper = arguments.bounds
     grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
-    declared = schema_type(arguments.file, arguments.column)
-    arguments.type = arguments.type or declared or "number"
+    settle_type(arguments)
     if arguments.step is None and arguments.type == "integer":
         grid = Grid(lower, upper, step=1.0, missing=arguments.missing)
     arguments.missing = grid.missing
@@ -54,11 +53,16 @@ def column_points(arguments: argparse.Namespace, *, drops: bool = False) -> Poin
         return column_grid(arguments)
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
-    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    settle_type(arguments)
     missing = "drop" if drops and arguments.missing is None else arguments.missing
     grid = replace(unbounded(arguments.type == "integer"), missing=missing)
     arguments.missing = grid.missing
     return grid
+
+
+def settle_type(arguments: argparse.Namespace) -> None:
+    """Set the type of the column: as declared by an option, else by the schema of the file."""
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
 
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from dpfast.cli.predictors import check_type, labels_of, predictors_of
 from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, rng_of
 from dpfast.core import checks
+from dpfast.core.tabular import finite
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.linear import Public
@@ -63,21 +63,16 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "label": arguments.label,
         "coefficients": fit.coefficients.tolist(),
         "intercept": float(fit.intercept),
-        "standard_errors": _known(fit.standard_errors),
-        "intercept_error": _known([fit.intercept_error])[0],
-        "low": _known(fit.interval()[:, 0]),
-        "high": _known(fit.interval()[:, 1]),
+        "standard_errors": finite(fit.standard_errors.tolist()),
+        "intercept_error": finite(float(fit.intercept_error)),
+        "low": finite(fit.interval()[:, 0].tolist()),
+        "high": finite(fit.interval()[:, 1].tolist()),
         "n": n,
         **guaranteed(privacy),
         "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
     }
-
-
-def _known(numbers: Iterable[Any]) -> list[float | None]:
-    """Return the numbers, with None for those that are not known."""
-    return [None if math.isnan(number) else float(number) for number in numbers]
 
 
 def _reading(predictors: Sequence[Predictor]) -> str:

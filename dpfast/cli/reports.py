@@ -7,15 +7,17 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
-from dpfast.cli.files import Output
-from dpfast.cli.output import UnfinishedError
+from dpfast.cli.output import UnfinishedError, released_to
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
+from dpfast.ledger.outputs import Output
 from dpfast.reports import ReportPlan
-from dpfast.reports.plans import METHODS, IncompleteReportError
-from dpfast.reports.report import FORMS
+from dpfast.reports.pages import FORMS, Document
+from dpfast.reports.plans import METHODS, IncompleteReportError, keys_of_plans
+from dpfast.statistics.named import named
 from dpfast.tables import TableError
 from dpfast.tables.format import PLAIN
 
@@ -27,25 +29,46 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
     rng, plan = rng_of(arguments), _plan(arguments)
     if arguments.file == "-":
         raise TableError("a report needs a file, not standard input: its header is read before")
+    output = _output(arguments)
     if arguments.dry_run:
         foreseen = plan.dry_run(arguments.file, ledger=arguments.ledger)
-        return {"statistic": "dry-run", **foreseen.to_dict(), "text": str(foreseen)}
-    to_file = arguments.output != _STDOUT
-    if to_file:
-        checks.choice("the ending of -o", Path(arguments.output).suffix, FORMS)
-        inputs = [arguments.file, arguments.plan, arguments.ledger_file]
-        output = Output(arguments.output, inputs, force=arguments.force)
+        if output is not None:
+            with output.writing() as place:
+                _write(foreseen, place, arguments)
+        text = str(foreseen) if output is None else f"dry run in {arguments.output}  (no record was touched)"
+        return {"statistic": "dry-run", **foreseen.to_dict(), "text": text}
     try:
         report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
     except IncompleteReportError as error:
         raise UnfinishedError(str(error)) from None
     written = {"statistic": "report", **report.to_dict()}
-    if not to_file:
+    if output is None:
         return {**written, "output": None, "text": report.to_markdown().rstrip()}
-    with output.writing() as place:
-        Path(place).write_text(report.written(Path(arguments.output).suffix), encoding="utf-8")
+    with released_to(output) as place:
+        _write(report, place, arguments)
     text = f"{len(report.releases)} releases in {arguments.output}  ({report.privacy})"
     return {**written, "output": arguments.output, "text": text}
+
+
+def _output(arguments: argparse.Namespace) -> Output | None:
+    """Return the file of the report; None for standard output."""
+    if arguments.output == _STDOUT:
+        return None
+    checks.choice("the ending of -o", Path(arguments.output).suffix, FORMS)
+    inputs = [arguments.file, arguments.plan, arguments.ledger_file]
+    return Output(arguments.output, inputs, force=arguments.force)
+
+
+def _write(document: Document, place: Path, arguments: argparse.Namespace) -> None:
+    place.write_text(document.written(Path(arguments.output).suffix), encoding="utf-8")
+
+
+def keys_in_help() -> str:
+    """Return the keys of a plan, as the help shows them."""
+    lines = ["keys of REPORT.toml, and of its releases by statistic:"]
+    for name, found in keys_of_plans().items():
+        lines += wrap(", ".join(found), 100, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
+    return "\n".join([*lines, "", "https://dpfast.readthedocs.io/en/latest/guides/report.html"])
 
 
 _RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")
@@ -79,7 +102,7 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
 def _release(words: str) -> dict[str, Any]:
     """Return the release in words such as "quantile 0.9 of pay by region"."""
     found = _RELEASE.match(words)
-    name = found[1].replace("-", "_") if found else ""
+    name = named(found[1]) if found else ""
     needed = METHODS.get(name)
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(

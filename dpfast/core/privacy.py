@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -147,14 +147,14 @@ class Privacy:
     def __str__(self) -> str:
         stated = f"{self.unit} = {shown(self.amount)}"
         if self.delta:
-            stated += f", delta = {shown(self.delta)}"
+            stated += f", delta = {_few_digits_up(self.delta, 6)}"
         if self.unit != "epsilon" or not self.delta:
             stated += f" ({_KINDS[self.unit]})"
         return f"{stated} for {_NEIGHBORS[self.neighbors].format(self._changed)}"
 
     @property
     def short(self) -> str:
-        """The guarantee in a few words, with delta rounded up to three digits.
+        """The guarantee in a few words, with epsilon rounded up to six digits, and delta to three.
 
         Examples
         --------
@@ -162,8 +162,9 @@ class Privacy:
         >>> dpf.Privacy("0.1", 1e-6).short
         'epsilon = 0.1, delta = 1e-06 for one record replaced'
         """
-        delta = f", delta = {_few_digits_up(self.delta)}" if self.delta else ""
-        return f"{self.unit} = {shown(self.amount)}{delta} for {_CHANGES[self.neighbors].format(self._changed)}"
+        delta = f", delta = {_few_digits_up(self.delta, 3)}" if self.delta else ""
+        stated = f"{self.unit} = {_few_digits_up(self.amount, 6)}{delta}"
+        return f"{stated} for {_CHANGES[self.neighbors].format(self._changed)}"
 
     @property
     def _changed(self) -> str:
@@ -649,10 +650,17 @@ def _kinds(k: Any) -> float:
     return int(kinds) if kinds == int(kinds) else kinds
 
 
-def _few_digits_up(delta: float | Fraction) -> str:
-    """Return a delta with three digits, rounded up."""
-    exact = Decimal(repr(float(delta))) if float(delta) >= delta else Decimal(repr(math.nextafter(float(delta), 1)))
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
+def _few_digits_up(amount: float | Fraction, digits: int) -> str:
+    """Return a number of a guarantee, as `shown`, with so many digits, rounded up."""
+    text = shown(amount)
+    text = shown(up(Fraction(amount))) if "/" in text else text
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(text)):.{digits}g}"
+
+
+def in_short(privacy: Privacy) -> str:
+    """Return the amounts of a guarantee, or what is left of a budget, to six digits."""
+    delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
+    return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
 
 
 def stated(privacy: Privacy) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import inspect
 import math
 import warnings
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property
 from types import FrameType
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpfast.core.words import advise
 from dpfast.errors import PrivacyWarning, UtilityWarning
 
+CATEGORIES = (PrivacyWarning, UtilityWarning)
 MOST_EPSILON = 20.0
 MOST_DELTA = 1e-3
 MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
@@ -117,6 +119,17 @@ def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
         )
 
 
+def of_missing_cells(columns: Sequence[str]) -> Iterator[Trap]:
+    """Yield the trap of a regression on columns with missing cells, of which nothing is said."""
+    if columns:
+        facts = f"columns={{{columns[0]!r}: {{'missing': 'drop'}}}}"
+        yield Trap(
+            UtilityWarning,
+            f"a record with a missing cell of {', '.join(columns)} counts as one in the middle of the bounds: where "
+            f"many are missing, coefficients are wrong; leave such records out by {facts}, or say 'half' if few are",
+        )
+
+
 def of_order(error: float, n: int) -> Iterator[Trap]:
     """Yield the trap of an order of keys that no frequencies of n records can make visible."""
     if error > n:
@@ -136,6 +149,15 @@ def of_threshold(threshold: float, error: float) -> Iterator[Trap]:
             f"even a count of 0 may be answered by yes: use a larger epsilon, a threshold of at least {error:,}, or "
             f"fewer answers",
         )
+
+
+@contextmanager
+def trying() -> Iterator[None]:
+    """Leave out the warnings of a call that only checks parameters, with other records."""
+    with warnings.catch_warnings():
+        for category in CATEGORIES:
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 class WarnsUsers(ABCMeta):

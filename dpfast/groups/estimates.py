@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, overload
 
 from dpfast.choosing import Explain, explained
@@ -15,17 +15,10 @@ from dpfast.groups.releases import by_group
 from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.random import RandomSource
-from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
+from dpfast.statistics import Count, Median, Quantile, Statistic
+from dpfast.statistics.named import WITH_INTERVAL
 from dpfast.streaming import Chunks
 
-_NAMED: dict[str, Callable[[], Statistic]] = {
-    "count": Count,
-    "mean": Mean,
-    "median": Median,
-    "std": Variance,
-    "sum": Sum,
-    "variance": Variance,
-}
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
@@ -202,7 +195,8 @@ def estimator(
     """Return the mechanism that `interval` calls. Of x it uses the type."""
     root = statistic == "std"
     if isinstance(statistic, str):
-        statistic = _NAMED[checks.choice("statistic", statistic, tuple(_NAMED))]()
+        names = [name for name in sorted(WITH_INTERVAL) if name != "quantile"]  # which has a level
+        statistic = WITH_INTERVAL[checks.choice("statistic", statistic, names)]()
     if not isinstance(statistic, Statistic):
         raise TypeError(
             f"statistic, which is first, must be a name or an object of dpfast.statistics, not "

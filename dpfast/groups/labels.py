@@ -64,13 +64,13 @@ class GroupKeys:
         if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
             raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
         if (table := table_columns(given)) is not None:
-            rows = list(zip(*(_cells(column) for _, column in table), strict=True))
+            rows = list(zip(*(cells_of(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
         elif isinstance(given, tuple) and given and all(isinstance(column, np.ndarray) for column in given):
             rows = list(zip(*map(_plain, given), strict=True))
             names = [None] * len(given)
         else:
-            rows = _cells(given)
+            rows = cells_of(given)
             names = list(given.names) if library_of(given) == "pandas" and hasattr(given, "names") else [name_of(given)]
         width, null = len(labels), None
         if nulls and width == 1 and any(row is None for row in rows):
@@ -191,7 +191,8 @@ def _empty(column: Any) -> Any:
     return None
 
 
-def _cells(column: Any) -> list[Any]:
+def cells_of(column: Any) -> list[Any]:
+    """Return the cells of a column as objects of Python."""
     for method in ("tolist", "to_list", "to_pylist"):
         if hasattr(column, method):
             return list(getattr(column, method)())

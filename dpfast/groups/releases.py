@@ -216,6 +216,7 @@ def by_group(
     privacy = total_up([cost.profile for cost in costs])
     given = [job.given(x) for job in jobs]
     groups, smallest = None, None
+    sizes: list[NDArray[np.int64]] = []
     floats = any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points)
     if not hides_n and (floats or explain is not False):
         # Only floats may be of no use. Sizes are public: one pass over the labels counts them before the charge.
@@ -224,9 +225,9 @@ def by_group(
         smallest = min((int(found[found > 0].min()) for found in sizes if found.any()), default=None)
     if explain is not False:
         tell(_explanation(jobs, partitions, smallest), explain)
-    if groups is not None and floats:
-        for job, column in zip(jobs, given, strict=True):
-            warn_of_groups(job.mechanism, groups.sizes(column))
+    if floats:
+        for job, found in zip(jobs, sizes, strict=False):
+            warn_of_groups(job.mechanism, found)
     with spending_together(costs, of=[*selecting, *(job.mechanism for job in jobs)]):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         counts = None

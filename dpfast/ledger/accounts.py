@@ -15,7 +15,7 @@ from dpfast.ledger.journal import number_to_json
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
+_ROUNDING = Fraction(1, 2**36)  # of a budget: far above the rounding errors of its shares, and negligible
 
 
 # ---- composition of costs: docs/proofs/composition.md ----
@@ -124,6 +124,7 @@ class BasicAccount(Account):
     """Sums of epsilons and of deltas."""
 
     name = "basic"
+    _negligible = _ROUNDING
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         return not times or self._within(self._ratios, profile, times)
@@ -162,8 +163,12 @@ class BasicAccount(Account):
         return "Its epsilon is infinite at delta 0: state it with an epsilon and a delta, or use Ledger(mu=) or (rho=)"
 
     def remaining(self) -> Privacy:
-        whole, deltas = self._limits()
-        return self._privacy(whole - _fraction(self._total), deltas - _fraction(self._delta))
+        """Return the rest of the budget, rounded down: nothing, if it is a rounding error of shares in doubles."""
+        sums = zip(self._limits(), map(_fraction, (self._total, self._delta)), strict=True)
+        amount, delta = (
+            whole - spent if whole - spent > whole * self._negligible else Fraction() for whole, spent in sums
+        )
+        return self._privacy(amount, delta)
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         """Return the rest of the budget, rounded down."""
@@ -189,6 +194,8 @@ class ConcentratedAccount(BasicAccount):
 
 class GaussianAccount(BasicAccount):
     """Sums of squares of mu."""
+
+    _negligible = _ROUNDING**2
 
     def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
         squared = profile.mu_squared

@@ -53,6 +53,9 @@ from dpfast.random import RandomSource
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
+# Lists of the charges of this context, each with the ledger that is charged.
+_receipts: ContextVar[tuple[tuple[Ledger, list[Charge]], ...]] = ContextVar("dpfast_receipts", default=())
+
 
 class Release(Protocol):
     """An object with a public guarantee, such as a mechanism or a batch of local reports."""
@@ -231,7 +234,10 @@ class Ledger(Tabular, Cautious):
 
     @property
     def remaining(self) -> Privacy:
-        """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down."""
+        """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down.
+
+        0 for a rest below 2**-36 of the budget, which is the rounding error of shares, or mu below 2**-36 of it.
+        """
         with self._current():
             return self._account.remaining()
 
@@ -369,6 +375,26 @@ class Ledger(Tabular, Cautious):
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
+    @contextmanager
+    def receipt(self) -> Iterator[list[Charge]]:
+        """Yield a list to which each charge of the block is added, but for those of other threads.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> ledger = dpf.Ledger(1)
+        >>> with ledger.receipt() as charges:
+        ...     ledger.reserve(dpf.PrivacyProfile(dpf.Privacy(0.25)), times=2)
+        >>> [(charge.profile.privacy.epsilon, charge.times) for charge in charges]
+        [(0.25, 2)]
+        """
+        charges: list[Charge] = []
+        token = _receipts.set((*_receipts.get(), (self, charges)))
+        try:
+            yield charges
+        finally:
+            _receipts.reset(token)
+
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
         """Record `times` releases of a profile, or raise a BudgetError."""
         self.reserve_all([Cost(label, profile, checks.whole("times", times))])
@@ -390,10 +416,13 @@ class Ledger(Tabular, Cautious):
             if journal is None:
                 self._account = after
                 self._charges.extend(charges)
-                return
-            for charge in charges:
-                journal.append(charge_to_json(charge))
-            self._catch_up(journal)
+            else:
+                for charge in charges:
+                    journal.append(charge_to_json(charge))
+                self._catch_up(journal)
+        for ledger, receipt in _receipts.get():
+            if ledger is self:
+                receipt.extend(charges)
 
     def _prepared(self, profile: PrivacyProfile) -> PrivacyProfile:
         """Return the profile that is charged, after its checks, which the last one has passed."""

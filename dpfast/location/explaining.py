@@ -15,39 +15,10 @@ from dpfast.core import checks
 from dpfast.core.grid import Points
 from dpfast.core.types import Exact
 from dpfast.mechanisms.methods import choice_for
-from dpfast.statistics import (
-    Huber,
-    InterquartileRange,
-    Mean,
-    Median,
-    Quantile,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
+from dpfast.statistics.named import STATISTICS
 
 __all__ = ["explain"]
 
-
-def _quantile(q: Any) -> Statistic | tuple[float, ...]:
-    return Quantile(q) if np.ndim(q) == 0 else checks.fractions("q", q)
-
-
-# That of each function.
-STATISTICS: dict[str, Callable[..., Statistic | tuple[float, ...]]] = {
-    "huber": Huber,
-    "iqr": InterquartileRange,
-    "mean": Mean,
-    "median": Median,
-    "quantile": _quantile,
-    "std": Variance,
-    "sum": Sum,
-    "trimmed_mean": TrimmedMean,
-    "variance": Variance,
-    "winsorized_mean": WinsorizedMean,
-}
 
 # Functions with a choice of their own: its module, which is imported on demand, and its function. A list that these
 # modules extend would depend on which of them a program has imported.

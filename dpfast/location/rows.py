@@ -17,7 +17,7 @@ from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
 from dpfast.statistics import Mean, Sum
-from dpfast.streaming import Chunks, Counted
+from dpfast.streaming import Chunks, Counted, names_of_columns
 
 
 def moment_of(
@@ -38,6 +38,7 @@ def moment_of(
     records, d = _read(x, radius)
     if d is None:
         return float(release_of(statistic, records, public, rng, workers, explain))
+    names_of_columns(x)  # refuses two of one name
     if public.method not in ("auto", "global-sensitivity"):
         raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {public.method!r}")
     if public.distribution is not None:

@@ -20,7 +20,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.mechanisms.resized import resized
 from dpfast.random import RandomSource
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, names_of_columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,6 +266,7 @@ def covariance(
     """
     ball = Ball(radius, center=center, step=step)
     epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+    names_of_columns(X)  # refuses two of one name
     made = partial(Covariance, domain=ball, delta=delta, centered=centered, psd=psd)
     if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
         mechanism: Mechanism = made(epsilon=epsilon)

@@ -31,6 +31,7 @@ from dpfast.mechanisms.assumptions import (
 from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
 from dpfast.mechanisms.grouped_sums import GroupsOfSums
 from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
+from dpfast.mechanisms.mechanism import UNKNOWN_ERROR
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -361,7 +362,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def _explained_error(self, n: int | None) -> str:
         if self.jointly:
-            return ""
+            return UNKNOWN_ERROR
         if not (n or self.hides_n):
             return super()._explained_error(n)
         unit = self._total.unit(self.grid) if self.hides_n else self._unit(n or 1)

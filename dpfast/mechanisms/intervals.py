@@ -183,6 +183,12 @@ class _ResizedInterval(IntervalMechanism):
     def _explained_split(self, n: int | None) -> str:
         return self._sampling._explained_split(n)
 
+    def _explained_error(self, n: int | None) -> str:
+        inner, unknown = self._inner, self._sampling._explained_error(None)
+        if not isinstance(inner, _QuantileInterval):
+            return unknown
+        return f"{unknown}. {inner.explained_few(inner.least_narrow + self._sampling.margin)}"
+
 
 # ---- quantiles ----
 
@@ -192,6 +198,7 @@ _OF_FIRST = 0.9  # the share of the first candidate in the probability that an e
 _MARGIN = 12  # ranks, times epsilon, by which a first candidate is beyond its limit
 _SECOND_MARGIN = 4  # noise scales by which a second candidate aims beyond its limit
 _STRETCH = 2.0  # of the distance of a second candidate: tails are sparser
+_MOST_RECORDS = 2**50
 _MOST_EXCESS = 36  # records, times epsilon, above its limit, for which a second candidate is extrapolated
 
 
@@ -230,7 +237,12 @@ class _QuantileInterval(IntervalMechanism):
         return split(dict(zip(of, self._shares, strict=True)))
 
     def _explained_error(self, n: int | None) -> str:
-        return self._finding([1, 2, 3], 3, self._shares[0])._explained_error(n)
+        of_candidates = self._finding([1, 2, 3], 3, self._shares[0])._explained_error(n)
+        return ". ".join(filter(None, [of_candidates, self.explained_few(self.least_narrow)]))
+
+    def explained_few(self, least: int) -> str:
+        """Return what becomes of intervals from fewer records."""
+        return f"With fewer than about {least:,} records, ends of the interval are often the bounds of the grid"
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -259,6 +271,21 @@ class _QuantileInterval(IntervalMechanism):
         ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
         ranks = [rank if limit >= 0 else 0 for rank, limit in zip(ranks, limits.counts[0], strict=True)]
         return ranks, (ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1]))
+
+    @cached_property
+    def least_narrow(self) -> int:
+        """The number of records from which on candidates have their margin; with fewer, ends may be those of the grid.
+
+        Public.
+        """
+        margin = math.ceil(_MARGIN / self.epsilon)
+        low, high = 1, 2
+        while min(self._limits(high).counts[0]) <= margin and high < _MOST_RECORDS:
+            low, high = high, 2 * high
+        while high - low > max(low // 100, 1):
+            middle = (low + high) // 2
+            low, high = (middle, high) if min(self._limits(middle).counts[0]) <= margin else (low, middle)
+        return high
 
     def _finding(self, places: Sequence[int], n: int, epsilon: float) -> Quantiles:
         """Return the release of the order statistics of these ranks."""

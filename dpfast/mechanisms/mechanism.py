@@ -26,6 +26,8 @@ from dpfast.mechanisms.prediction import Predicted
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Begun, Chunks, Counted, Labelled, Reading, State, known_records
 
+UNKNOWN_ERROR = "Expected error: it depends on the private number of records"
+
 
 class Mechanism(Predicted, Declared, Cautious, Carrier):
     """A private release, described by public parameters and a guarantee. It holds no data and has no state.

@@ -211,6 +211,10 @@ class PartitionSelection(Mechanism):
         """The least count that is released; None for a list of keys, all of which are released. Public."""
         return None if isinstance(self.domain, tuple) else self._noise().threshold
 
+    def _explained_error(self, n: int | None) -> str:
+        least = self.threshold
+        return "" if least is None else f"A key is released if its noisy count is at least {least:,}"
+
     def probability(self, n: SupportsIndex) -> float:
         """Return the probability that a key with n records is released. Public, like n.
 

@@ -18,7 +18,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
-from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.mechanism import UNKNOWN_ERROR, Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.subsampled import MixedLaw, OfSamples, RecordsPlan, drawn_places, sample_of
 from dpfast.random import RandomSource, bit_generator
@@ -26,10 +26,53 @@ from dpfast.statistics import MomentStatistic, Sum
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Counted
 
-_MOST = 10**9  # records of a sample
-_SHARE = Fraction(1, 10)  # of epsilon, for the number of records
-_LEAST_EPSILON = 2.0**-12  # of the number, whose noise the memory must hold
+MOST = 10**9  # records of a sample
+OF_NUMBER = Fraction(1, 10)  # of epsilon, for the number of records
+LEAST_EPSILON = 2.0**-12  # of the number, whose noise the memory must hold
 _NEGLIGIBLE = 60.0  # of the noise, in scales, in a law
+
+
+@dataclass(frozen=True)
+class NoisySize:
+    """The number of records of a sample: that of all records with noise, rarely more than it.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        At least 2**-12.
+    filled : float
+        In (0, 1/2): at most the probability that a sample is filled up with missing records.
+    least : int
+        The least number of records of a sample. Public.
+    """
+
+    epsilon: Fraction
+    filled: float = 0.005
+    least: int = 1
+
+    @cached_property
+    def noise(self) -> DiscreteLaplace:
+        """The noise on the number of records."""
+        return DiscreteLaplace(1 / self.epsilon)
+
+    @cached_property
+    def margin(self) -> int:
+        """What is subtracted from the noisy number of records: it is then rarely too large. Public."""
+        return self.noise.magnitude(1 - 2 * self.filled)
+
+    def of(self, noisy: SupportsIndex) -> int:
+        """Return the number of records of a sample for a noisy number of records."""
+        return min(max(int(noisy) - self.margin, self.least), MOST)
+
+    def drawn(self, n: int, source: np.random.BitGenerator) -> int:
+        """Release the number of records of a sample of n."""
+        return self.of(n + self.noise.draw(source))
+
+
+def sample_places(n: int, size: int, source: np.random.BitGenerator) -> NDArray[np.int64]:
+    """Draw a uniform sample of n places in random order, filled up to this size by -1, for a missing record."""
+    filled = np.concatenate([np.arange(n), np.full(max(size - n, 0), -1)])
+    return np.random.Generator(source).permutation(filled)[:size]
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +144,7 @@ class Resized(OfSamples):
         super().__post_init__()
         mechanism = self.mechanism
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
-        if self._for_number < _LEAST_EPSILON:
+        if self._for_number < LEAST_EPSILON:
             inner = mechanism.privacy.epsilon
             raise ValueError(f"epsilon={self.epsilon!r} must be at least 2**-12 above that of the mechanism, {inner!r}")
         if not _reads_one_array(mechanism):
@@ -109,7 +152,7 @@ class Resized(OfSamples):
         if self.missing not in (None, "drop"):
             raise ValueError(f"missing must be None or 'drop', not {self.missing!r}")
         object.__setattr__(self, "filled", checks.between("filled", self.filled, 0, 0.5))
-        mechanism.plan(_MOST)  # reject a mechanism that does not take as many records
+        mechanism.plan(MOST)  # reject a mechanism that does not take as many records
 
     @property
     def _for_number(self) -> Fraction:
@@ -117,14 +160,18 @@ class Resized(OfSamples):
         return Fraction(self.epsilon) - Fraction(self.mechanism.privacy.epsilon)
 
     @cached_property
+    def _size(self) -> NoisySize:
+        return NoisySize(self._for_number, self.filled, self.least)
+
+    @property
     def _noise(self) -> DiscreteLaplace:
         """The noise on the number of records."""
-        return DiscreteLaplace(1 / self._for_number)
+        return self._size.noise
 
-    @cached_property
+    @property
     def margin(self) -> int:
         """What is subtracted from the noisy number of records: it is then rarely too large. Public."""
-        return self._noise.magnitude(1 - 2 * self.filled)
+        return self._size.margin
 
     @cached_property
     def least(self) -> int:
@@ -133,7 +180,7 @@ class Resized(OfSamples):
 
     def size(self, noisy: SupportsIndex) -> int:
         """Return the number of records of a sample for a noisy number of records."""
-        return min(max(int(noisy) - self.margin, self.least), _MOST)
+        return self._size.of(noisy)
 
     @property
     def privacy(self) -> Privacy:
@@ -165,6 +212,9 @@ class Resized(OfSamples):
         if self.missing == "drop":
             return "Missing records (NaN, None, null) are left out"
         return self.mechanism._explained_missing()
+
+    def _explained_error(self, n: int | None) -> str:
+        return UNKNOWN_ERROR
 
     def _make_plan(self, n: int | None) -> Plan:
         return ResizedPlan(self, None)
@@ -204,7 +254,7 @@ def resized(
     missing, filled
         See `Resized`.
     """
-    made = mechanism(down(Fraction(epsilon) * (1 - _SHARE)))
+    made = mechanism(down(Fraction(epsilon) * (1 - OF_NUMBER)))
     return Resized(made, epsilon=epsilon, missing=missing, filled=filled)
 
 
@@ -251,7 +301,7 @@ class ResizedPlan(RecordsPlan):
     def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
         mechanism = self.mechanism
         n = records.records() if isinstance(records, Chunks) else len(records)
-        size = mechanism.size(n + mechanism._noise.draw(source))
+        size = mechanism._size.drawn(n, source)
         sample = self._sample(records, n, size, source)
         return mechanism.of_all(mechanism.mechanism.plan(size).draw(sample, source, threads), size)
 

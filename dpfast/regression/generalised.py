@@ -12,6 +12,7 @@ from dpfast.core.privacy import Privacy
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
+from dpfast.mechanisms.resized import MOST
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.bounds import given_bounds
 from dpfast.regression.descent import Descent
@@ -19,6 +20,8 @@ from dpfast.regression.fit import Fit
 from dpfast.regression.labels import class_places, named_classes
 from dpfast.regression.schedules import Schedule
 from dpfast.regression.sequences import completed, records_for
+from dpfast.regression.sized import PrivateNumber
+from dpfast.streaming import Chunks, Labelled
 
 
 def glm(
@@ -38,6 +41,8 @@ def glm(
     steps: Schedule | int | str = "auto",
     start: Fit | None = None,
     progress: bool = False,
+    neighbors: str = "replace-one",
+    missing: str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -87,6 +92,11 @@ def glm(
         Public, where to begin: for example an earlier release of the same model.
     progress : bool
         Whether to show the progress, if standard error is a terminal.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove": the number of records is private. A tenth of epsilon releases it with noise, and the fit is to a
+        random sample of as many, as for `dpfast.Resized`. Not with `Chunks`.
+    missing : {None, "drop"}
+        "drop": records with NaN in the row or the label are left out; only for "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -120,8 +130,8 @@ def glm(
 
     Notes
     -----
-    Missing values: a row with NaN or an infinity counts as the center; with bounds, an infinity is at a bound. A
-    missing label adds 0 to the gradients.
+    Missing values: a row with NaN or an infinity counts as the center, unless it is left out; with bounds, an infinity
+    is at a bound. A missing label adds 0 to the gradients.
     Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
     Estimate: with a delta, and for models other than "logistic", the mean of the last steps against the gradients. For
     a logistic model without a delta, with at most 64 coefficients and 16 gradients and enough records for the second
@@ -154,31 +164,50 @@ def glm(
     workers = checks.threads(workers)
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
-    privacy = Privacy(checks.positive_down("epsilon", epsilon), checks.delta_down(delta))
+    private = PrivateNumber.of(neighbors, missing, epsilon, delta)
+    privacy = Privacy(private.rest if private else checks.positive_down("epsilon", epsilon), checks.delta_down(delta))
     labels = named_classes(classes, model)
     if labels is not None:
         y, classes = class_places(y, labels), None if model == "logistic" else len(labels)
     number = cast("SupportsIndex | None", classes)
     records, n, d, names = records_for(X, y)
     if columns is not None:
-        domain, records = columns.domain(d), columns.scaled(records)
+        domain = columns.domain(d)
         if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
             start = columns.of_scaled_rows(start)
-    descent = Descent(
-        model,
-        n=checks.records(n),
-        d=d,
-        domain=domain,
-        privacy=privacy,
-        intercept=intercept,
-        label_bound=label_bound,
-        k=k,
-        classes=number,
-        steps=steps,
-        start=start,
-    )
+
+    def made(n: int) -> Descent:
+        return Descent(
+            model,
+            n=n,
+            d=d,
+            domain=domain,
+            privacy=privacy,
+            intercept=intercept,
+            label_bound=label_bound,
+            k=k,
+            classes=number,
+            steps=steps,
+            start=start,
+        )
+
+    def released(records: Labelled | Chunks, descent: Descent) -> Fit:
+        records = records if columns is None else columns.scaled(records)
+        fit = completed(descent, records, rng=rng, workers=workers, progress=progress)
+        fit = replace(fit, names=names, classes=labels)
+        return fit if columns is None else columns.in_data_units(fit)
+
+    if private is not None:
+        warn_of(made(MOST))
+        return private.fit(
+            records,
+            made,
+            lambda sample, n: released(sample, made(n)),
+            label=f"{model} regression",
+            rng=rng,
+            explain=explain,
+        )
+    descent = made(checks.records(n))
     warn_of(descent)
     describe(descent, explain, n)
-    fit = completed(descent, records, rng=rng, workers=workers, progress=progress)
-    fit = replace(fit, names=names, classes=labels)
-    return fit if columns is None else columns.in_data_units(fit)
+    return released(records, descent)

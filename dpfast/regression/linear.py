@@ -20,6 +20,7 @@ from dpfast.regression.corrections import Corrections
 from dpfast.regression.fit import Fit
 from dpfast.regression.moments import GREATEST, RegressionMoments
 from dpfast.regression.sequences import completed, records_for
+from dpfast.regression.sized import PrivateNumber
 from dpfast.streaming import Chunks, Labelled
 
 METHODS = ("auto", "sums", "residuals", "blocks")
@@ -101,22 +102,25 @@ class Public(NamedTuple):
         return warn_of(sums)
 
     def chosen(self, domain: Ball, n: int, d: int) -> Choice:
-        """Return the choice of the method for n records of d columns, after the warnings that they deserve."""
+        """Return the choice of the method for n records of d columns."""
         if self.method == "blocks":
-            blocks = self.blocks(domain)
-            warn(blocks.traps_for(n, d))
-            return Choice({"blocks": blocks}, "blocks", "labels have no bound")
+            return Choice({"blocks": self.blocks(domain)}, "blocks", "labels have no bound")
         sums, method = self.sums(domain, self.delta), self.method
         builders = {"sums": lambda: sums, "residuals": lambda: _corrections(sums, n, d)}
         candidates, limits = built(builders, "sums" if method == "auto" else method)
         corrections = candidates.get("residuals")
         if method == "auto":
             method = "residuals" if corrections is not None and corrections.useful else "sums"
-        elif method == "residuals":
-            warn(candidates[method].few_records())
         if sums.pure_is_quieter(d):
             candidates["sums"] = self.sums(domain, 0.0)
         return Choice(candidates, method, _REASONS[method], limits=limits)
+
+    def warn_of_few(self, choice: Choice, n: int, d: int) -> None:
+        """Warn if n records are few for the method that a user has asked for."""
+        if self.method == "blocks":
+            warn(choice.mechanism.traps_for(n, d))
+        elif self.method == "residuals":
+            warn(choice.mechanism.few_records())
 
     def explanation_of(self, choice: Choice, domain: Ball, n: int, d: int) -> Choice | None:
         """Return the choice to explain: of the noise, for sums; None if there was none."""
@@ -147,6 +151,8 @@ def linear_regression(
     intercept: bool = True,
     center: float | Sequence[float] = 0.0,
     label_center: float = 0.0,
+    neighbors: str = "replace-one",
+    missing: str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -195,6 +201,11 @@ def linear_regression(
         Public: a guess of the mean of the rows.
     label_center : float
         Public: a guess of the mean of the labels.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove": the number of records is private. A tenth of epsilon releases it with noise, and the fit is to a
+        random sample of as many, as for `dpfast.Resized`. Not with `Chunks`.
+    missing : {None, "drop"}
+        "drop": records with NaN in the row or the label are left out; only for "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -221,8 +232,8 @@ def linear_regression(
 
     Notes
     -----
-    Missing values: a record with NaN or an infinity counts as one at both centers; with bounds, an infinity in a row
-    is at a bound.
+    Missing values: a record with NaN or an infinity counts as one at both centers, unless it is left out; with bounds,
+    an infinity in a row is at a bound.
     Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or five
     by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
     Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five passes. Chunks of unknown length
@@ -254,14 +265,30 @@ def linear_regression(
     """
     columns = given_bounds(X, bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
-    public = Public.of(method, label_bound, label_center, epsilon, delta, intercept)
+    private = PrivateNumber.of(neighbors, missing, epsilon, delta)
+    public = Public.of(method, label_bound, label_center, private.rest if private else epsilon, delta, intercept)
     bit_generator(rng)
     public.check(domain, columns)
     records, n, d, names = records_for(X, y)
     if columns is not None:
-        domain, records = columns.domain(d), columns.scaled(records)
+        domain = columns.domain(d)
+
+    def released(records: Labelled | Chunks, choice: Choice, n: int) -> Fit:
+        records = records if columns is None else columns.scaled(records)
+        fit = replace(fitted(choice.mechanism, records, n, rng=rng, workers=workers), names=names)
+        return fit if columns is None else columns.in_data_units(fit)
+
+    if private is not None:
+        return private.fit(
+            records,
+            lambda n: public.chosen(domain, n, d),
+            lambda sample, n: released(sample, public.chosen(domain, n, d), n),
+            label="linear regression",
+            rng=rng,
+            explain=explain,
+        )
     choice = public.chosen(domain, checks.records(n), d)
+    public.warn_of_few(choice, n, d)
     if explain is not False:
         describe(choice.mechanism, explain, n, public.explanation_of(choice, domain, n, d))
-    fit = replace(fitted(choice.mechanism, records, n, rng=rng, workers=workers), names=names)
-    return fit if columns is None else columns.in_data_units(fit)
+    return released(records, choice, n)

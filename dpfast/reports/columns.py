@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import containers
 from dpfast.groups.contributions import bound_contributions, taken
+from dpfast.groups.labels import cells_of, together
 from dpfast.keys import column_of
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
@@ -55,6 +56,8 @@ class TableColumns:
 
     def facts(self, name: str | None) -> Facts:
         """Return what is publicly known of a column."""
+        if isinstance(name, (list, tuple)):
+            raise TypeError(f"column must be the name of one column, not {list(name)!r}")
         return self._facts.get(name or "", Facts())
 
     def values(self, name: str) -> Any:
@@ -76,6 +79,11 @@ class TableColumns:
         return np.column_stack(
             [predictor.numbers(_cells(column, predictor)) for column, predictor in zip(found, predictors, strict=True)]
         )
+
+    def is_full(self, predictor: Predictor) -> bool:
+        """Whether a column cannot have missing cells: one of integers or booleans of NumPy."""
+        dtype = getattr(self._get([predictor.column])[0], "dtype", None)
+        return not predictor.categories and isinstance(dtype, np.dtype) and dtype.kind in "iub"
 
     def declares_integers(self, name: str) -> bool:
         """Whether a column of floats is known to hold integers."""
@@ -99,8 +107,7 @@ class TableColumns:
     def _kept(self, unit: list[Any]) -> NDArray[np.bool_]:
         """Return which records are kept of each unit."""
         keep = np.zeros(len(column_of(unit[0])), np.bool_)
-        labels = unit[0] if len(unit) == 1 else tuple(unit)
-        places = bound_contributions(labels, np.arange(len(keep)), per_unit=self._per_unit or 1, rng=self._rng)
+        places = bound_contributions(together(unit), np.arange(len(keep)), per_unit=self._per_unit or 1, rng=self._rng)
         keep[places] = True
         return keep
 
@@ -129,8 +136,7 @@ def _cells(column: Any, predictor: Predictor) -> NDArray[Any]:
     """Return a column as numbers or, for categories that are text, as objects."""
     if not predictor.column.text:
         return containers.vector(predictor.name, column).astype(np.float64)
-    listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
-    cells = list(column) if listed is None else listed()
+    cells = cells_of(column)
     out = np.empty(len(cells), object)
     out[:] = cells
     return out

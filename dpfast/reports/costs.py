@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import repeat, zip_longest
+from itertools import repeat
 from typing import Any
 
 from dpfast.core import checks
@@ -14,7 +14,6 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down
 from dpfast.core.types import Exact
 from dpfast.ledger import Ledger
-from dpfast.ledger.journal import Charge
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class ReleaseCost:
             return self.unit_delta
         each, whole = float(self.epsilon), float(self.unit_epsilon)
         growth = math.expm1(each) / math.expm1(whole) if whole < 700 else 0.0
-        return self.unit_delta * growth * (1 - 2.0**-30)
+        return self.unit_delta * growth * (1 - 2.0**-38)  # above the rounding of `Privacy.group_up`
 
     def half(self) -> ReleaseCost:
         """Return half of epsilon, and all of delta, for the selection of private keys."""
@@ -91,16 +90,7 @@ def cost_of(
 
 
 def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:
-    """Call a function under a ledger; return its result, and what the ledger was charged meanwhile."""
-    before = ledger.charges
-    result = ledger.call(call)
-    return result, tuple(_new(before, ledger.charges))
-
-
-def _new(before: Sequence[Charge], after: Sequence[Charge]) -> Iterator[PrivacyProfile]:
-    """Yield the profile of each release that was charged meanwhile; equal charges may be one, with a larger count."""
-    for old, new in zip_longest(before, after):
-        if old is new or old == new:
-            continue
-        known = old.times if old is not None and (old.label, old.profile) == (new.label, new.profile) else 0
-        yield from repeat(new.profile, new.times - known)
+    """Call a function under a ledger; return its result, and the profile of each release that it charged."""
+    with ledger.receipt() as charges:
+        result = ledger.call(call)
+    return result, tuple(profile for charge in charges for profile in repeat(charge.profile, charge.times))

@@ -56,6 +56,13 @@ class Facts:
             return isinstance(self.categories[0], str)
         return None if self.type is None else self.type == "text"
 
+    @property
+    def filled(self) -> float | None:
+        """What a missing number is in a regression; None if it is missing there, too."""
+        if self.missing == "lower" and isinstance(self.bounds, tuple):
+            return float(self.bounds[0])
+        return self.missing if isinstance(self.missing, float) else None
+
     def points(self, *, whole: bool) -> Points | None:
         """Return the grid of records that no dtype declares as integers; None for the default of `bounds`."""
         if not isinstance(self.bounds, tuple):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpfast.core.plotting import percent
 from dpfast.mechanisms import Estimate
 from dpfast.reports.facts import Facts
 
 PUBLIC_GROUPS = "Who is in which group is taken as public."
-OF_REGRESSIONS = (
-    "A record with a missing cell counts as one in the middle of the bounds, whatever is said of missing cells: the "
-    "coefficient of a column, or of a category, where many are missing is wrong."
+AT_BOUNDS = "One as wide as the bounds is of too few records for its epsilon."
+LEFT_OUT = "Records with a missing cell are left out."
+IN_THE_MIDDLE = (
+    "A record with a missing cell counts as one in the middle of the bounds: the coefficient of a column, or of a "
+    "category, where many are missing is wrong."
 )
 
 
@@ -26,7 +29,7 @@ def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit:
             parts.append(f"Missing cells of {name}: {each.missing}.")
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
-        parts.append(f"From low to high: intervals of {100 * estimates[0].confidence:g} %.")
+        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}. {AT_BOUNDS}")
     if per_unit is not None:
         parts.append(f"At most {per_unit} records of each unit: the others are left out.")
     if grouped and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":

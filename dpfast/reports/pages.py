@@ -4,10 +4,34 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-Section = tuple[str, str, dict[str, list[Any]]]  # title, cost, columns
+from dpfast.core import checks
+from dpfast.ledger.outputs import Output
+
+FORMS = (".html", ".json", ".csv", ".md")
+
+
+class Section(NamedTuple):
+    """A release on a page.
+
+    Attributes
+    ----------
+    title, cost : str
+    columns : dict of lists
+        Empty for no table.
+    whole : bool
+        Whether the bins of a histogram are of whole numbers, with edges at halves.
+    """
+
+    title: str
+    cost: str
+    columns: dict[str, list[Any]]
+    whole: bool = False
+
 
 _STYLE = """\
 body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}
@@ -31,25 +55,87 @@ _INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
 
 
-def html_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+class Document(ABC):
+    """What is printed, or saved as a file, in one of several forms."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """Return it as one page of HTML without other files."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return it as JSON."""
+
+    @abstractmethod
+    def to_csv(self) -> str:
+        """Return it as CSV."""
+
+    @abstractmethod
+    def to_markdown(self) -> str:
+        """Return it as Markdown."""
+
+    def save(self, path: Any, *, force: bool = False) -> None:
+        """Write a ``.html``, ``.json``, ``.csv`` or ``.md`` file.
+
+        Raises
+        ------
+        ValueError
+            For another ending.
+        TableError
+            If the file exists, unless `force` is true; if it is a ledger; if it cannot be written.
+        """
+        text = self.written(Path(path).suffix)
+        with Output(str(path), (), force=force).writing() as place:
+            place.write_text(text, encoding="utf-8")
+
+    def written(self, suffix: str) -> str:
+        """Return it in the form of files with this ending."""
+        forms = (self.to_html, self.to_json, self.to_csv, self.to_markdown)
+        return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
+
+
+def csv_page(rows: Iterable[Sequence[Any]]) -> str:
+    """Return CSV of numbers and texts, one in each line: the release, the row, the column and the value."""
+    return "\n".join([",".join(map(_quoted, row)) for row in (("release", "row", "column", "value"), *rows)]) + "\n"
+
+
+def _quoted(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
+
+
+def html_page(
+    title: str,
+    guarantee: str,
+    sections: Sequence[Section],
+    spending: Sequence[tuple[str, str]],
+    heading: str = "What was spent",
+) -> str:
     """Return a page of HTML without other files."""
     parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="guarantee">{html.escape(guarantee)}</p>']
-    for heading, cost, columns in sections:
-        parts += [f"<h2>{html.escape(heading)}</h2>", f'<p class="cost">{html.escape(cost)}</p>', drawing(columns)]
-        parts += [_html_table(columns)]
+    for section in sections:
+        parts += [f"<h2>{html.escape(section.title)}</h2>", f'<p class="cost">{html.escape(section.cost)}</p>']
+        parts += [drawing(section), _html_table(_legible(section)) if section.columns else ""]
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    parts += ["<h2>What was spent</h2>", _html_table(spent)]
+    parts += [f"<h2>{heading}</h2>", _html_table(spent)]
     body = "\n".join(filter(None, parts))
     return _PAGE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def markdown_page(title: str, guarantee: str, sections: Sequence[Section], spending: Sequence[tuple[str, str]]) -> str:
+def markdown_page(
+    title: str,
+    guarantee: str,
+    sections: Sequence[Section],
+    spending: Sequence[tuple[str, str]],
+    heading: str = "What was spent",
+) -> str:
     """Return a page of Markdown."""
     parts = [f"# {title}", guarantee]
-    for heading, cost, columns in sections:
-        parts += [f"## {heading}", f"*{cost}*", _markdown_table(columns)]
+    for section in sections:
+        parts += [f"## {section.title}", f"*{section.cost}*"]
+        parts += [_markdown_table(_legible(section))] if section.columns else []
     spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    return "\n\n".join([*parts, "## What was spent", _markdown_table(spent)]) + "\n"
+    return "\n\n".join([*parts, f"## {heading}", _markdown_table(spent)]) + "\n"
 
 
 def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
@@ -72,6 +158,29 @@ def shown(cell: Any) -> str:
     places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(cell)))) if cell else 0
     text = f"{cell:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _is_histogram(columns: dict[str, list[Any]]) -> bool:
+    return {"lower", "upper", "count", "low", "high", "share"} <= set(columns)
+
+
+def _legible(section: Section) -> dict[str, list[Any]]:
+    """Return a table to read: edges of bins to a hundredth of their width, whole numbers as such, shares in percent."""
+    columns = section.columns
+    if not _is_histogram(columns):
+        return columns
+    percent = [round(100 * share, 2) for share in columns["share"]]
+    others = {name: columns[name] for name in ("count", "low", "high")}
+    return {**dict(zip(("from", "to"), _ends(section), strict=True)), **others, "share in %": percent}
+
+
+def _ends(section: Section) -> list[list[Any]]:
+    """Return the ends of bins; of those of whole numbers their least and largest ones."""
+    lower, upper = section.columns["lower"], section.columns["upper"]
+    if section.whole:
+        return [[math.ceil(x) for x in lower], [math.floor(x) for x in upper]]
+    places = 2 - math.floor(math.log10(min(b - a for a, b in zip(lower, upper, strict=True))))
+    return [[round(x, places) if places > 0 else round(x) for x in ends] for ends in (lower, upper)]
 
 
 def _is_number(cells: Sequence[Any]) -> bool:
@@ -99,13 +208,16 @@ def _markdown_table(columns: dict[str, list[Any]]) -> str:
 
 # ---- drawings ----
 
-_WIDTH, _HEIGHT, _LINE = 640, 200, 24
+_WIDTH, _HEIGHT, _LINE, _TICKS = 640, 200, 24, 6
 
 
-def drawing(columns: dict[str, list[Any]]) -> str:
+def drawing(section: Section) -> str:
     """Return a drawing of a histogram, or of estimates with intervals by key; "" for other tables."""
-    if {"lower", "upper", "count", "low", "high"} <= set(columns):
-        return _bars(*(columns[name] for name in ("lower", "upper", "count", "low", "high")))
+    columns = section.columns
+    if _is_histogram(columns):
+        starts, ends = _ends(section)
+        numbers = (columns[name] for name in ("lower", "upper", "count", "low", "high"))
+        return _bars([*starts, ends[-1]], *numbers)
     if {"value", "low", "high"} <= set(columns):
         keys = [name for name in columns if name not in ("value", "low", "high", "count", "confidence", "at_bound")]
         labels = [", ".join(map(str, row)) for row in zip(*(columns[name] for name in keys), strict=True)]
@@ -113,8 +225,10 @@ def drawing(columns: dict[str, list[Any]]) -> str:
     return ""
 
 
-def _bars(lower: list[float], upper: list[float], count: list[int], low: list[int], high: list[int]) -> str:
-    """Return bars of the noisy counts, with the range of the noise."""
+def _bars(
+    labels: list[Any], lower: list[float], upper: list[float], count: list[int], low: list[int], high: list[int]
+) -> str:
+    """Return bars of the noisy counts, with the range of the noise, and labels of the edges."""
     left, right, most = lower[0], upper[-1], max([1, *high])
     across, down = _scale(left, right, 0, _WIDTH), _scale(0, most, _HEIGHT, 8)
     parts = []
@@ -124,9 +238,17 @@ def _bars(lower: list[float], upper: list[float], count: list[int], low: list[in
         size = f'width="{max(width - 1, 0.5):.1f}" height="{_HEIGHT - top:.1f}"'
         parts.append(f'<rect x="{x:.1f}" y="{top:.1f}" {size} stroke="none"/>')
         parts.append(f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{down(least):.1f}" y2="{down(greatest):.1f}"/>')
-    axis = f'<text x="0" y="{_HEIGHT + 16}">{shown(float(left))}</text>'
-    axis += f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{shown(float(right))}</text>'
+    places = [*map(across, lower), across(right)]
+    axis = "".join(
+        f'<text x="{places[i]:.1f}" y="{_HEIGHT + 16}" text-anchor="{_anchor(i, len(lower))}">{shown(labels[i])}</text>'
+        for i in range(0, len(places), math.ceil(len(lower) / _TICKS))
+    )
+    axis += f'<text x="{_WIDTH}" y="12" text-anchor="end">highest bar: {shown(max(count))} records</text>'
     return _svg(_HEIGHT + 24, parts, axis, "noisy counts, with the range of the noise")
+
+
+def _anchor(place: int, last: int) -> str:
+    return {0: "start", last: "end"}.get(place, "middle")
 
 
 def _lines(labels: list[str], value: list[float], low: list[float], high: list[float]) -> str:

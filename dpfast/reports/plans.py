@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 import tomllib
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from dpfast.core.privacy import Privacy, stated
-from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
+from dpfast.core.privacy import Privacy, in_short, stated
+from dpfast.core.traps import trying
+from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
+from dpfast.reports.facts import Facts
+from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
+from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_WOULD_BE = "What would be spent"
 _EXACT = {"epsilon", "delta", "share"}
-_WITH_INTERVAL = ("median", "quantile", "mean", "variance", "std", "sum", "count")
 # The methods that a release may name, with the arguments that it must have besides its column.
 METHODS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("median", "mean", "sum", "variance", "std", "iqr", "count", "density", "bounds"), ()),
@@ -98,7 +101,7 @@ class ReportPlan:
             raise ValueError(f"{path}: {error}") from None
         found = {name: _plain(name, value) for name, value in given.items()}
         releases = found.pop("release", [])
-        known = [name for name in cls.__dataclass_fields__ if name != "releases"]
+        known = keys_of_plans()["plan"]
         if unknown := sorted(set(found) - set(known)):
             raise ValueError(f"{path} has no use for {unknown[0]!r}: it takes {', '.join(known)} and [[release]]")
         if not isinstance(releases, list) or not releases:
@@ -106,8 +109,8 @@ class ReportPlan:
         return cls(**found, releases=tuple(releases))
 
     def __post_init__(self) -> None:
-        for number, release in enumerate(self.releases, 1):
-            _check(release, number)
+        checked = tuple(_checked(release, number) for number, release in enumerate(self.releases, 1))
+        object.__setattr__(self, "releases", checked)
 
     def ledger(self) -> Ledger:
         """Return a ledger of the budget of the plan."""
@@ -125,13 +128,14 @@ class ReportPlan:
         IncompleteReportError
             If a release fails after others are made, with the report of these.
         """
-        with _quietly():
+        with trying():
             foreseen = self.dry_run(data, ledger=ledger)
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
         table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
         try:
-            _release_all(table, self.releases)
+            for _ in _released(table, self.releases):
+                pass
         except Exception as error:  # such as a budget that another process took meanwhile
             if not table.releases:
                 raise
@@ -155,8 +159,10 @@ class ReportPlan:
         texts: list[str] = []
         empty = None if ledger is None else _emptied(ledger)
         table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
-        ends = _release_all(table, self.releases, lambda: len(texts))
-        told = [tuple(texts[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+        told = []
+        for _ in _released(table, self.releases):
+            told.append(tuple(texts))
+            texts.clear()
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
@@ -171,7 +177,7 @@ class ReportPlan:
 
 
 @dataclass(frozen=True)
-class DryRun:
+class DryRun(Document):
     """What the releases of a plan would cost, and the errors to expect; no record was touched.
 
     Attributes
@@ -206,7 +212,7 @@ class DryRun:
         Other ledgers may add up to less than what `privacy` states.
         """
         if ledger is not None and ledger.sums_epsilons and not ledger.affords(self.privacy):
-            raise BudgetError(f"the report of {self.privacy.short} does not fit: {ledger.remaining.short} is left")
+            raise BudgetError(f"the report of {self.privacy.short} does not fit: {in_short(ledger.remaining)} is left")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dry run as an object of JSON."""
@@ -221,6 +227,48 @@ class DryRun:
             ],
         }
 
+    def to_json(self) -> str:
+        """Return the dry run as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_csv(self) -> str:
+        """Return what each release would cost, and its explanation, as CSV, one text in each line."""
+        lines = [
+            (release.title, i, name, text)
+            for release, texts in zip(self.releases, self.texts, strict=True)
+            for name, found in (("cost", (release.privacy.short,)), ("explanation", texts))
+            for i, text in enumerate(found)
+        ]
+        return csv_page(
+            [*lines, ("all together", 0, "cost", self.privacy.short), ("budget", 0, "cost", self.budget.short)]
+        )
+
+    def to_markdown(self) -> str:
+        """Return the dry run as Markdown."""
+        return markdown_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
+
+    def to_html(self) -> str:
+        """Return the dry run as one page of HTML without other files."""
+        return html_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
+
+    @property
+    def _heading(self) -> str:
+        return f"{self.title}: dry run"
+
+    @property
+    def _summary(self) -> str:
+        return f"No record was touched; {self.n:,} imagined records."
+
+    @property
+    def _spending(self) -> list[tuple[str, str]]:
+        return Report(self.title, self.releases, self.budget).spending
+
+    def _sections(self) -> list[Section]:
+        return [
+            Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
+            for release, texts in zip(self.releases, self.texts, strict=True)
+        ]
+
     def __str__(self) -> str:
         lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]
         for release, texts in zip(self.releases, self.texts, strict=True):
@@ -234,23 +282,45 @@ def _emptied(ledger: Ledger) -> Ledger:
     return Ledger.from_json(json.dumps({**json.loads(ledger.to_json()), "charges": []}))
 
 
-def _release_all(
-    table: Table, releases: tuple[Mapping[str, Any], ...], after: Callable[[], int] = lambda: 0
-) -> list[int]:
-    found = []
+_ELSEWHERE = ("explain", "grid", "progress", "self", "start", "workers")  # parameters that a plan has no use for
+_OF_ALL = ("epsilon", "share", "delta")
+_OF_ROWS = ("center", "radius")
+
+
+def keys_of_plans() -> dict[str, tuple[str, ...]]:
+    """Return the keys of a plan, those of its tables, those of all releases, and the others by statistic."""
+    plan, facts, format = (tuple(part.name for part in fields(made)) for made in (ReportPlan, Facts, Format))
+    return {
+        "plan": plan[:-1],  # without the releases
+        "[columns.NAME]": facts,
+        "[format]": format,
+        "[[release]]": ("statistic", *_OF_ALL),
+        **{name: _keys_of(name) for name in METHODS},
+    }
+
+
+def _keys_of(name: str) -> tuple[str, ...]:
+    """Return the keys of a release of a statistic, first those that it needs."""
+    left_out = {*_ELSEWHERE, *_OF_ALL, *(() if name in _MULTIPLE else _OF_ROWS)}
+    own = [key for key in signature(getattr(Table, name)).parameters if key not in left_out]
+    needed = [*([] if name in (*_MULTIPLE, "count") else ["column"]), *METHODS[name]]
+    return tuple(dict.fromkeys([*needed, *own, *(["by", "interval", "others"] if name in WITH_INTERVAL else [])]))
+
+
+def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Make one release after another, and yield after each."""
     for number, release in enumerate(releases, 1):
         try:
             release_entry(table, dict(release))
         except (TypeError, ValueError, BudgetError) as error:
             raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
-        found.append(after())
-    return found
+        yield
 
 
 def release_entry(table: Table, entry: dict[str, Any]) -> None:
     """Call the method of a table that an entry names."""
-    name = str(entry.pop("statistic")).replace("-", "_")
-    default = name in _WITH_INTERVAL and "method" not in entry
+    name = entry.pop("statistic")
+    default = name in WITH_INTERVAL and "method" not in entry
     default = default and not isinstance(entry.get("q"), list) and "column" in entry
     wanted = entry.pop("interval", default)
     if wanted is False:
@@ -264,20 +334,21 @@ def release_entry(table: Table, entry: dict[str, Any]) -> None:
     table.interval(statistic, entry.pop("column"), **confidence, **entry)
 
 
-def _check(release: Any, number: int) -> None:
-    """Reject an entry that names no statistic, or lacks what its method needs."""
-    name = str(release.get("statistic")).replace("-", "_") if isinstance(release, dict) else None
+def _checked(release: Any, number: int) -> dict[str, Any]:
+    """Return an entry with the name of its method; reject one without a statistic, or without what its method needs."""
+    name = named(str(release.get("statistic"))) if isinstance(release, Mapping) else None
     if name not in METHODS:
         raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
     needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
+    return {**release, "statistic": name}
 
 
 def _named(plan: ReportPlan) -> Iterator[str]:
     """Yield the names of the columns that releases read as numbers."""
     for release in plan.releases:
-        if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k", "top-k"):
+        if isinstance(release.get("column"), str) and release["statistic"] not in ("partitions", "top_k"):
             yield release["column"]
 
 
@@ -288,12 +359,3 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(name, part) for part in value]
     return float(value) if isinstance(value, Decimal) and name not in _EXACT else value
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Leave out the warnings about imagined records."""
-    with warnings.catch_warnings():
-        for category in (PrivacyWarning, UtilityWarning):
-            warnings.simplefilter("ignore", category)
-        yield

@@ -6,19 +6,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile, stated, total_up
 from dpfast.core.tabular import Tabular, finite
+from dpfast.densities import Histogram
+from dpfast.densities.cells import is_whole
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.notes import PUBLIC_GROUPS
-from dpfast.reports.pages import html_page, markdown_page
+from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
 
-FORMS = (".html", ".json", ".csv", ".md")
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 
@@ -78,7 +77,7 @@ class TableRelease:
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(Document):
     """What was released from a table, with the guarantee of all releases together. Everything in it is released.
 
     Attributes
@@ -146,11 +145,13 @@ class Report:
 
     def to_csv(self) -> str:
         """Return the numbers as CSV, one in each line: the release, the row, the column and the value."""
-        lines = ["release,row,column,value"]
-        for release in self.releases:
-            for name, cells in release.columns.items():
-                lines += [",".join(map(_quoted, (release.title, i, name, cell))) for i, cell in enumerate(cells)]
-        return "\n".join([*lines, ",".join(map(_quoted, ("guarantee", 0, "text", self.guarantee))), ""])
+        numbers = [
+            (release.title, i, name, cell)
+            for release in self.releases
+            for name, cells in release.columns.items()
+            for i, cell in enumerate(cells)
+        ]
+        return csv_page([*numbers, ("guarantee", 0, "text", self.guarantee)])
 
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
@@ -160,28 +161,14 @@ class Report:
         """Return the report as one page of HTML without other files."""
         return html_page(self.title, self.guarantee, list(self._sections()), self.spending)
 
-    def save(self, path: Any) -> None:
-        """Write the report to a ``.html``, ``.json``, ``.csv`` or ``.md`` file."""
-        Path(path).write_text(self.written(Path(path).suffix), encoding="utf-8")
-
-    def written(self, suffix: str) -> str:
-        """Return the report in the form of files with this ending."""
-        forms = (self.to_html, self.to_json, self.to_csv, self.to_markdown)
-        return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
-
-    def _sections(self) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
-        """Yield title, cost and columns of each release."""
+    def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
-            yield release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells
+            whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])
+            yield Section(release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells, whole)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def __repr__(self) -> str:
         return self.to_markdown()
-
-
-def _quoted(cell: Any) -> str:
-    text = "" if cell is None else str(cell)
-    return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text

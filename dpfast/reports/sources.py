@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpfast.core import containers
 from dpfast.core.foreign import foreign
 from dpfast.reports.facts import Facts
-from dpfast.tables import Format, TableError, WantedColumn, blocks, column_names, record_count, schema_type
+from dpfast.tables import Format, TableError, WantedColumn, blocks, record_count, schema_type
 
 
 class Source(ABC):
@@ -22,10 +22,6 @@ class Source(ABC):
     @abstractmethod
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
         """Return these columns, in one pass over the records."""
-
-    @abstractmethod
-    def names(self) -> list[str] | None:
-        """Return the names of the columns; None if it takes more than a header to know them."""
 
     def declares_integers(self, name: str) -> bool:
         """Whether the schema of a file says that a column has integers, which are read as floats."""
@@ -38,12 +34,9 @@ class Frame(Source):
     def __init__(self, data: Any) -> None:
         self._data = data
 
-    def names(self) -> list[str] | None:
-        found = self._data if isinstance(self._data, Mapping) else containers.column_names(self._data) or ()
-        return list(map(str, found))
-
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
-        known = self.names() or []
+        names = self._data if isinstance(self._data, Mapping) else containers.column_names(self._data) or ()
+        known = list(map(str, names))
         for column in wanted:
             if known.count(str(column.name)) != 1:
                 raise _no_column(str(column.name), known)
@@ -57,9 +50,7 @@ class File(Source):
     def __init__(self, path: str, format: Format) -> None:
         self.path, self.format = path, format
         self._state: tuple[int, ...] | None = None
-
-    def names(self) -> list[str] | None:
-        return column_names(self.path, self.format)
+        self._types: dict[str, str | None] = {}  # in the schema
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
         status = os.stat(self.path)
@@ -72,7 +63,9 @@ class File(Source):
         return [np.concatenate(parts) for parts in zip(empty, *pieces, strict=True)]
 
     def declares_integers(self, name: str) -> bool:
-        return schema_type(self.path, name) == "integer"
+        if name not in self._types:
+            self._types[name] = schema_type(self.path, name)
+        return self._types[name] == "integer"
 
     def records(self) -> int | None:
         """Return the number of records that the file declares; None for CSV."""
@@ -87,9 +80,6 @@ class Query(Source):
         self._frame: Frame | None = None
         if not declared:
             raise TypeError("of a lazy frame, a relation or a frame of Spark, name the columns to read in columns=")
-
-    def names(self) -> list[str] | None:
-        return self._declared
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
         if unknown := [str(column.name) for column in wanted if column.name not in self._declared]:
@@ -118,9 +108,6 @@ class Imagined(Source):
 
     def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str], unit: Sequence[str]) -> None:
         self._n, self._facts, self._integers, self._unit = n, facts, integers, unit
-
-    def names(self) -> list[str] | None:
-        return None
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
         return [self._column(column) for column in wanted]

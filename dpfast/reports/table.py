@@ -15,11 +15,12 @@ from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain
 from dpfast.core import checks, containers
+from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.groups import by_group, interval
+from dpfast.groups.labels import together
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
-from dpfast.location.explaining import STATISTICS
 from dpfast.mechanisms import Mechanism, PartitionSelection
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
@@ -27,8 +28,8 @@ from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import OF_REGRESSIONS, note_of
-from dpfast.reports.predictors import Predictor
+from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of
+from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
 from dpfast.statistics import (
@@ -37,6 +38,7 @@ from dpfast.statistics import (
     Quantile,
     Statistic,
 )
+from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
 
 _ORDER = (Median, Quantile)  # need no bounds
@@ -309,8 +311,11 @@ class Table:
     def linear_regression(self, features: Any, label: str, **options: Any) -> Any:
         """Release a linear regression of a column on others: `dpfast.linear_regression`.
 
-        Features with categories have a coefficient for each but the first. `label_bound` is a public bound on the
-        label, as for the function; default, if the label has bounds: their half width, around their middle.
+        Features with categories have a coefficient for each but the first. Records with a missing cell are left out
+        with ``missing="drop"``, of the call or of a column, and where the number of records is private anyway; else
+        they count as in the middle of the bounds, with a warning if nothing is said of a column. `label_bound` is a
+        public bound on the label, as for the function; default, if the label has bounds: their half width, around
+        their middle.
         """
         facts = self.records.facts(label)
         if isinstance(facts.bounds, tuple) and "label_bound" not in options:
@@ -322,7 +327,8 @@ class Table:
     def glm(self, features: Any, label: str, *, model: str = "logistic", **options: Any) -> Any:
         """Release a generalised linear model of a column on others: `dpfast.glm`.
 
-        Of a label with two categories, the first counts as 0 and the second as 1.
+        Of a label with two categories, the first counts as 0 and the second as 1. Missing cells: as for
+        `linear_regression`.
         """
         return self._regression(regression.glm, f"{model} regression", features, label, model=model, **options)
 
@@ -444,8 +450,7 @@ class Table:
         def call() -> Any:
             spent = cost.for_unit() if "contributions" in given else cost
             spent = spent if public is None else spent.pure()
-            labels = self._labels(column)
-            keys_of = tuple(labels.values()) if len(labels) > 1 else next(iter(labels.values()))
+            keys_of = together([*self._labels(column).values()])
             return self._call(function, (keys_of,), spent, given | options)
 
         return self._release(_title(words, column, None), call)
@@ -463,33 +468,22 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a regression; the features have the bounds of their facts, unless a radius is given."""
-        cost = self._cost(epsilon, share, delta)
-        predictors = [Predictor(name, self.records.facts(name).categories or ()) for name in _names(features)]
-        labels = self.records.facts(label).categories or ()
-        if labels and len(labels) != 2:
-            raise ValueError(f"the label {label!r} must be a number, or have two categories")
-        names = tuple(name for predictor in predictors for name in predictor.names)
-        bounds = [self.records.facts(each.name).bounds for each in predictors]
+        variables = Variables(_names(features), label, self.records.facts)
+        drops = variables.drops(options.get("missing"), hidden=self.ledger.privacy.neighbors == "add-remove")
+        cost = self._cost(epsilon, share, delta, hides_n=drops)
         if "radius" not in options and "bounds" not in options:
-            missing = [
-                each.name
-                for each, found in zip(predictors, bounds, strict=True)
-                if not each.categories and not isinstance(found, tuple)
-            ]
-            if missing:
-                raise TypeError(f"a regression needs radius=, or bounds of all features: {missing[0]!r} has none")
-            options["bounds"] = [
-                pair
-                for each, found in zip(predictors, bounds, strict=True)
-                for pair in ([(0.0, 1.0)] * len(each.names) if each.categories else [found])
-            ]
+            options["bounds"] = variables.bounds()
+        if drops:
+            options["missing"] = "drop"
 
         def call() -> Any:
-            rows = self.records.rows([*predictors, Predictor(label, labels)])
-            return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(names)
+            rows = self.records.rows(variables.all)
+            if not drops:
+                warn(of_missing_cells([each.name for each in variables.unsaid if not self.records.is_full(each)]))
+            return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(variables.names)
 
-        title = f"{words} of {label} on {', '.join(_names(features))}"
-        return self._release(title, call, note=OF_REGRESSIONS)
+        title, note = f"{words} of {label} on {', '.join(_names(features))}", LEFT_OUT if drops else IN_THE_MIDDLE
+        return self._release(title, call, columns=[each.name for each in variables.all], note=note)
 
     def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
@@ -520,10 +514,10 @@ class Table:
         """
         facts = self.records.facts(column)
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
-        whole = self.records.declares_integers(column) and not containers.declares_integers(x)
-        grid = facts.points(whole=whole)
         if {"bounds", "grid"} & set(besides):
             return given
+        whole = not containers.declares_integers(x) and self.records.declares_integers(column)
+        grid = facts.points(whole=whole)
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
         elif facts.bounds == "private" and not order:
@@ -588,8 +582,8 @@ def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> 
 
 
 def _names(columns: Any) -> list[str]:
-    """Return the names of one column or several."""
-    return [columns] if isinstance(columns, str) else list(columns)
+    """Return the names of one column or several different ones."""
+    return [columns] if isinstance(columns, str) else distinct(list(columns))
 
 
 def unit_of(unit: Any) -> tuple[tuple[str, ...], int | None]:

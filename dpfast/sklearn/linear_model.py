@@ -119,7 +119,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
-        rng, made = self._rng(), public.chosen(self._ball(values.shape[1]), *values.shape).mechanism
+        rng, choice = self._rng(), public.chosen(self._ball(values.shape[1]), *values.shape)
+        public.warn_of_few(choice, *values.shape)
+        made = choice.mechanism
         with self._paid([made]):
             self.fit_ = fitted(made, Labelled.of((values, labels)), len(values), rng=rng, workers=1)
         self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept

@@ -97,7 +97,7 @@ def names_of_columns(X: Any, *, labelled: bool = False) -> tuple[str, ...] | Non
         names = names[:-1]
     if names and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"several columns of X are named {twice!r}: rename all but one")
+        raise ValueError(f"several columns are named {twice!r}: rename all but one")
     return names
 
 

@@ -57,12 +57,6 @@ def parquet_type(path: str, column: str | None, text: bool = False) -> str:
         return _column(path, file, column, text)[1]
 
 
-def parquet_names(path: str) -> list[str]:
-    """Return the names of the columns."""
-    with _open(path) as file:
-        return list(file.schema_arrow.names)
-
-
 def parquet_records(path: str) -> int:
     """Return the number of rows that a file declares."""
     with _open(path) as file:

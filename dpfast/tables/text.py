@@ -46,12 +46,6 @@ def text_blocks(
         )
 
 
-def header_names(file: BinaryIO, format: Format) -> list[str]:
-    """Return the names in the header, or the numbers of the cells of the first row."""
-    first = _Rows(file, format).first() or []
-    return first if format.header else [str(j + 1) for j in range(len(first))]
-
-
 class _Rows:
     """The rows of a stream, a buffer at a time."""
 

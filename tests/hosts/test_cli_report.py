@@ -12,6 +12,8 @@ import dpfast as dpf
 from dpfast.cli import main
 from dpfast.reports import ReportPlan, sources
 from dpfast.reports.pages import shown
+from dpfast.reports.plans import METHODS, keys_of_plans
+from dpfast.tables import TableError
 
 PLAN = """
 title = "People & pay"
@@ -23,10 +25,12 @@ missing = "half"
 
 [columns.kind]
 categories = ["a", "b", "none"]
+missing = "half"
 
 [columns.age]
 type = "integer"
 bounds = [18, 90]
+missing = "half"
 
 [[release]]
 statistic = "median"
@@ -124,7 +128,8 @@ def run(capsys, *arguments, code=0):
 def test_the_same_numbers_in_python_in_twelve_lines(capsys, files):
     data, plan, _ = files
     columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "kind": {"categories": ["a", "b", "none"]}}
-    columns["age"] = {"type": "integer", "bounds": (18, 90)}
+    columns["age"] = {"type": "integer", "bounds": (18, 90), "missing": "half"}
+    columns["kind"]["missing"] = "half"
     table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(7))
     table.interval("median", "pay", by="kind", share=0.3)
     table.interval("mean", "pay", share=0.1)
@@ -390,7 +395,7 @@ epsilon = 1
 [columns]
 age = {type = "integer", bounds = [17, 90]}
 income = {type = "integer", bounds = [0, 1]}
-hours_per_week = {type = "integer", bounds = [0, 99]}
+hours_per_week = {type = "integer", bounds = [0, 99], missing = "drop"}
 sex = {categories = ["Male", "Female"]}
 race = {categories = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]}
 [[release]]
@@ -446,3 +451,106 @@ def test_real_tables(capsys, tmp_path, name):
 def test_a_plan_or_releases(capsys, files):
     for given in ([], [files[1], "--release", "median of pay"]):
         assert "give either REPORT.toml or --release" in run(capsys, files[0], *given, code=2).err
+
+
+def test_a_dry_run_goes_where_the_report_would(capsys, files, tmp_path):
+    data, plan, _ = files
+    for end in ("html", "json", "csv", "md"):
+        path = tmp_path / f"dry.{end}"
+        assert run(capsys, data, plan, "--dry-run", "-o", path).out.startswith(f"dry run in {path}  (no record was")
+        assert "exists; give --force" in run(capsys, data, plan, "--dry-run", "-o", path, code=2).err
+        text = path.read_text("utf-8")
+        assert "Expected error" in text
+        assert "median of pay by kind" in text
+        assert "What was spent" not in text
+        assert "<tbody></tbody>" not in text
+    assert "*epsilon = 0.6 for one record replaced. " in (tmp_path / "dry.md").read_text()
+    assert all(line.count("*") in (0, 2) for line in (tmp_path / "dry.md").read_text().splitlines())
+    assert json.loads((tmp_path / "dry.json").read_text())["records"] == 10_000
+    foreseen = ReportPlan.read(plan).dry_run(data)
+    with pytest.raises(TableError, match="exists; give force=True"):
+        foreseen.save(path)
+    foreseen.save(path, force=True)
+
+
+def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
+    table = dpf.Table({"age": [31, 45] * 200}, epsilon=2, columns={"age": {"bounds": (0, 120)}})
+    table.mean("age", share=0.5)
+    report, path = table.report("Ages"), tmp_path / "ages.md"
+    report.save(path)
+    path.write_text("mine")
+    with pytest.raises(TableError, match="exists; give force=True to replace it"):
+        report.save(path)
+    assert path.read_text() == "mine"
+    report.save(path, force=True)
+    assert path.read_text().startswith("# Ages")
+    ledger = tmp_path / "ledger.json"
+    dpf.Ledger(1, path=ledger)
+    with pytest.raises(TableError, match="it is a ledger"):
+        report.save(ledger, force=True)
+
+
+def test_histograms_read_well():
+    """Edges to a hundredth of a bin, whole numbers as such, shares in percent, and edges below the bars."""
+    rng = np.random.default_rng(0)
+    data = {"pay": rng.lognormal(11, 0.4, 9000), "age": rng.integers(18, 90, 9000)}
+    columns = {"pay": {"bounds": (0, 300_000)}, "age": {"bounds": (18, 90)}}
+    table = dpf.Table(data, epsilon=10, columns=columns)
+    table.histogram("pay", 7, epsilon=1)
+    table.histogram("age", 5, epsilon=1)
+    table.histogram("pay", 3, bounds=(0.5, 3.5), epsilon=1)
+    report = table.report()
+    lines = report.to_markdown().splitlines()
+    assert "| from | to | count | low | high | share in % |" in lines
+    for row in ("| 42,857 | 85,714 |", "| 18 | 32 |", "| 76 | 90 |", "| 0.5 | 1.5 |"):
+        assert any(line.startswith(row) for line in lines)
+    shares = report.releases[1].columns["share"]
+    [line] = [line for line in lines if line.startswith("| 18 | 32 |")]
+    assert float(line.split("|")[-2]) == pytest.approx(100 * shares[0], abs=0.005)
+    page = report.to_html()
+    for label in ("85,714", "171,429", ">33<", ">90<", "highest bar: "):
+        assert label in page
+    assert {"lower", "upper", "share"} < set(report.to_dict()["releases"][0]["columns"])
+
+
+def test_columns_that_are_named_twice(capsys, files, tmp_path):
+    path = tmp_path / "twice.toml"
+    release = '[[release]]\nstatistic = "{}"\ncolumn = {}\n{}\nshare = 1\n'
+    for name, column, more in (
+        ("mean", '["pay", "age"]', ""),
+        ("histogram", '["pay", "pay"]', ""),
+        ("mean", '"pay"', 'by = ["kind", "kind"]'),
+        ("partitions", '["kind", "kind"]', ""),
+    ):
+        path.write_text(PLAN.partition("[[release]]")[0] + release.format(name, column, more))
+        message = run(capsys, files[0], path, code=2).err
+        assert f"release 1, {name}: " in message
+        assert "'kind' is named twice" in message or "must be the name of one column, not ['pay'" in message
+
+
+def test_the_guide_and_the_help_list_all_keys(capsys):
+    """Written by `keys_of_plans`, so that no key goes stale."""
+    guide = Path(dpf.__file__).parents[1] / "docs" / "guides" / "report.md"
+    keys = keys_of_plans()
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for name, found in keys.items():
+        assert f"{name} {', '.join(found)}" in text
+        if guide.exists():
+            assert f"| `{name}` | {', '.join(f'`{key}`' for key in found)} |\n" in guide.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_first_keys_are_enough(name):
+    """What a statistic needs comes first, and suffices."""
+    values = {"q": 0.5, "trim": 0.1, "k": 3, "family": "normal", "features": ["age"], "label": "pay", "by": "kind"}
+    values["column"] = "kind" if name in ("partitions", "top_k") else "pay"
+    needed = keys_of_plans()[name][: 1 + (name not in ("count", "mle") and bool(METHODS[name]))]
+    if name == "mle":
+        needed, values["bounds"] = ("column", "family", "bounds"), [[0, 200]]
+    facts = {"bounds": (0, 200), "missing": "lower"}
+    columns = {"pay": facts, "age": facts, "kind": {"categories": ["a", "b", "c", "d"]}}
+    release = {"statistic": name, **{key: values[key] for key in needed}, "share": 1}
+    dry = ReportPlan(epsilon=5, delta=1e-5, columns=columns, releases=(release,)).dry_run()
+    assert dry.privacy.epsilon == 5

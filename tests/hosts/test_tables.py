@@ -22,7 +22,6 @@ from dpfast.tables import (
     TableError,
     WantedColumn,
     blocks,
-    column_names,
     open_column,
     read_column,
     record_count,
@@ -158,7 +157,6 @@ def test_encodings(tmp_path, monkeypatch, encoding):
         found = list(blocks(str(path), [WantedColumn(town, text=True), WantedColumn("pay")], Format(encoding=encoding)))
         assert [cell for block, _ in found for cell in block] == [town, None] * 50
         np.testing.assert_array_equal(np.concatenate([block for _, block in found]), [12, NAN] * 50)
-    assert column_names(str(path), Format(encoding=encoding)) == [town, "pay"]
 
 
 def test_a_header_says_that_a_file_is_utf_16_and_a_record_does_not(tmp_path):
@@ -209,7 +207,6 @@ def test_booleans_and_decimals_of_parquet(tmp_path):
     np.testing.assert_array_equal(read_column(path, "a"), [1, NAN, 0])
     np.testing.assert_array_equal(read_column(path, "b"), [1.25, NAN, -3.5])
     assert [schema_type(path, name) for name in "abc"] == ["integer", "number", "integer"]
-    assert column_names(path) == ["a", "b", "c"]
     assert record_count(path) == 3
     with pytest.raises(TableError, match="it has 'a', 'b', 'c'"):
         read_column(path, "d")
@@ -220,7 +217,6 @@ def test_a_missing_column_lists_the_others(tmp_path):
     for column in ("c", None):
         with pytest.raises(TableError, match=r"it has 'a', 'b'$"):
             read_column(path, column)
-    assert column_names("-") is None
     assert record_count(path) is None
 
 

@@ -431,3 +431,15 @@ class TestParameters:
             first.merge(second)
         with pytest.raises(ValueError, match="2 columns like the first one, not 3"):
             first.update(np.zeros((3, 3)))
+
+
+def test_columns_of_one_name_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.zeros((30, 2)), columns=["a", "a"])
+    for call in (
+        lambda: dpf.covariance(frame, radius=1.0, epsilon=1.0),
+        lambda: dpf.mean(frame, bounds=(0, 1), epsilon=1.0),
+        lambda: dpf.sum(frame, radius=1.0, epsilon=1.0),
+    ):
+        with pytest.raises(ValueError, match="several columns are named 'a'"):
+            call()

@@ -1,7 +1,11 @@
 """The text of ``explain=``: before data are read, from public numbers, at no cost."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
+from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
@@ -108,7 +112,7 @@ def test_explanations_of_arrays(capsys):
     dpf.mean(dpf.Chunks(lambda: iter([X[:, 0]])), bounds=(0, 100), epsilon=1.0, explain=True)
     assert "error(n, ...)" in capsys.readouterr().out
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0, neighbors="add-remove", explain=True)
-    assert capsys.readouterr().out.count("\n") == 2  # no error is known
+    assert capsys.readouterr().out.count("\n") == 3  # the error depends on n
     with pytest.raises(ValueError, match="x must be one-dimensional"):
         dpf.median(np.array(1.0), epsilon=1.0, explain=lambda text: None)
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0)
@@ -212,3 +216,27 @@ def test_an_explanation_of_local_medians(options, parts):
     ]
     assert made[0] == made[1]
     assert texts[0] == texts[1]
+
+
+def test_what_is_said_of_a_private_number_of_records():
+    """Intervals say how many records they need, keys how many are released, and errors that they depend on both."""
+    x, label = np.arange(5000.0) % 100, np.arange(5000) % 7
+    hidden = {"bounds": (0, 100), "neighbors": "add-remove", "missing": "drop"}
+    texts = []
+    interval = dpf.interval("median", x, epsilon=0.1, **hidden, explain=texts.append)
+    found = re.search(r"it depends on the private number .*With fewer than about ([\d,]+) records", texts[0])
+    least = int(found[1].replace(",", ""))
+    assert interval.high - interval.low < 50
+    few = [dpf.interval("median", x[: least // 4], epsilon=0.1, **hidden, rng=PCG64(seed)) for seed in range(9)]
+    assert sum((each.low, each.high) == (0, 100) for each in few) >= 7
+    enough = [dpf.interval("median", x[: 2 * least], epsilon=0.1, **hidden, rng=PCG64(seed)) for seed in range(9)]
+    assert sum((each.low, each.high) == (0, 100) for each in enough) <= 2
+    for release in (partial(dpf.interval, "mean"), dpf.mean):
+        release(x, epsilon=0.1, **hidden, explain=texts.append)
+        assert "it depends on the private number of records" in texts[-1]
+    keys = dpf.PartitionSelection(0.1, 1e-6)
+    dpf.interval(
+        "median", x, epsilon=0.1, **hidden, labels=label, keys="private", partitions=keys, explain=texts.append
+    )
+    assert f"A key is released if its noisy count is at least {keys.threshold:,}" in texts[-1]
+    assert "ends of the interval are often the bounds" in texts[-1]

@@ -3,7 +3,8 @@
 import itertools
 import math
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -12,8 +13,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from dpfast import Quantiles, Resized, audit
-from dpfast.laws import DiscreteLaplace
-from dpfast.mechanisms.resized import ResizedPlan
+from dpfast.mechanisms.resized import NoisySize, ResizedPlan, sample_places
 from dpfast.robust import RangeFreeBoxes
 from dpfast.statistics import InterquartileRange, Mean, Median, Sum, TrimmedMean
 from tests.cases import every
@@ -41,8 +41,8 @@ class ExactNumber(Resized):
     """The control: hardly any noise on the number of records."""
 
     @property
-    def _noise(self):
-        return DiscreteLaplace(0.02)
+    def _size(self):
+        return replace(super()._size, epsilon=Fraction(50))
 
 
 class TestPrivacy:
@@ -95,6 +95,20 @@ class TestReleases:
         assert (len(filled), int(np.isnan(filled).sum())) == (8, 3)
         beyond = [float(np.exp(mechanism._noise.log_tail(np.array([mechanism.margin + more])))[0]) for more in (1, 0)]
         assert beyond[0] <= 0.005 < beyond[1]
+
+    def test_places_of_a_sample_are_uniform_in_uniform_order(self):
+        source = PCG64(1)
+        for n, size in ((4, 2), (2, 3), (1, 3), (0, 2)):
+            expected = itertools.permutations([*range(n), *[-1] * max(size - n, 0)])
+            orders = [order[:size] for order in expected]
+            found = [tuple(sample_places(n, size, source).tolist()) for _ in range(3000)]
+            assert set(found) <= set(orders)
+            kinds = sorted(set(orders))
+            shares = np.array([orders.count(kind) / len(orders) for kind in kinds])
+            assert len(kinds) == 1 or not chi_square_rejects([found.count(kind) for kind in kinds], shares)
+        size = NoisySize(Fraction(1, 2), least=3)
+        assert {size.drawn(0, source) for _ in range(50)} == {3}
+        assert size.of(2**70) == 10**9
 
     def test_what_is_made_of_a_sample(self):
         mechanism = Resized(MEDIAN, epsilon=1.5)

@@ -1,13 +1,16 @@
 """`Table`: its methods are the functions, with the facts of columns, under one ledger."""
 
+import re
 import threading
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dpfast as dpf
 from dpfast import statistics
-from dpfast.errors import BudgetError
+from dpfast.errors import BudgetError, UtilityWarning
 from dpfast.reports.costs import cost_of
 from dpfast.tables import TableError
 
@@ -118,6 +121,7 @@ CALLS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:a record with a missing cell of")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_method_is_its_function_with_the_facts_of_the_column(name):
     method, function = CALLS[name]
@@ -262,6 +266,7 @@ class TestContainers:
         with pytest.raises(TypeError, match="name the columns to read in columns="):
             dpf.Table(lazy, epsilon=1)
 
+    @pytest.mark.filterwarnings("ignore:a record with a missing cell of")
     def test_a_file_is_read_once(self, tmp_path, monkeypatch):
         path = self.made("csv", tmp_path)
         times = []
@@ -273,6 +278,19 @@ class TestContainers:
         one.median("pay", by="kind", epsilon=1)
         one.linear_regression(["age", "kind"], "pay", epsilon=1)
         assert len(times) == 1
+
+    def test_a_schema_is_read_once_for_each_column(self, tmp_path, monkeypatch):
+        path = self.made("parquet", tmp_path)
+        from dpfast.reports import sources
+
+        asked, real = [], sources.schema_type
+        monkeypatch.setattr(sources, "schema_type", lambda path, name: asked.append(name) or real(path, name))
+        one = table(path, columns={"pay": COLUMNS["pay"], "age": {"bounds": (18, 90)}})
+        for _ in range(3):
+            one.median("pay", epsilon=1)
+            one.mean("age", epsilon=1)
+            one.mean("age", bounds=(0, 99), epsilon=1)
+        assert asked == ["pay", "age"]
 
     def test_integers_as_keys_of_a_file(self, tmp_path):
         path = tmp_path / "x.csv"
@@ -380,13 +398,67 @@ def test_a_call_may_say_otherwise():
 
 def test_what_is_for_a_replaced_record_only():
     one = table(neighbors="add-remove")
-    for call in (lambda: one.linear_regression(["age"], "pay", epsilon=1), lambda: one.density("age", epsilon=1)):
-        with pytest.raises(
-            ValueError, match="is for one record replaced: it needs a table with neighbors='replace-one'"
-        ):
-            call()
+    with pytest.raises(ValueError, match="is for one record replaced: it needs a table with neighbors='replace-one'"):
+        one.density("age", epsilon=1)
     with pytest.raises(ValueError, match="density is for one record replaced"):
         table(columns=COLUMNS | DROPPED).density("pay", epsilon=1)
+
+
+FACTS = {"x": {"bounds": (-1, 1)}, "y": {"bounds": (-3, 9)}}
+
+
+class TestMissingCellsOfRegressions:
+    def made(self, missing=None, **options):
+        rng, n = np.random.default_rng(3), 20_000
+        x = rng.uniform(-1, 1, n)
+        y = 3 + 2 * x + rng.normal(size=n) / 4
+        x[(x > 0) & (rng.random(n) < 0.8)] = np.nan
+        columns = {name: facts | ({} if missing is None else {"missing": missing}) for name, facts in FACTS.items()}
+        return dpf.Table({"x": x, "y": y}, **{"epsilon": 8, "columns": columns, "rng": fresh(), **options})
+
+    def test_nothing_said_warns_before_the_charge(self):
+        held = self.made()
+        with pytest.warns(UtilityWarning, match="missing cell of x, y counts as one in the middle .* 'drop'"):
+            held.linear_regression(["x"], "y", epsilon=1)
+        assert held.releases[0].privacy.neighbors == "replace-one"
+        assert "counts as one in the middle" in held.releases[0].note
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            held = self.made()
+            with pytest.raises(UtilityWarning):
+                held.linear_regression(["x"], "y", epsilon=1)
+        assert held.ledger.spent.epsilon == 0
+
+    @pytest.mark.parametrize("options", [{}, {"neighbors": "add-remove"}, {"unit": ("person", 1)}])
+    def test_left_out(self, options):
+        held = self.made("drop")
+        if "unit" in options:
+            data = {name: held.records.values(name) for name in "xy"} | {"person": np.arange(20_000)}
+            held = dpf.Table(data, epsilon=8, columns=held.columns, rng=fresh(), **options)
+        elif options:
+            held = self.made(None, **options)  # where it costs nothing, it is the default
+        fit = held.linear_regression(["x"], "y", share=0.5)
+        assert fit.coefficients[0] == pytest.approx(2, abs=0.1)
+        assert fit.n is None
+        assert held.releases[0].privacy.epsilon == 4
+        assert held.ledger.spent.epsilon == 4
+        assert "Records with a missing cell are left out." in held.releases[0].note
+
+    def test_what_is_said_of_a_cell(self):
+        held = self.made(0.5)
+        function = dpf.linear_regression
+        x, y = (held.records.values(name) for name in "xy")
+        x = np.where(np.isnan(x), 0.5, x)[:, None]
+        expected = function(x, y, bounds=[(-1, 1)], label_bound=6, label_center=3, epsilon=1, rng=fresh())
+        assert held.linear_regression(["x"], "y", epsilon=1).coefficients == pytest.approx(expected.coefficients)
+        low = self.made("lower").linear_regression(["x"], "y", epsilon=1)
+        assert low.coefficients[0] < 1
+
+    def test_columns_that_cannot_be_missing_need_nothing_said(self):
+        data = {"x": np.arange(2000) % 7, "y": np.arange(2000) % 2 == 0}
+        columns = {"x": {"bounds": (0, 6)}, "y": {"bounds": (0, 1)}}
+        held = dpf.Table(data, epsilon=8, columns=columns)
+        assert held.linear_regression(["x"], "y", epsilon=1).n == 2000
 
 
 def test_threads_share_a_table():
@@ -401,6 +473,7 @@ def test_threads_share_a_table():
     assert one.ledger.spent.epsilon == 8
 
 
+@pytest.mark.filterwarnings("ignore:a record with a missing cell of")
 def test_text_labels_of_a_logistic_regression():
     data = records()
     data["rich"] = np.where(data["age"] > 50, "yes", "no").astype(object)
@@ -452,6 +525,7 @@ def test_a_file_that_changes(tmp_path):
         held.median("more", epsilon=1)
 
 
+@pytest.mark.filterwarnings("ignore:a record with a missing cell of")
 def test_notes_say_what_is_public_and_how_cells_are_read():
     held = table()
     held.interval("median", "pay", by="kind", epsilon=5)
@@ -466,3 +540,47 @@ def test_notes_say_what_is_public_and_how_cells_are_read():
     private = table(delta=1e-6, columns={"pay": {"bounds": (0, 100)}}, rng=None)
     private.mean("pay", by="kind", epsilon=5, delta=1e-7)
     assert "public" not in private.releases[0].note
+
+
+@pytest.mark.parametrize("unit", [None, ("person", 2), ("person", 7)])
+@pytest.mark.parametrize("budget", [(2, 1e-6), ("0.7", "1e-6"), (1, 3e-9)])
+@pytest.mark.parametrize("shares", [(0.3, 0.3, 0.4), ("1/3", "1/3", "1/3"), (0.1,) * 10])
+def test_shares_that_use_up_the_budget_leave_nothing_and_read_well(unit, budget, shares):
+    epsilon, delta = budget
+    held = table(epsilon=epsilon, delta=delta, unit=unit, columns=DROPPED, rng=None)
+    for share in shares:
+        held.mean("pay", by="kind", share=share)
+    left, spent = held.ledger.remaining, held.ledger.spent
+    assert (left.epsilon, left.delta) == (0, 0)
+    assert Fraction(spent.epsilon) <= Fraction(epsilon)
+    assert Fraction(spent.delta) <= Fraction(delta)
+    report = held.report()
+    stated = f"epsilon = {float(epsilon):g}, delta = {float(delta):g} for"
+    assert stated in report.guarantee
+    assert report.spending[-1][1].startswith(stated)
+    assert report.spending[-2][1].startswith(stated)
+    assert not re.search(r"\d{8}", " ".join(text for _, text in report.spending))
+
+
+def test_a_release_has_its_own_charges_only():
+    """Not those that another thread makes to the same ledger meanwhile, nor those of a nested receipt elsewhere."""
+    ledger, other = dpf.Ledger(100), dpf.Ledger(1)
+    held = table(epsilon=None, ledger=ledger)
+    quarter = dpf.PrivacyProfile(dpf.Privacy(0.25))
+
+    def meanwhile(column):
+        thread = threading.Thread(target=lambda: ledger.reserve(quarter, times=3))
+        thread.start()
+        thread.join()
+        other.reserve(quarter)
+        return read(column)
+
+    read, held.records.values = held.records.values, meanwhile
+    held.mean("pay", epsilon=2)
+    assert [release.privacy.epsilon for release in held.releases] == [2]
+    assert ledger.spent.epsilon == 2.75
+    with ledger.receipt() as outer, ledger.receipt() as inner:
+        ledger.reserve(quarter, times=2)
+        with pytest.raises(BudgetError):
+            ledger.reserve(quarter, times=1000)
+    assert [charge.times for charge in outer] == [charge.times for charge in inner] == [2]

@@ -1,4 +1,4 @@
-"""The files that the commands write: never an input, another file only on request, and complete or not at all."""
+"""The files that results are written to: never an input or a ledger, another file only on request, complete or not."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dpfast.cli.output import UnwrittenError
 from dpfast.ledger.journal import FORMAT
 from dpfast.tables import TableError
 
 
 class Output:
-    """A file that a command writes after its release.
+    """A file that is written after a release.
 
     Parameters
     ----------
     path : str
         Where links are followed. A device or a pipe is written to as it is.
     inputs : sequence of str or None
-        The files that the command reads, ``-`` for standard input. The output is none of them, under any name.
+        The files that are read, ``-`` for standard input. The output is none of them, under any name.
     force : bool
         Whether it may replace another file.
 
@@ -45,7 +44,7 @@ class Output:
             if found and self._plain and _is_ledger(self._place):
                 raise TableError(f"cannot write {path}: it is a ledger, and its budget would be forgotten")
             if found and self._plain and not force:
-                raise TableError(f"cannot write {path}: it exists; give --force to replace it")
+                raise TableError(f"cannot write {path}: it exists; give force=True to replace it")
             if self._plain:
                 self._beside().unlink()
             else:
@@ -65,22 +64,19 @@ class Output:
     def writing(self) -> Iterator[Path]:
         """Yield the path of a new file to write to, which becomes the output at the end of the block.
 
-        Raises an `UnwrittenError` for what cannot be written; the output is then as it was.
+        Raises an OSError for what cannot be written; the output is then as it was.
         """
+        if not self._plain:
+            yield self._place
+            return
+        made = self._beside()
         try:
-            if not self._plain:
-                yield self._place
-                return
-            made = self._beside()
-            try:
-                yield made
-                if not self._force:  # take the name, which fails if another process has made a file meanwhile
-                    os.close(os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-                made.replace(self._place)
-            finally:
-                made.unlink(missing_ok=True)
-        except OSError as error:
-            raise UnwrittenError(self.path, error, spent=True) from None
+            yield made
+            if not self._force:  # take the name, which fails if another process has made a file meanwhile
+                os.close(os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            made.replace(self._place)
+        finally:
+            made.unlink(missing_ok=True)
 
 
 def _status(path: str) -> os.stat_result | None:
