@@ -447,7 +447,7 @@ class PresentRanks(Ranks):
                 return self._finish(Selected(len(values), [first], [self._grid.encode(found)]))
             self._absent = found
         else:
-            self._absent = _absent_in(values)
+            self._absent = absent_in(values)
         return super().of(values, threads)
 
     def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
@@ -455,7 +455,7 @@ class PresentRanks(Ranks):
 
     def add(self, values: Array, threads: int) -> None:
         super().add(values, threads)
-        self._count_absent(_absent_in(values))
+        self._count_absent(absent_in(values))
 
     def add_counted(self, values: Array, counts: Integers) -> int:
         return super().add_counted(self._present(values, counts), counts)
@@ -485,9 +485,14 @@ class PresentRanks(Ranks):
         super().unpack(held, n, number)
 
 
-def _absent_in(values: Array) -> int:
-    """Return the number of missing records, counted in parts that fit a cache."""
-    starts = range(0, len(values) if values.dtype.kind == "f" else 0, _CONVERTED)
+def absent_in(values: Array) -> int:
+    """Return the number of missing records: if there are some, they are counted in parts that fit a cache."""
+    if values.dtype.kind != "f" or not len(values):
+        return 0
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        if not math.isnan(np.minimum.reduce(values)):
+            return 0
+    starts = range(0, len(values), _CONVERTED)
     return sum(int(np.count_nonzero(np.isnan(values[start : start + _CONVERTED]))) for start in starts)
 
 
