@@ -329,8 +329,8 @@ class Joint(Plan):
         self.layout, self.places = _Layout.around(ranks, self.stages.reach, n, last), places.reshape(-1)
 
     def layout_of(self, absent: int) -> _Layout:
-        """Return the layout of the records that are not missing, and of those that stand at the least point because
-        their ranks would not be distinct without them. PRIVATE.
+        """Return the layout if so many of the n records are missing, a private number: that of the others, and of those
+        missing ones that count as the least point because the ranks would not be distinct without them.
         """
         if not absent:
             return self.layout
