@@ -221,6 +221,44 @@ def test_states_count_all_records_and_hold_those_that_are_present():
         mechanism.start().read([np.empty(0)]).release()
 
 
+DROPPING = (made(0.3, Grid(0, 200_000)), dpf.Quantiles([0.25, 0.75], grid=dpf.FloatGrid(missing="drop"), epsilon=1.0))
+
+
+@pytest.mark.parametrize("mechanism", DROPPING, ids=repr)
+def test_dask_merges_the_states_of_parts(mechanism):
+    array = pytest.importorskip("dask.array")
+    dask = pytest.importorskip("dpfast.dask")
+    for x in (column(900, 0.4), np.full(900, NAN)):
+        released = dask.release(mechanism, array.from_array(x, chunks=200), rng=PCG(1))
+        assert np.array_equal(released, mechanism(x, rng=PCG(1)))
+
+
+def test_opendp_takes_them_for_one_changed_record():
+    dp = pytest.importorskip("opendp.prelude")
+    from dpfast.opendp import array_domain, make_measurement
+
+    dp.enable_features("contrib", "honest-but-curious")
+    for metric in (dp.hamming_distance(), dp.change_one_distance()):
+        measurement = make_measurement(array_domain(4), metric, made(0.3, Grid(0, 200_000)))
+        assert measurement.map(1) == 1.0
+        assert 0 <= measurement(np.array([NAN, NAN, 1.0, 2.0])) <= 200_000
+
+
+def test_counts_of_codes_have_null_for_missing_records():
+    mechanism, x = made(0.5, Grid(0, 10, step=1)), np.array([3.0, 5.0, NAN, 5.0, NAN, 7.0, NAN])
+    expected = mechanism.release(x, size=50, rng=PCG(1))
+    assert np.array_equal(mechanism.release_counts([3, 5, 7, None], [1, 2, 1, 3], size=50, rng=PCG(1)), expected)
+    assert np.isfinite(mechanism.release_counts([None], [5]))
+
+
+def test_nulls_of_integers_are_left_out():
+    pandas = pytest.importorskip("pandas")
+    values = np.arange(2000)
+    x = pandas.Series(values).astype("Int64").where(values % 4 > 0)
+    expected = dpf.median(values[values % 4 > 0].astype(np.int32), epsilon=1.0, rng=PCG(1))
+    assert dpf.median(x, epsilon=1.0, rng=PCG(1)) == expected
+
+
 def test_groups_of_missing_records_draw():
     x = np.where(np.arange(60) < 30, NAN, np.arange(60.0))
     labels = np.arange(60) // 15
