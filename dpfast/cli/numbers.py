@@ -40,7 +40,6 @@ from dpfast.statistics import (
     InterquartileRange,
     Mean,
     Median,
-    OrderStatistic,
     Quantile,
     Statistic,
     Sum,
@@ -73,7 +72,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors, confidence = arguments.neighbors, arguments.interval
-    grid = column_points(arguments, drops=isinstance(statistic, OrderStatistic) and confidence is None)
+    grid = column_points(arguments, drops=confidence is None)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
@@ -240,7 +239,8 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     check_groups(arguments)
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of quantiles is for --keys private")
-    grid, rng, qs = column_points(arguments), rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
+    grid = column_points(arguments, drops=arguments.interval is None)
+    rng, qs = rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:
             raise ValueError("--interval is for a single quantile: give one -q")

@@ -137,7 +137,7 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findabl
         type=policy,
         metavar="VALUE",
         help="what empty or non-numeric cells count as: a number; lower, the lower bound (default); half, each bound "
-        "by turns; drop, not as records: for a median, by default without bounds; else with --neighbors add-remove",
+        "by turns; drop, not as records: for quantiles, by default without bounds; else with --neighbors add-remove",
     )
 
 

@@ -110,7 +110,7 @@ class Grid(Points):
         missing records at even positions (from 0) in the array, or in each chunk, count as the lower bound, those at
         odd positions as the upper one. "drop": they are left out, which makes the number of the others private. A
         mechanism takes "half" only for ``neighbors="replace-one"`` and "drop" only for ``neighbors="add-remove"``,
-        besides `InverseSensitivity` of one quantile, which takes "drop" for both.
+        besides `InverseSensitivity` of one quantile and `Quantiles`, which always take "drop".
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class FloatGrid(Points):
         Bounds in data units, ``lower < upper``, which are widened to points; infinite by default.
     missing : float, "lower", "half" or "drop", optional
         The value of NaN, None and unreadable cells, as for `Grid`. Default: `lower`, which is about -1.8e308 without
-        bounds. (Functions that release one quantile without bounds choose "drop".)
+        bounds. (Functions that release quantiles without bounds choose "drop".)
 
     Attributes
     ----------

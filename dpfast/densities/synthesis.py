@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.choosing import Explain, explained, tell
 from dpfast.core import checks, containers
-from dpfast.core.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
+from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, floats_for, grid_with, grids_within, natural_step
 from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -317,6 +317,7 @@ def synthesize(
         values, grids, dimensions = _unbounded(X, grid, missing)
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
+    check_missing("synthetic", grids, hides_n=False)
     k = checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:

@@ -113,8 +113,8 @@ def interval(
         is private. Sums and counts have noise for it; the others use a noisy number of the records, chosen at random,
         for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
-        What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
-        "add-remove".
+        What a missing record becomes, as for `median`, but by default "lower", without bounds about -1.8e308; the
+        interval is for the population after this. "drop" only for "add-remove".
     labels, keys, partitions, others
         Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
         replaced record the labels and the sizes of groups are public; with one added or removed they are private.

@@ -110,10 +110,9 @@ def median(
         at random, for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
-        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record. One
-        quantile by inverse sensitivity takes "drop" at no cost, for both kinds of neighbours; all else needs
-        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds; without, "drop" for one
-        quantile, and "lower" for several, which is about -1.8e308. See
+        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record.
+        Quantiles by inverse sensitivity take "drop" at no cost, for a public number of records, too; all else needs
+        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds, "drop" without. See
         https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
@@ -233,9 +232,8 @@ def quantile(
     epsilon : float
         Positive; for a sequence the total of all quantiles.
     bounds, grid, delta, method, distribution, measure, neighbors, missing, rng, workers, explain
-        See `median`, also for errors, cost and references. NaN is left out of one quantile without bounds; otherwise it
-        counts as the lower bound, of several quantiles without bounds as -1.8e308, unless `missing` says otherwise.
-        Several quantiles for "add-remove" use `Resized`.
+        See `median`, also for errors, missing values, cost and references. Several quantiles for "add-remove" use
+        `Resized`.
 
     Returns
     -------
@@ -379,8 +377,8 @@ def iqr(
     ----------
     x : array_like of shape (n,)
     epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
-        See `median`, also for errors, privacy and references. NaN counts as the lower bound, without bounds as
-        -1.8e308, unless `missing` says otherwise.
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound, and is left out without
+        bounds, unless `missing` says otherwise. Within bounds "drop" needs ``neighbors="add-remove"``.
 
     Returns
     -------

@@ -341,14 +341,15 @@ class InverseSensitivity(StatisticMechanism):
                 return self.statistic.reading(self.grid, lambda n: self.plan(n).levels)
             ranks = self.statistic.reading(self.grid, self._levels)
             assert isinstance(ranks, Ranks)
-            return PresentRanks(ranks, Summary(self.grid, 0, 0, ()))
+            return PresentRanks.of_the_rest(ranks, Summary(self.grid, 0, 0, ()))
 
         def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
         ranks = Ranks(self.grid, lambda n: [self._stretch(n)], finish)
-        return PresentRanks(ranks, _PrivateWindow(0, self._empty_window())) if self.leaves_out else ranks
+        empty = _PrivateWindow(0, self._empty_window())
+        return PresentRanks.of_the_rest(ranks, empty) if self.leaves_out else ranks
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)

@@ -258,7 +258,8 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        return methods[method](statistic, grid=floats_for(x, _policy(statistic, missing)), epsilon=epsilon, **options)
+        floats = floats_for(x, "drop" if missing is None else missing)  # which costs quantiles nothing
+        return methods[method](statistic, grid=floats, epsilon=epsilon, **options)
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
@@ -289,11 +290,6 @@ def _resized(
         return mechanism_for(statistic, x, Parameters(*given))
 
     return resized(made, epsilon=epsilon, missing="drop" if drops else None)
-
-
-def _policy(statistic: Statistic | tuple[float, ...], missing: float | str | None) -> float | str | None:
-    """Return the policy for missing records without bounds: by default, one quantile leaves them out at no cost."""
-    return "drop" if missing is None and isinstance(statistic, OrderStatistic) else missing
 
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:

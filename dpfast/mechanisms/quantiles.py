@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
@@ -31,12 +31,13 @@ from dpfast.core.types import Exact
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.grouped import SortedGroups, sizes_of
-from dpfast.mechanisms.plan import Draw, Plan
+from dpfast.mechanisms.plan import Draw, Grouping, Plan
+from dpfast.mechanisms.slots import Slots
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import of_quantiles
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
-from dpfast.streaming import Ordered, Ranks, Selected
+from dpfast.streaming import Counted, Ordered, PresentRanks, Ranks, Selected, absent_in
 
 _DRAWS = 16  # per imagined sample, to predict an error
 _TWO_STAGES = 16  # the least number of targets for two stages by default
@@ -60,7 +61,8 @@ class Quantiles(StatisticMechanism):
     qs : sequence of float
         In [0, 1], in any order, possibly repeated; at least one.
     grid : Grid or FloatGrid
-        Public bounds and granularity of data and release, in data units.
+        Public bounds and granularity of data and release, in data units. ``missing="drop"`` leaves out missing records
+        at no cost, as far as the ranks of the others are distinct; n counts them.
     epsilon : float
         Positive, the total for all quantiles; rounded down to a double.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
@@ -80,7 +82,8 @@ class Quantiles(StatisticMechanism):
     -----
     Privacy: S, and S capped at a public number, change by at most 1 with one record, so the exponential mechanism of
     exponent epsilon / 2 is epsilon-DP; two stages compose
-    (https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html). The law is exact: no float decides it. The
+    (https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/missing.html). The law is exact: no float decides it. The
     release is monotone: a larger q never has a smaller quantile.
     Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows: 4 m (log C + 42) / epsilon
     for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n. Where few records
@@ -174,18 +177,23 @@ differential privacy) for one record replaced (the number of records is public)>
     def parts(self) -> tuple[str, ...]:
         return tuple(f"q={q}" for q in self.qs)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether missing records are left out, as far as the ranks of the others are distinct (`Joint.layout_of`)."""
+        return self.grid.missing == "drop"
+
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        return self.plan(windows.layout.n)._joint(windows)
+        return self.plan(windows.layout.n + windows.layout.absent)._joint(windows)
 
     def reading(self) -> Ranks:
-        def wanted(n: int) -> list[tuple[int, int]]:
-            return self.plan(n).layout.stretches
+        def wanted(n: int, absent: int = 0) -> list[tuple[int, int]]:
+            return self.plan(n).layout_of(absent).among_all
 
-        def finish(order: Ordered) -> _Windows:
-            layout = self.plan(order.n).layout
-            return _Windows.of(layout, [order.window(first, last) for first, last in layout.stretches])
+        def finish(order: Ordered, absent: int = 0) -> _Windows:
+            layout = self.plan(order.n).layout_of(absent)
+            return _Windows.of(layout, [order.window(first, last) for first, last in layout.among_all])
 
-        return Ranks(self.grid, wanted, finish)
+        return PresentRanks(self.grid, wanted, finish) if self.leaves_out else Ranks(self.grid, wanted, finish)
 
     if TYPE_CHECKING:
 
@@ -249,6 +257,12 @@ class _Stages:
         reach = reach_coarse + _reach(share, last, m - len(coarse), measure)
         return cls(coarse, share, min(reach_coarse, n), min(reach, n))
 
+    def within(self, n: int) -> _Stages:
+        """Return the plan for n of the records, the others being missing: no score is above n."""
+        return (
+            self if self.reach <= n else replace(self, reach_coarse=min(self.reach_coarse, n), reach=min(self.reach, n))
+        )
+
 
 def _reach(epsilon: float, last: int, m: int, measure: Measure | None) -> int:
     """T = ceil(2 / epsilon (log C + 42)): sorted vectors with a score above T have total weight e**-42.
@@ -283,9 +297,15 @@ class _Layout(NamedTuple):
     stretches: list[tuple[int, int]]  # the first and last rank of the records between `before` and `after`
     before: NDArray[np.int64]  # x_(-1) and x_0, as far as they are needed
     after: NDArray[np.int64]  # x_(n+1)
+    absent: int = 0  # the number of records that are left out, besides the n
+
+    @property
+    def among_all(self) -> list[tuple[int, int]]:
+        """The stretches among all records, of which those that are left out are the first."""
+        return [(first + self.absent, last + self.absent) for first, last in self.stretches]
 
     @classmethod
-    def around(cls, ranks: NDArray[np.int64], reach: int, n: int, last: int) -> _Layout:
+    def around(cls, ranks: NDArray[np.int64], reach: int, n: int, last: int, absent: int = 0) -> _Layout:
         firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
         heads = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
         firsts, lasts = firsts[heads], lasts[np.append(heads[1:], ranks.size) - 1]
@@ -293,7 +313,7 @@ class _Layout(NamedTuple):
         which = np.searchsorted(heads, np.arange(ranks.size), side="right") - 1
         inside = np.maximum(firsts, 1).tolist(), np.minimum(lasts, n).tolist()
         before, after = np.arange(firsts[0], 1) - 1, last + 1 + np.arange(lasts[-1] - n)
-        return cls(ranks, (starts - firsts)[which], n, last, list(zip(*inside, strict=True)), before, after)
+        return cls(ranks, (starts - firsts)[which], n, last, list(zip(*inside, strict=True)), before, after, absent)
 
 
 class Joint(Plan):
@@ -308,19 +328,36 @@ class Joint(Plan):
         self.stages = _Stages.of(len(ranks), n, last, mechanism.epsilon, mechanism.stages, measure)
         self.layout, self.places = _Layout.around(ranks, self.stages.reach, n, last), places.reshape(-1)
 
+    def layout_of(self, absent: int) -> _Layout:
+        """Return the layout if so many of the n records are missing, a private number: that of the others, and of those
+        missing ones that count as the least point because the ranks would not be distinct without them.
+        """
+        if not absent:
+            return self.layout
+        slots = Slots(self.layout.n, tuple(self.layout.ranks.tolist()))
+        left_out = slots.left_out(absent)
+        n, ranks = slots.n - left_out, np.array(slots.ranks_without(left_out))
+        return _Layout.around(ranks, self.stages.within(n).reach, n, self.layout.last, left_out)
+
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, _Windows]:
-        mechanism, layout = self.mechanism, self.layout
-        if type(values) is not np.ndarray or mechanism.resolves:
+        if type(values) is not np.ndarray or self.mechanism.resolves:
             return super().read(values, threads)
         # Without a reading, whose functions take a tenth of a short release: the stretches are apart, and so complete.
-        selected = Selected.of(values, layout.stretches, mechanism.grid, threads=threads)
+        layout = self.layout_of(absent_in(values) if self.mechanism.leaves_out else 0)
+        selected = Selected.of(values, layout.among_all, self._grid, threads=threads)
         return self, _Windows.of(layout, selected.stretches)
+
+    @cached_property
+    def _grid(self) -> Points:
+        """The grid of selections, where missing records are at the least point, as `layout_of` supposes."""
+        grid = self.mechanism.grid
+        return grid.with_missing("lower") if self.mechanism.leaves_out else grid
 
     def _joint(self, windows: _Windows) -> JointQuantiles:
         """Return the law of the quantiles, which is private, like the windows."""
-        mechanism, places = self.mechanism, self.places
+        mechanism, places, stages = self.mechanism, self.places, self.stages.within(windows.layout.n)
         measure = mechanism.base_measure
-        return JointQuantiles(windows, self.stages, places=places, grid=mechanism.grid, measure=measure)
+        return JointQuantiles(windows, stages, places=places, grid=mechanism.grid, measure=measure)
 
     def draw_from(self, summary: _Windows, source: np.random.BitGenerator) -> Any:
         law = self._joint(summary)
@@ -597,7 +634,13 @@ class StageOfGroups(_Stage):
 
 
 class JointOfGroups(SortedGroups):
-    """The joint draws of each of many groups by one kernel."""
+    """The joint draws of each of many groups by one kernel; if records are to be left out, one by one."""
+
+    def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
+        left_out = self.mechanism.leaves_out and not isinstance(values, Counted) and values.dtype.kind == "f"
+        if left_out and bool(np.isnan(values).any()):
+            return Plan.groups(self, values, groups, threads)
+        return super().groups(values, groups, threads)
 
     def _draws(self, records: NDArray[np.float64], ends: NDArray[np.int64], on: Grid) -> Draw:
         mechanism: Quantiles = self.mechanism

@@ -29,7 +29,7 @@ from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
 from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
-from dpfast.streaming.ranks import Order, Ordered, PresentRanks, Ranks, Selected
+from dpfast.streaming.ranks import Order, Ordered, PresentRanks, Ranks, Selected, absent_in
 from dpfast.streaming.reading import (
     Array,
     Codes,
@@ -78,6 +78,7 @@ __all__ = [
     "TransformedSums",
     "Values",
     "VectorSums",
+    "absent_in",
     "ascending",
     "check_labels_given",
     "columns_between",

@@ -403,92 +403,114 @@ class Ranks(Reading):
 
 
 class PresentRanks(Ranks):
-    """The order statistics of the records that are not missing, in one stretch of ranks, without sums.
-
-    Their number is private, unlike that of all records, which a `State` counts.
+    """Order statistics of records of which some are missing: these count as the least points, and their number, which
+    is private unlike that of all, decides which ranks are wanted. Without sums.
 
     Parameters
     ----------
-    ranks : Ranks
-        What is read of them.
-    empty : object
-        The summary if all records are missing.
+    grid : Points
+    wanted : callable
+        ``wanted(n, absent)`` returns the stretches of ranks among all n records, of which so many are missing.
+    finish : callable
+        ``finish(order, absent)`` makes the summary.
     """
 
-    def __init__(self, ranks: Ranks, empty: Any) -> None:
-        super().__init__(
-            ranks._grid,
-            lambda n: ranks.wanted(n) if n else [],
-            lambda order: ranks._finish(order) if order.n else empty,
-        )
-        self._present = 0  # the number of them in the first pass
+    def __init__(
+        self,
+        grid: Points,
+        wanted: Callable[[int, int], Iterable[tuple[int, int]]],
+        finish: Callable[[Ordered, int], Any],
+    ) -> None:
+        super().__init__(grid, lambda n: wanted(n, self._absent), lambda order: finish(order, self._absent))
+        self._absent = 0  # the number of missing records in the first pass
+
+    @classmethod
+    def of_the_rest(cls, ranks: Ranks, empty: Any) -> PresentRanks:
+        """Return the reading of what `ranks` reads of the records that are not missing; `empty` if all are."""
+
+        def wanted(n: int, absent: int) -> list[tuple[int, int]]:
+            stretches = ranks.wanted(n - absent) if n > absent else []
+            return [(first + absent, last + absent) for first, last in stretches]
+
+        def finish(order: Ordered, absent: int) -> Any:
+            return ranks._finish(_Rest(order, absent)) if order.n > absent else empty
+
+        return cls(ranks._grid, wanted, finish)
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        return self._finish(self._selected(values, 0, threads) if len(values) else Selected(0, [], []))
-
-    def _selected(self, values: Array, absent: int, threads: int) -> Selected:
-        """Return the wanted stretch; without knowing that records are missing, the kernel counts them.
-
-        Those that are missing count as the least points, and the ranks of the others begin after them.
-        """
-        n, kernel = len(values) - absent, self._grid.kernel
-        [(first, last)] = self.wanted(n)
-        options = kernel if absent else {**kernel, "missing": math.nan}
-        found: Any = _select.window(values, first + absent, last + absent, **options, workers=threads)
-        if not isinstance(found, int):
-            return Selected(n, [first], [self._grid.encode(found)])
-        return self._selected(values, found, threads) if found < n else Selected(0, [], [])
+        stretches = list(self.wanted(len(values))) if len(values) else []
+        if len(stretches) == 1:  # the selection counts missing records
+            [(first, last)] = stretches
+            options = {**self._grid.kernel, "missing": math.nan}
+            found: Any = _select.window(values, first, last, **options, workers=threads)
+            if not isinstance(found, int):
+                return self._finish(Selected(len(values), [first], [self._grid.encode(found)]))
+            self._absent = found
+        else:
+            self._absent = absent_in(values)
+        return super().of(values, threads)
 
     def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
-        return int(counts.sum()), super().of_counted(*_present_counts(values, counts))[1]
+        return super().of_counted(self._present(values, counts), counts)
 
     def add(self, values: Array, threads: int) -> None:
-        for part in _present_parts(values):
-            super().add(part, threads)
-            self._count_present(len(part))
+        super().add(values, threads)
+        self._count_absent(absent_in(values))
 
     def add_counted(self, values: Array, counts: Integers) -> int:
-        self._count_present(super().add_counted(*_present_counts(values, counts)))
-        return int(counts.sum())
+        return super().add_counted(self._present(values, counts), counts)
 
-    def _count_present(self, n: int) -> None:
-        self._present += 0 if self._looked else n
+    def _present(self, values: Array, counts: Integers) -> Array:
+        """Return the values with the least point for missing ones, which are counted."""
+        if values.dtype.kind != "f":
+            return values
+        absent = np.isnan(values)
+        self._count_absent(int(counts[absent].sum()))
+        return np.where(absent, self._grid.lower, values)
+
+    def _count_absent(self, n: int) -> None:
+        self._absent += 0 if self._looked else n
 
     def merge(self, other: Ranks) -> None:
         assert isinstance(other, PresentRanks)
         super().merge(other)
-        self._count_present(other._present)
-
-    def advance(self, n: int) -> None:
-        super().advance(self._present)
-
-    def summary(self, n: int) -> Any:
-        return super().summary(self._present)
+        self._count_absent(other._absent)
 
     def pack(self) -> Any:
-        return [self._present, super().pack()]
+        return [self._absent, super().pack()]
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
-        present, held = read_items(packed, 2)
-        self._present = read_whole(present, n)
-        super().unpack(held, self._present, number)
+        absent, held = read_items(packed, 2)
+        self._absent = read_whole(absent, n)
+        super().unpack(held, n, number)
 
 
-def _present_parts(values: Array) -> Iterator[Array]:
-    """Yield the records that are not missing, in parts that fit a cache; in one part if none can be missing."""
-    if values.dtype.kind != "f":
-        yield values
-        return
-    for start in range(0, len(values), _CONVERTED):
-        part = values[start : start + _CONVERTED]
-        absent = np.isnan(part)
-        yield part[~absent] if absent.any() else part
+def absent_in(values: Array) -> int:
+    """Return the number of missing records: if there are some, they are counted in parts that fit a cache."""
+    if values.dtype.kind != "f" or not len(values):
+        return 0
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        if not math.isnan(np.minimum.reduce(values)):
+            return 0
+    starts = range(0, len(values), _CONVERTED)
+    return sum(int(np.count_nonzero(np.isnan(values[start : start + _CONVERTED]))) for start in starts)
 
 
-def _present_counts(values: Array, counts: Integers) -> tuple[Array, Integers]:
-    """Return the values that are not missing, and their counts."""
-    absent = np.isnan(values)
-    return values[~absent], counts[~absent]
+class _Rest(NamedTuple):
+    """The records that are not missing: those after the first ones, which are."""
+
+    order: Ordered
+    absent: int
+
+    @property
+    def n(self) -> int:
+        return self.order.n - self.absent
+
+    def window(self, first: int, last: int) -> Integers:
+        return self.order.window(first + self.absent, last + self.absent)
+
+    def total(self, first: int, last: int) -> int:
+        return self.order.total(first + self.absent, last + self.absent)
 
 
 class _Gap(NamedTuple):

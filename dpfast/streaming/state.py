@@ -72,7 +72,7 @@ class State(Bearer):
         The current pass, from 1.
     n : int
         The number of records read in the current pass (for `Count`, of counted records; for ``missing="drop"``, of
-        those that are not missing, except for one quantile). It is public if and only if the mechanism's number of
+        those that are not missing, except for quantiles). It is public if and only if the mechanism's number of
         records is public.
 
     Notes

@@ -1,4 +1,4 @@
-"""One quantile of the records that are not missing, for a public number of all records."""
+"""Quantiles of the records that are not missing, for a public number of all records."""
 
 import itertools
 import math
@@ -8,11 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import dpfast as dpf
 from dpfast import Grid, audit
 from dpfast.laws import score_cap
 from dpfast.mechanisms import inverse
+from dpfast.mechanisms.slots import Slots
 from dpfast.statistics import Median, Quantile
 from dpfast.streaming import State
 
@@ -219,6 +221,44 @@ def test_states_count_all_records_and_hold_those_that_are_present():
         mechanism.start().read([np.empty(0)]).release()
 
 
+DROPPING = (made(0.3, Grid(0, 200_000)), dpf.Quantiles([0.25, 0.75], grid=dpf.FloatGrid(missing="drop"), epsilon=1.0))
+
+
+@pytest.mark.parametrize("mechanism", DROPPING, ids=repr)
+def test_dask_merges_the_states_of_parts(mechanism):
+    array = pytest.importorskip("dask.array")
+    dask = pytest.importorskip("dpfast.dask")
+    for x in (column(900, 0.4), np.full(900, NAN)):
+        released = dask.release(mechanism, array.from_array(x, chunks=200), rng=PCG(1))
+        assert np.array_equal(released, mechanism(x, rng=PCG(1)))
+
+
+def test_opendp_takes_them_for_one_changed_record():
+    dp = pytest.importorskip("opendp.prelude")
+    from dpfast.opendp import array_domain, make_measurement
+
+    dp.enable_features("contrib", "honest-but-curious")
+    for metric in (dp.hamming_distance(), dp.change_one_distance()):
+        measurement = make_measurement(array_domain(4), metric, made(0.3, Grid(0, 200_000)))
+        assert measurement.map(1) == 1.0
+        assert 0 <= measurement(np.array([NAN, NAN, 1.0, 2.0])) <= 200_000
+
+
+def test_counts_of_codes_have_null_for_missing_records():
+    mechanism, x = made(0.5, Grid(0, 10, step=1)), np.array([3.0, 5.0, NAN, 5.0, NAN, 7.0, NAN])
+    expected = mechanism.release(x, size=50, rng=PCG(1))
+    assert np.array_equal(mechanism.release_counts([3, 5, 7, None], [1, 2, 1, 3], size=50, rng=PCG(1)), expected)
+    assert np.isfinite(mechanism.release_counts([None], [5]))
+
+
+def test_nulls_of_integers_are_left_out():
+    pandas = pytest.importorskip("pandas")
+    values = np.arange(2000)
+    x = pandas.Series(values).astype("Int64").where(values % 4 > 0)
+    expected = dpf.median(values[values % 4 > 0].astype(np.int32), epsilon=1.0, rng=PCG(1))
+    assert dpf.median(x, epsilon=1.0, rng=PCG(1)) == expected
+
+
 def test_groups_of_missing_records_draw():
     x = np.where(np.arange(60) < 30, NAN, np.arange(60.0))
     labels = np.arange(60) // 15
@@ -228,6 +268,131 @@ def test_groups_of_missing_records_draw():
         assert np.isfinite(releases).all()
         counted = dpf.by_group(mechanism, dpf.Counted(x, np.ones(60, int)), labels=labels, num_groups=4)
         assert np.isfinite(counted).all()
+
+
+# ---- several quantiles ----
+
+JOINT = ((0.25, 0.75), (0.2, 0.5, 0.8), (0.0, 1.0), (0.4, 0.5), (0.1, 0.3, 0.5, 0.7, 0.9))
+
+
+def slots_of(qs, n):
+    return Slots(n, tuple(sorted({Quantile(q).rank(n) for q in qs})))
+
+
+def test_missing_records_take_places_away():
+    """Against the places themselves: which are taken away, and how many can be while the ranks are distinct."""
+    for qs, n in itertools.product((*JOINT, tuple(i / 20 for i in range(21))), (1, 2, 3, 5, 8, 37, 100, 101)):
+        slots = slots_of(qs, n)
+        order = [1 + i * slots.stride % n for i in range(1, n + 1)]
+        assert sorted(order) == [*range(1, n + 1)]
+        assert order[-1] == 1
+        ranks = [[rank - sum(place <= rank for place in order[:k]) for rank in slots.ranks] for k in range(n + 1)]
+        assert [slots.ranks_without(k) for k in range(n + 1)] == ranks
+        distinct = [min(np.diff([0, *each]), default=1) >= 1 for each in ranks]
+        assert distinct == sorted(distinct, reverse=True)
+        assert [slots.left_out(k) for k in range(n + 1)] == [sum(distinct[1 : k + 1]) for k in range(n + 1)]
+
+
+def test_ranks_of_several_quantiles_stay_near_their_levels():
+    for n in (1000, 10_007, 10**6, 10**9):
+        slots, qs = slots_of((0.1, 0.25, 0.5, 0.9), n), np.array([0.1, 0.25, 0.5, 0.9])
+        for absent in np.random.default_rng(0).integers(0, n // 2, 100).tolist():
+            assert np.abs(slots.ranks_without(absent) - qs * (n - absent)).max() < 12
+
+
+def joint_score(x, o, ranks, last):
+    """The least number of records to replace so that the order statistics of the ranks are o: n less a matching."""
+    places = range(1, len(x) + 1)
+    low = [max([value for rank, value in zip(ranks, o, strict=True) if rank <= place], default=0) for place in places]
+    high = [
+        min([value for rank, value in zip(ranks, o, strict=True) if rank >= place], default=last) for place in places
+    ]
+    fits = np.array([[a <= value <= b for a, b in zip(low, high, strict=True)] for value in x])
+    rows, columns = linear_sum_assignment(fits, maximize=True)
+    return len(x) - int(fits[rows, columns].sum())
+
+
+@pytest.mark.parametrize("qs", JOINT, ids=str)
+def test_the_joint_law_is_that_of_scores_that_change_by_at_most_one(qs):
+    last, values, weights = 2, [0.0, 1.0, 2.0, NAN], np.array([1, 2, 1])
+    for n in (1, 2, 4, 5):
+        slots = slots_of(qs, n)
+        outputs = [*itertools.combinations_with_replacement(range(last + 1), len(slots.ranks))]
+        grid = Grid(0, last, step=1, missing="drop")
+        mechanism = dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=1, measure=weights)
+        found = {}
+        for places in itertools.combinations_with_replacement(range(4), n):
+            x = np.array([values[i] for i in places])
+            left_out = slots.left_out(int(np.isnan(x).sum()))
+            records, ranks = np.sort(np.nan_to_num(x, nan=-1.0))[left_out:], slots.ranks_without(left_out)
+            s = found[places] = [joint_score(np.maximum(records, 0), o, ranks, last) for o in outputs]
+            law = np.exp(mechanism.law(x).logpmf(np.array(outputs)[:, mechanism.plan(n).places]))
+            expected = np.exp(-0.5 * np.array(s)) * np.prod(weights[np.array(outputs)], axis=1)
+            assert np.allclose(law, expected / expected.sum(), rtol=1e-9)
+        for places, i, other in itertools.product(found, range(n), range(4)):
+            replaced = found[tuple(sorted((*places[:i], other, *places[i + 1 :])))]
+            assert max(abs(a - b) for a, b in zip(found[places], replaced, strict=True)) <= 1
+
+
+@pytest.mark.parametrize("qs", JOINT, ids=str)
+@pytest.mark.parametrize("stages", [1, 2])
+def test_the_audit_certifies_several_quantiles(qs, stages):
+    mechanism = dpf.Quantiles(qs, grid=Grid(0, 2, step=1, missing="drop"), epsilon=1.0, stages=stages)
+    assert mechanism.privacy == dpf.Privacy(1.0)
+    for n in (1, 2, 4):
+        found = audit.verify(mechanism, n=n, values=3, ordered=False)
+        assert found.holds, found
+
+
+def test_a_missing_record_that_takes_two_places_away_is_rejected(monkeypatch):
+    """Wrong: it lowers the distances of the first and the last rank from the ends, and raises that between them."""
+    grid = Grid(0, 8, step=1, missing="drop")
+    mechanism = dpf.Quantiles((0.3, 0.6), grid=grid, epsilon=1.0, stages=1, measure="uniform")
+    assert slots_of((0.3, 0.6), 6).ranks == (2, 4)
+    assert audit.verify(mechanism, n=6, values=3, ordered=False).holds
+    monkeypatch.setattr(Slots, "ranks_without", lambda self, absent: [1, 4])
+    monkeypatch.setattr(Slots, "left_out", lambda self, absent: min(absent, 1))
+    found = audit.verify(mechanism, n=6, values=3, ordered=False)
+    assert not found.holds
+    assert any(math.isnan(value) for dataset in found.worst for value in dataset)
+
+
+@pytest.mark.parametrize("grid", [Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid()], ids=str)
+def test_all_roads_draw_the_same_several_quantiles(grid):
+    rng = np.random.default_rng(3)
+    for qs, n in itertools.product(
+        ((0.25, 0.75), tuple(np.linspace(0.02, 0.98, 20)), (0.5,)), (1, 2, 5, 60, 300, 3000)
+    ):
+        mechanism, usual = (dpf.Quantiles(qs, grid=each, epsilon=2.0) for each in (grid.with_missing("drop"), grid))
+        for share in (0.0, 0.3, 0.95, 1.0):
+            x = np.where(rng.random(n) < share, NAN, rng.normal(40, 20, n))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dpf.UtilityWarning)
+                releases = [
+                    mechanism(x, rng=PCG(1)),
+                    mechanism(x[::-1], rng=PCG(1)),
+                    mechanism(dpf.Chunks([x]), rng=PCG(1)),
+                    mechanism(dpf.Chunks(lambda x=x: iter(np.array_split(x, 3))), rng=PCG(1)),
+                    mechanism(dpf.Counted(x, np.ones(n, int)), rng=PCG(1)),
+                ]
+                if not np.isnan(x).any():
+                    releases.append(usual(x, rng=PCG(1)))
+                groups = dpf.by_group(mechanism, x, labels=np.zeros(n, int), num_groups=1)
+            assert len({each.tobytes() for each in releases}) == 1, (qs, n, share)
+            assert np.isfinite(groups).all()
+
+
+def test_several_quantiles_without_bounds_are_among_the_records_that_are_present():
+    x = column()
+    for neighbors in ("replace-one", "add-remove"):
+        options = {"epsilon": 1.0, "neighbors": neighbors}
+        released = dpf.quantile(x, [0.1, 0.5, 0.9], **options)
+        assert np.abs(released - [56_200, 87_000, 117_800]).max() < 2000
+        assert abs(dpf.iqr(x, **options) - 32_400) < 2000
+    with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
+        dpf.iqr(x, bounds=(0, 1e6), epsilon=1.0, missing="drop")
+    with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
+        dpf.synthesize(x, epsilon=1.0, missing="drop")
 
 
 # ---- warnings ----
@@ -248,6 +413,7 @@ def test_warnings_depend_on_the_number_of_all_records_only():
         said = []
         for x in (few, none, np.full(n, NAN)):
             labels = np.arange(n) % 2
+            joint = dpf.Quantiles([0.25, 0.75], grid=dpf.FloatGrid(missing="drop"), epsilon=1.0)
             said.append(
                 [
                     warned(lambda x=x: mechanism(x)),
@@ -256,11 +422,13 @@ def test_warnings_depend_on_the_number_of_all_records_only():
                     warned(lambda x=x: mechanism(dpf.Chunks(lambda: iter([x])))),
                     warned(lambda x=x: mechanism.start().read([x]).release()),
                     warned(lambda x=x: mechanism(dpf.Counted(x, np.ones(len(x), int)))),
+                    warned(lambda x=x, joint=joint: joint(x)),
+                    warned(lambda x=x, joint=joint: joint(dpf.Chunks(lambda: iter([x])))),
                     warned(lambda x=x, labels=labels: dpf.by_group(mechanism, x, labels=labels, num_groups=2)),
                 ]
             )
         assert said[0] == said[1] == said[2]
-        assert all(bool(each) == trapped for each in said[0][:6])
+        assert all(bool(each) == trapped for each in said[0][:8])
 
 
 def test_the_cap_is_public():

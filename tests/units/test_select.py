@@ -250,6 +250,22 @@ class TestLarge:
         for first, last in [*windows(LARGE), around]:
             assert_array_equal(_select.window(x, first, last, **grid), ascending[first - 1 : last])
 
+    @every("share", [0.0, 1e-4, 0.1, 0.9, 1.0])
+    @pytest.mark.parametrize("order", ["random", "few values", "adversarial"])
+    def test_missing_are_counted_in_place_of_a_window(self, order, share):
+        x = ORDERS[order].copy()
+        x[np.random.default_rng(7).random(LARGE) < share] = np.nan
+        for values in (x, x[:50], x[:900], np.repeat(x, 2)[::2], x.astype(np.float32)):
+            absent, n = int(np.isnan(values).sum()), len(values)
+            for first, last, workers in ((1, 1, 1), (n // 2, n // 2 + 40, 2), (n - 1, n + 5, 1)):
+                found = _select.window(values, first, last, **(GRID | {"missing": np.nan}), workers=workers)
+                if absent:
+                    assert type(found) is int
+                    assert found == absent
+                else:
+                    assert_array_equal(found, _select.window(values, first, last, **GRID))
+        assert type(_select.window(np.arange(9), 2, 3, **(GRID | {"missing": np.nan}))) is np.ndarray
+
     @pytest.mark.parametrize("missing", [-1.0, 2e4, 1e9])
     def test_missing_unseen_by_the_sample(self, missing):
         """NaN everywhere except in the sample: the buffer is sized without them."""
