@@ -212,11 +212,10 @@ def by_group(
         raise TypeError("others is the key of a further group: give it with a list of keys=")
     named = None if columns is None or private else GroupKeys.of(columns, keys, nulls=True, others=others)
     selecting = [] if partitions is None else [partitions]
-    costs = [*(selection.cost for selection in selecting), *costs]
+    costs[:0] = [selection.cost for selection in selecting]
     privacy = total_up([cost.profile for cost in costs])
     given = [job.given(x) for job in jobs]
-    groups, smallest = None, None
-    sizes: list[NDArray[np.int64]] = []
+    groups, smallest, sizes = None, None, list[NDArray[np.int64]]()
     floats = any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points)
     if not hides_n and (floats or explain is not False):
         # Only floats may be of no use. Sizes are public: one pass over the labels counts them before the charge.
