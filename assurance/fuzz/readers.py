@@ -217,10 +217,10 @@ def tables(data: bytes) -> None:
     body = data[1:]
     if body in (b"\xef", b"\xef\xbb"):  # half of a mark, which Python's decoder drops
         return
+    plain = body
     if header and body.startswith((b"\xff\xfe", b"\xfe\xff")):  # a header that says UTF-16
-        expected = csv_columns.rows(body.decode("utf-16", "backslashreplace").encode("utf-8", "surrogatepass"), delimiter)
-    else:
-        expected = csv_columns.rows(body, delimiter)
+        plain = body.decode("utf-16", "backslashreplace").encode("utf-8", "surrogatepass")
+    expected = csv_columns.rows(plain, delimiter)
     wanted = "1" if not header else "a" if data[0] & 16 else None
     before = text._BLOCK
     text._BLOCK = 16

@@ -26,7 +26,7 @@ def windows(
     first: float,
     sums: bool = False,
     workers: int = 1,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]: ...
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int] | None: ...
 def moments(
     values: NDArray[np.floating[Any] | np.integer[Any] | np.bool_],
     *,

@@ -343,8 +343,12 @@ class Joint(Plan):
         if type(values) is not np.ndarray or self.mechanism.resolves:
             return super().read(values, threads)
         # Without a reading, whose functions take a tenth of a short release: the stretches are apart, and so complete.
-        layout = self.layout_of(absent_in(values) if self.mechanism.leaves_out else 0)
-        selected = Selected.of(values, layout.among_all, self._grid, threads=threads)
+        layout, selected = self.layout, None
+        if self.mechanism.leaves_out:
+            selected = Selected.if_none_is_missing(values, layout.stretches, self._grid, threads=threads)
+            layout = layout if selected is not None else self.layout_of(absent_in(values))
+        if selected is None:
+            selected = Selected.of(values, layout.among_all, self._grid, threads=threads)
         return self, _Windows.of(layout, selected.stretches)
 
     @cached_property

@@ -438,16 +438,12 @@ class PresentRanks(Ranks):
         return cls(ranks._grid, wanted, finish)
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        stretches = list(self.wanted(len(values))) if len(values) else []
-        if len(stretches) == 1:  # the selection counts missing records
-            [(first, last)] = stretches
-            options = {**self._grid.kernel, "missing": math.nan}
-            found: Any = _select.window(values, first, last, **options, workers=threads)
-            if not isinstance(found, int):
-                return self._finish(Selected(len(values), [first], [self._grid.encode(found)]))
-            self._absent = found
-        else:
-            self._absent = absent_in(values)
+        if not len(values):
+            return super().of(values, threads)
+        found = Selected.if_none_is_missing(values, self.wanted(len(values)), self._grid, threads=threads)
+        if found is not None:
+            return self._finish(found)
+        self._absent = absent_in(values)
         return super().of(values, threads)
 
     def of_counted(self, values: Array, counts: Integers) -> tuple[int, Any]:
@@ -585,11 +581,34 @@ class Selected(NamedTuple):
             codes = _select.window(values, first, last, **grid.kernel, workers=threads)
             return cls(n, [first], [grid.encode(codes)])
         if len(joined) == 2:
-            low, high, between = _select.windows(
+            pair = _select.windows(
                 values, joined[0], joined[1], first=grid.first, sums=sums, **grid.kernel, workers=threads
             )
+            assert pair is not None
+            low, high, between = pair
             return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
-        return cls(n, *_many(values, joined, grid, threads))
+        codes = _many(values, joined, grid, threads)
+        assert codes is not None
+        return cls(n, *codes)
+
+    @classmethod
+    def if_none_is_missing(
+        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, threads: int = 1
+    ) -> Selected | None:
+        """Return the same of at least one record, or None if some are missing.
+
+        The selection sees them: a pass that looks for them before takes a quarter of its time.
+        """
+        n, joined, missing = len(values), _joined_stretches(wanted), {"missing": math.nan}
+        if len(joined) == 1:
+            [(first, last)] = joined
+            keys: Any = _select.window(values, first, last, **{**grid.kernel, **missing}, workers=threads)
+            return None if isinstance(keys, int) else cls(n, [first], [grid.encode(keys)])
+        if len(joined) == 2:
+            pair = _select.windows(values, *joined, first=grid.first, **{**grid.kernel, **missing}, workers=threads)
+            return None if pair is None else cls(n, [first for first, _ in joined], [grid.encode(w) for w in pair[:2]])
+        codes = _many(values, joined, grid, threads, **missing)
+        return None if codes is None else cls(n, *codes)
 
     def window(self, first: int, last: int) -> Integers:
         at = bisect.bisect_right(self.firsts, first) - 1
@@ -614,10 +633,18 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
     return joined
 
 
-def _many(values: Array, joined: list[tuple[int, int]], grid: Points, threads: int) -> tuple[list[int], list[Integers]]:
-    """Return the first ranks and the codes of the stretches, cut to the ranks 1..n."""
+def _many(
+    values: Array, joined: list[tuple[int, int]], grid: Points, threads: int, **missing: float
+) -> tuple[list[int], list[Integers]] | None:
+    """Return the first ranks and the codes of the stretches, cut to the ranks 1..n.
+
+    None if there are missing records, and ``missing=nan`` stands for them.
+    """
     firsts, lasts = _Stretches.of_joined(joined, len(values))
-    found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
+    windows = _windows.windows(values, firsts, lasts, **{**grid.kernel, **missing}, workers=threads)
+    if windows is None:
+        return None
+    found = grid.encode(windows)
     ends = (lasts - firsts + 1).cumsum().tolist()
     return firsts.tolist(), [found[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -488,8 +488,10 @@ cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, d
 
 cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t first, Py_ssize_t last,
                      Py_ssize_t next, Py_ssize_t final, double *low_out, double *high_out, bint sums,
-                     Py_ssize_t workers):
+                     Py_ssize_t workers, Py_ssize_t *missing):
     """Ranks first..last and next..final, all in 1..n, and the sum of the codes between (or 0); None if the scan failed.
+
+    Unless `missing` is NULL, the number of NaN goes there; if there are some, there are no order statistics.
 
     The scan sums the codes clamped between the brackets; the contributions of the keys in and beyond the brackets are
     then corrected, to be clamped between x_(last) and x_(next).
@@ -519,7 +521,7 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
     low = _together(list(low_tallies), scan.low.room, scan.low.capacity)
     high = _together(list(high_tallies), scan.high.room, scan.high.capacity)
     if not (_counted(keys, scan.low.low, scan.low.high, &low, scan.low.room, scan.low.capacity * workers, first, last,
-                     low_out, &below, NULL)
+                     low_out, &below, missing)
             and _counted(keys, scan.high.low, scan.high.high, &high, scan.high.room, scan.high.capacity * workers, next,
                          final, high_out, &below_high, NULL)):
         return None
@@ -549,27 +551,37 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
 
     **Law**: deterministic; each window as by `window`, the sum exact, of any size.
 
+    None instead, if `missing` is NaN and a record, too; then without `sums`.
+
     **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`; `first` is `lower` / `step`.
     **Cost**: as `window`, in one pass for both windows and the sum; three or more passes if the windows are wide or
     close together. **Reference**: docs/proofs/exact-sums.md.
     """
     cdef select_keys keys
-    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
+    cdef bint tells = missing != missing
+    cdef double known = lower if tells else missing
+    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, known, first, 0)
     cdef Py_ssize_t low_first = low_ranks[0], last = low_ranks[1], next = high_ranks[0], final = high_ranks[1], n
     cdef cnp.ndarray low, high
+    cdef Py_ssize_t absent = 0
     describe(&keys, values)
-    select_set_grid(&keys, lower, upper, step, missing)
+    select_set_grid(&keys, lower, upper, step, known)
     n = keys.n
     if 1 <= last and next <= n:
         low, high = _padded(low_first, last, n), _padded(next, final, n)
         between = _windows(&keys, &grid, max(low_first, 1), last, next, min(final, n),
                            _doubles(low) + max(low_first, 1) - low_first, _doubles(high), sums,
-                           max(1, min(workers, n // RECORDS_A_WORKER)))
+                           max(1, min(workers, n // RECORDS_A_WORKER)), &absent if tells else NULL)
+        if absent:
+            return None
         if between is not None:
             return low, high, between
 
     options = {"lower": lower, "upper": upper, "step": step, "missing": missing, "workers": workers}
-    low, high = window(values, low_first, last, **options), window(values, next, final, **options)
+    found = window(values, low_first, last, **options), window(values, next, final, **options)
+    if tells and (isinstance(found[0], int) or isinstance(found[1], int)):
+        return None
+    low, high = found
     if not sums:
         return low, high, 0
     left, right = _doubles(low)[last - low_first], _doubles(high)[0]

@@ -65,6 +65,10 @@ cdef enum:
     RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 
+class _Missing(Exception):
+    """A key is NaN, and nothing stands for it."""
+
+
 cdef object ranks_between(firsts, lasts):
     """firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on."""
     lengths = lasts - firsts + 1
@@ -97,6 +101,8 @@ cdef class _WindowRecords:
         with nogil:
             select_load_filled(&self.keys, 0, self.keys.n, &view[0])
         keys.sort()
+        if keys[keys.size - 1] != keys[keys.size - 1]:  # NaN is last
+            raise _Missing
         found = np.concatenate([keys[first - 1:last] for first, last in zip(firsts, lasts, strict=True)])
         return np.clip(found, self.lower, self.upper, out=found)
 
@@ -109,7 +115,21 @@ cdef class _WindowRecords:
         with nogil:
             select_sample(&self.keys, width, secret, 0, strata, &view[0])
         keys.sort()
+        if keys[strata - 1] != keys[strata - 1]:  # NaN is last
+            raise _Missing
         return keys
+
+    cdef object check_missing(self):
+        """Raise `_Missing` if a key is NaN and nothing stands for it; else a number does from now on."""
+        if self.missing == self.missing:
+            return
+        if self.values.dtype.kind == "f":
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                least = np.minimum.reduce(self.values)
+            if least != least:
+                raise _Missing
+        self.missing = self.lower
+        select_set_grid(&self.keys, self.lower, self.upper, self.step, self.missing)
 
     cdef Py_ssize_t start(self, Py_ssize_t worker):
         return self.keys.n // self.workers * worker + min(worker, self.keys.n % self.workers)
@@ -190,6 +210,8 @@ cdef class _WindowRecords:
         with nogil:
             copied = brackets_scan(&self.keys, &self.brackets, start, stop, &view[0], capacity,
                                    <brackets_counts *> &classes[0])
+        if copied == -2:
+            raise _Missing
         return None if copied < 0 else (np.asarray(classes), room[:copied])
 
     cdef object by_brackets(self, firsts, lasts):
@@ -235,6 +257,7 @@ cdef class _WindowRecords:
             if n >= BRACKETED and len(firsts) <= BRACKETS_MOST and brackets_pay():
                 found = self.by_brackets(firsts, lasts)
             if found is None:
+                self.check_missing()
                 found = self.by_buckets(firsts, lasts)
         return self.ordered(firsts, lasts) if found is None else found
 
@@ -263,15 +286,19 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     firsts, lasts : ndarray of int64, shape (windows,)
         Ranks, from 1, inclusive.
     lower, upper, step, missing : float
-        The public grid.
+        The public grid. If `missing` is NaN, nothing stands for NaN.
     workers : int
 
     Returns
     -------
     ndarray of float64
-        The windows, one after the other.
+        The windows, one after the other; None if a record is NaN and nothing stands for it.
     """
     cdef _WindowRecords records = _WindowRecords(values, lower, upper, step, missing, workers)
-    if records.keys.n > SORTED and (upper - lower) / step <= WINDOWS_POINTS - 2:
-        return records.on_few_points(ranks_between(firsts, lasts))
-    return records.selected(firsts, lasts)
+    try:
+        if records.keys.n > SORTED and (upper - lower) / step <= WINDOWS_POINTS - 2:
+            records.check_missing()
+            return records.on_few_points(ranks_between(firsts, lasts))
+        return records.selected(firsts, lasts)
+    except _Missing:
+        return None

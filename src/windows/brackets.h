@@ -137,7 +137,7 @@ static ptrdiff_t brackets_filter(const double *x, ptrdiff_t count, const struct 
 }
 
 /* Counts records start..stop-1, and copies those inside to `room`, for `capacity` keys and a block more. Returns how many
- * it copied, or -1 if there are too many. */
+ * it copied, -1 if there are too many, or -2 if one is NaN and `missing` too. */
 static ptrdiff_t brackets_scan(const struct select_keys *keys, const struct brackets *b, ptrdiff_t start, ptrdiff_t stop,
                                double *room, ptrdiff_t capacity, struct brackets_counts *counts)
 {
@@ -150,6 +150,8 @@ static ptrdiff_t brackets_scan(const struct select_keys *keys, const struct brac
         if (more < 0) {
             select_load_filled(keys, i, count, block);
             more = brackets_filter(block, count, b, room + copied, counts);
+            if (more < 0)
+                return -2;
         }
         copied += more;
         if (copied > capacity)

@@ -509,3 +509,38 @@ class TestManyWindows:
                 for workers in (1, 2):
                     found = _windows.windows(x, firsts, lasts, **grid.kernel, workers=workers)
                     assert_array_equal(grid.encode(found), grid.encode(expected))
+
+
+class TestTells:
+    """``missing=nan`` says whether a record is NaN, in the pass of the selection."""
+
+    TELLS = {**GRID, "step": 2.0**-20, "missing": np.nan}  # noqa: RUF012
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("n", [3, 60, 900, 5_000, 300_000])
+    def test_windows(self, n, dtype):
+        rng = np.random.default_rng(n)
+        low, high = (max(n // 4 - 3, 1), max(n // 4, 1)), (n // 2 + 1, min(n // 2 + 5, n))
+        firsts, lasts = np.array([low[0], high[0]]), np.array([low[1], high[1]])
+        for missing in (0, 1, n // 3, n):
+            x = rng.normal(size=n).astype(dtype)
+            x[rng.permutation(n)[:missing]] = np.nan
+            for workers in (1, 2):
+                one = _select.window(x, *low, **self.TELLS, workers=workers)
+                two = _select.windows(x, low, high, first=-1e9 * 2**20, **self.TELLS, workers=workers)
+                many = _windows.windows(x, firsts, lasts, **self.TELLS, workers=workers)
+                if missing:
+                    assert (one, two, many) == (missing, None, None)
+                    continue
+                ordered = np.sort(x).astype(np.float64)
+                expected = [ordered[first - 1 : last] for first, last in (low, high)]
+                assert_array_equal(one, expected[0])
+                assert_array_equal(np.concatenate(two[:2]), np.concatenate(expected))
+                assert_array_equal(many, np.concatenate(expected))
+
+    def test_integers_and_few_points(self):
+        x, ranks = np.arange(10_000), np.array([10, 5_000])
+        few = {"lower": 0.0, "upper": 100.0, "step": 1.0, "missing": np.nan}
+        assert_array_equal(_windows.windows(x % 7, ranks, ranks, **few), np.sort(x % 7)[ranks - 1])
+        holes = np.where(x == 77, np.nan, x % 7)
+        assert _windows.windows(holes, ranks, ranks, **few) is None
