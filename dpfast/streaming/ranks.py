@@ -587,9 +587,9 @@ class Selected(NamedTuple):
             assert pair is not None
             low, high, between = pair
             return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
-        codes = _many(values, joined, grid, threads)
-        assert codes is not None
-        return cls(n, *codes)
+        many = _many(values, joined, grid, threads)
+        assert many is not None
+        return cls(n, *many)
 
     @classmethod
     def if_none_is_missing(
@@ -605,8 +605,10 @@ class Selected(NamedTuple):
             keys: Any = _select.window(values, first, last, **{**grid.kernel, **missing}, workers=threads)
             return None if isinstance(keys, int) else cls(n, [first], [grid.encode(keys)])
         if len(joined) == 2:
-            pair = _select.windows(values, *joined, first=grid.first, **{**grid.kernel, **missing}, workers=threads)
-            return None if pair is None else cls(n, [first for first, _ in joined], [grid.encode(w) for w in pair[:2]])
+            low, high = joined
+            kernel = {**grid.kernel, **missing}
+            pair = _select.windows(values, low, high, first=grid.first, workers=threads, **kernel)  # type: ignore[arg-type]
+            return pair and cls(n, [low[0], high[0]], [grid.encode(window) for window in pair[:2]])
         codes = _many(values, joined, grid, threads, **missing)
         return None if codes is None else cls(n, *codes)
 
