@@ -56,7 +56,7 @@ class BlockFits(BoundedRange):
     Raises
     ------
     TypeError, ValueError
-        From the constructor: a wrong parameter. From a call, once n is known: fewer records than coefficients.
+        From the constructor: a wrong parameter. Few records raise no error: see `useful`.
 
     Notes
     -----
@@ -133,11 +133,14 @@ class BlockFits(BoundedRange):
         return _best_count(n, p, self.epsilon, self._fewest(d), max(n // (p + 2), 1))
 
     def useful(self, n: SupportsIndex, d: SupportsIndex) -> bool:
-        """Whether a release is near the coefficients, by public numbers: there are enough blocks for the points beyond.
+        """Whether a release is near the coefficients, by public numbers: there are enough blocks for the points beyond,
+        and enough records in each for a fit.
 
         For coefficients that are not small in comparison with their errors in a block.
         """
-        return self.block_count(n, d) >= self._fewest(checks.whole("d", d, least=1))
+        n, d = checks.whole("n", n, least=1), checks.whole("d", d, least=1)
+        count = self.block_count(n, d)
+        return count >= self._fewest(d) and _variance(n, self.numbers(d), self.epsilon, count) < math.inf
 
     def _fewest(self, d: int) -> int:
         """Return the least number of blocks of which the middle half outweighs all other points."""
@@ -228,16 +231,15 @@ def block_fits(records: Labelled, domain: Ball, count: int, intercept: bool) -> 
     n, d = records.rows.shape
     p = d + intercept
     products, scores = np.zeros((count, p, p)), np.zeros((count, p))
-    with np.errstate(all="ignore"):  # labels may be NaN, infinite or huge
+    with np.errstate(all="ignore"):  # labels may be NaN, infinite, huge or tiny, whatever a caller raises for
         labels = np.clip(np.nan_to_num(records.labels.astype(np.float64)), -_MOST_LABEL, _MOST_LABEL)
-    for start in range(0, n, count):  # one record of each block
-        codes = domain.encode(records.rows[start : start + count]) * (domain.step / domain.radius)
-        rows = np.column_stack([codes, np.ones(len(codes))]) if intercept else codes
-        products[: len(rows)] += rows[:, :, None] * rows[:, None, :]
-        scores[: len(rows)] += rows * labels[start : start + count, None]
-    values, vectors = np.linalg.eigh(products)
-    values = np.maximum(values, np.maximum(values[:, -1:], 1.0) * _LEAST_EIGENVALUE)
-    with np.errstate(all="ignore"):
+        for start in range(0, n, count):  # one record of each block
+            codes = domain.encode(records.rows[start : start + count]) * (domain.step / domain.radius)
+            rows = np.column_stack([codes, np.ones(len(codes))]) if intercept else codes
+            products[: len(rows)] += rows[:, :, None] * rows[:, None, :]
+            scores[: len(rows)] += rows * labels[start : start + count, None]
+        values, vectors = np.linalg.eigh(products)
+        values = np.maximum(values, np.maximum(values[:, -1:], 1.0) * _LEAST_EIGENVALUE)
         fits = np.einsum("bij,bj->bi", vectors, np.einsum("bij,bi->bj", vectors, scores) / values)
     return np.asarray(np.nan_to_num(fits))
 

@@ -92,7 +92,7 @@ class Format:
 
     @property
     def marks(self) -> dict[int, str | None]:
-        """Return what becomes of characters in numbers; empty for what `float` reads."""
+        """Return what becomes of characters in numbers; empty for what ``float`` reads."""
         if self.decimal == "." and self.thousands is None:
             return {}
         marks: dict[int, str | None] = {ord(" "): None, 0xA0: None, 0x202F: None} if self.thousands == " " else {}

@@ -139,6 +139,21 @@ class TestFit:
         with pytest.warns(dpf.UtilityWarning, match="500 records are too few for fits of blocks of 3 columns"):
             dpf.linear_regression(X, y, radius=3.0, epsilon=1.0)
 
+    def test_blocks_of_too_few_records(self):
+        made = BlockFits(Ball(3.0), epsilon=2.0, blocks=50_000)
+        assert not made.useful(50_000, 2)
+        assert made.useful(200_001, 2)
+        [trap] = made.traps_for(50_000, 2)
+        assert trap.category is dpf.UtilityWarning
+
+    def test_the_errors_that_a_caller_raises_for_do_not_depend_on_a_label(self):
+        X, y, _ = normal(2_000, 2, 0.5)
+        made = BlockFits(Ball(4.0), epsilon=2.0)
+        for label in (0.0, 5e-324, 1e-310, 3e-308, 1e300, np.nan, -np.inf):
+            y[0] = label
+            with np.errstate(all="raise"):
+                assert np.isfinite(made((X, y), rng=PCG64(1))).all()
+
     def test_parameters(self):
         X, y, _ = normal(20_000, 1, 0.5)
         for options, message in (
