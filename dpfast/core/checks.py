@@ -272,9 +272,11 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 def one_or_none(name: str, value: SupportsIndex | None) -> int | None:
     """Check a limit that is 1 or None."""
-    if value is None or whole(name, value, least=1) == 1:
-        return None if value is None else 1
-    raise ValueError(f"{name} must be 1 or None, not {value}")
+    if value is None:
+        return None
+    if (number := whole(name, value, least=1)) > 1:
+        raise ValueError(f"{name} must be 1 or None, not {number}")
+    return number
 
 
 def threads(workers: SupportsIndex) -> int:

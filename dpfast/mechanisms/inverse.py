@@ -457,7 +457,8 @@ class InverseSensitivity(StatisticMechanism):
         if isinstance(summary, _PrivateWindow):
             (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
         elif not summary.n:  # all records are missing
-            return self._empty_window()[:1], self._empty_window()[1:], 0
+            lower, upper = np.split(self._empty_window(), 2)
+            return lower, upper, 0
         else:
             (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
         ties = int((lower != upper).argmax()) if lower[-1] != upper[-1] else len(lower)  # they are nested

@@ -641,8 +641,8 @@ class JointOfGroups(SortedGroups):
     """The joint draws of each of many groups by one kernel; if records are to be left out, one by one."""
 
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
-        left_out = self.mechanism.leaves_out and not isinstance(values, Counted) and values.dtype.kind == "f"
-        if left_out and bool(np.isnan(values).any()):
+        one_by_one = self.mechanism.leaves_out and not isinstance(values, Counted) and values.ndim == 1
+        if one_by_one and absent_in(values):
             return Plan.groups(self, values, groups, threads)
         return super().groups(values, groups, threads)
 

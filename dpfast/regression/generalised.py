@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, SupportsIndex, cast
 
 from dpfast.choosing import Explain, describe
@@ -176,6 +177,7 @@ def glm(
         if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
             start = columns.of_scaled_rows(start)
 
+    @cache
     def made(n: int) -> Descent:
         return Descent(
             model,

@@ -55,12 +55,45 @@ _INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
 
 
+class Page(NamedTuple):
+    """What HTML and Markdown show.
+
+    Attributes
+    ----------
+    title, guarantee : str
+    sections : sequence of Section
+    spending : sequence of pairs of str
+        What is released, and its cost.
+    heading : str
+        That of the spending.
+    """
+
+    title: str
+    guarantee: str
+    sections: Sequence[Section]
+    spending: Sequence[tuple[str, str]]
+    heading: str
+
+    @property
+    def spent(self) -> dict[str, list[Any]]:
+        """The table of the spending."""
+        return {"release": [what for what, _ in self.spending], "cost": [cost for _, cost in self.spending]}
+
+
 class Document(ABC):
     """What is printed, or saved as a file, in one of several forms."""
 
     @abstractmethod
+    def _page(self) -> Page:
+        """Return what HTML and Markdown show."""
+
     def to_html(self) -> str:
         """Return it as one page of HTML without other files."""
+        return html_page(self._page())
+
+    def to_markdown(self) -> str:
+        """Return it as Markdown."""
+        return markdown_page(self._page())
 
     @abstractmethod
     def to_json(self) -> str:
@@ -69,10 +102,6 @@ class Document(ABC):
     @abstractmethod
     def to_csv(self) -> str:
         """Return it as CSV."""
-
-    @abstractmethod
-    def to_markdown(self) -> str:
-        """Return it as Markdown."""
 
     def save(self, path: Any, *, force: bool = False) -> None:
         """Write a ``.html``, ``.json``, ``.csv`` or ``.md`` file.
@@ -104,38 +133,24 @@ def _quoted(cell: Any) -> str:
     return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
 
 
-def html_page(
-    title: str,
-    guarantee: str,
-    sections: Sequence[Section],
-    spending: Sequence[tuple[str, str]],
-    heading: str = "What was spent",
-) -> str:
+def html_page(page: Page) -> str:
     """Return a page of HTML without other files."""
-    parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="guarantee">{html.escape(guarantee)}</p>']
-    for section in sections:
+    parts = [f"<h1>{html.escape(page.title)}</h1>", f'<p class="guarantee">{html.escape(page.guarantee)}</p>']
+    for section in page.sections:
         parts += [f"<h2>{html.escape(section.title)}</h2>", f'<p class="cost">{html.escape(section.cost)}</p>']
         parts += [drawing(section), _html_table(_legible(section)) if section.columns else ""]
-    spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    parts += [f"<h2>{heading}</h2>", _html_table(spent)]
+    parts += [f"<h2>{page.heading}</h2>", _html_table(page.spent)]
     body = "\n".join(filter(None, parts))
-    return _PAGE.format(title=html.escape(title), style=_STYLE, body=body)
+    return _PAGE.format(title=html.escape(page.title), style=_STYLE, body=body)
 
 
-def markdown_page(
-    title: str,
-    guarantee: str,
-    sections: Sequence[Section],
-    spending: Sequence[tuple[str, str]],
-    heading: str = "What was spent",
-) -> str:
+def markdown_page(page: Page) -> str:
     """Return a page of Markdown."""
-    parts = [f"# {title}", guarantee]
-    for section in sections:
+    parts = [f"# {page.title}", page.guarantee]
+    for section in page.sections:
         parts += [f"## {section.title}", f"*{section.cost}*"]
         parts += [_markdown_table(_legible(section))] if section.columns else []
-    spent = {"release": [what for what, _ in spending], "cost": [cost for _, cost in spending]}
-    return "\n\n".join([*parts, f"## {heading}", _markdown_table(spent)]) + "\n"
+    return "\n\n".join([*parts, f"## {page.heading}", _markdown_table(page.spent)]) + "\n"
 
 
 def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:

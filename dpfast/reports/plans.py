@@ -17,7 +17,7 @@ from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
-from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
+from dpfast.reports.pages import Document, Page, Section, csv_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
@@ -26,7 +26,6 @@ from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
-_WOULD_BE = "What would be spent"
 _EXACT = {"epsilon", "delta", "share"}
 # The methods that a release may name, with the arguments that it must have besides its column.
 METHODS: dict[str, tuple[str, ...]] = {
@@ -243,31 +242,15 @@ class DryRun(Document):
             [*lines, ("all together", 0, "cost", self.privacy.short), ("budget", 0, "cost", self.budget.short)]
         )
 
-    def to_markdown(self) -> str:
-        """Return the dry run as Markdown."""
-        return markdown_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
-
-    def to_html(self) -> str:
-        """Return the dry run as one page of HTML without other files."""
-        return html_page(self._heading, self._summary, self._sections(), self._spending, _WOULD_BE)
-
-    @property
-    def _heading(self) -> str:
-        return f"{self.title}: dry run"
-
-    @property
-    def _summary(self) -> str:
-        return f"No record was touched; {self.n:,} imagined records."
-
-    @property
-    def _spending(self) -> list[tuple[str, str]]:
-        return Report(self.title, self.releases, self.budget).spending
-
-    def _sections(self) -> list[Section]:
-        return [
+    def _page(self) -> Page:
+        """Return what HTML and Markdown show."""
+        sections = [
             Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
             for release, texts in zip(self.releases, self.texts, strict=True)
         ]
+        summary = f"No record was touched; {self.n:,} imagined records."
+        spending = Report(self.title, self.releases, self.budget).spending
+        return Page(f"{self.title}: dry run", summary, sections, spending, "What would be spent")
 
     def __str__(self) -> str:
         lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]

@@ -16,7 +16,7 @@ from dpfast.densities import Histogram
 from dpfast.densities.cells import is_whole
 from dpfast.groups.keyed import RELEASE
 from dpfast.reports.notes import PUBLIC_GROUPS
-from dpfast.reports.pages import Document, Section, csv_page, html_page, markdown_page
+from dpfast.reports.pages import Document, Page, Section, csv_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
@@ -153,13 +153,9 @@ class Report(Document):
         ]
         return csv_page([*numbers, ("guarantee", 0, "text", self.guarantee)])
 
-    def to_markdown(self) -> str:
-        """Return the report as Markdown."""
-        return markdown_page(self.title, self.guarantee, list(self._sections()), self.spending)
-
-    def to_html(self) -> str:
-        """Return the report as one page of HTML without other files."""
-        return html_page(self.title, self.guarantee, list(self._sections()), self.spending)
+    def _page(self) -> Page:
+        """Return what HTML and Markdown show."""
+        return Page(self.title, self.guarantee, list(self._sections()), self.spending, "What was spent")
 
     def _sections(self) -> Iterator[Section]:
         for release in self.releases:

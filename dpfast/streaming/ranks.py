@@ -573,44 +573,49 @@ class Selected(NamedTuple):
         cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, sums: bool = False, threads: int = 1
     ) -> Selected:
         """Return the stretches that hold all wanted ranks, and the sum between two of them."""
-        n, joined = len(values), _joined_stretches(wanted)
-        if not joined:
-            return cls(n, [], [])
-        if len(joined) == 1:
-            [(first, last)] = joined
-            codes = _select.window(values, first, last, **grid.kernel, workers=threads)
-            return cls(n, [first], [grid.encode(codes)])
-        if len(joined) == 2:
-            pair = _select.windows(
-                values, joined[0], joined[1], first=grid.first, sums=sums, **grid.kernel, workers=threads
-            )
-            assert pair is not None
-            low, high, between = pair
-            return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
-        many = _many(values, joined, grid, threads)
-        assert many is not None
-        return cls(n, *many)
+        found = cls._found(values, wanted, grid, grid.kernel, sums=sums, threads=threads)
+        assert found is not None
+        return found
 
     @classmethod
     def if_none_is_missing(
         cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, threads: int = 1
     ) -> Selected | None:
-        """Return the same of at least one record, or None if some are missing.
+        """Return the stretches of at least one record, or None if some are missing.
 
         The selection sees them: a pass that looks for them before takes a quarter of its time.
         """
-        n, joined, missing = len(values), _joined_stretches(wanted), {"missing": math.nan}
+        return cls._found(values, wanted, grid, {**grid.kernel, "missing": math.nan}, sums=False, threads=threads)
+
+    @classmethod
+    def _found(
+        cls,
+        values: Array,
+        wanted: Iterable[tuple[int, int]],
+        grid: Points,
+        kernel: dict[str, float],
+        *,
+        sums: bool,
+        threads: int,
+    ) -> Selected | None:
+        """Return the stretches; None if there are missing records, and NaN stands for them."""
+        n, joined = len(values), _joined_stretches(wanted)
+        if not joined:
+            return cls(n, [], [])
         if len(joined) == 1:
             [(first, last)] = joined
-            keys: Any = _select.window(values, first, last, **{**grid.kernel, **missing}, workers=threads)
+            keys: Any = _select.window(values, first, last, **kernel, workers=threads)
             return None if isinstance(keys, int) else cls(n, [first], [grid.encode(keys)])
         if len(joined) == 2:
             low, high = joined
-            kernel = {**grid.kernel, **missing}
-            pair = _select.windows(values, low, high, first=grid.first, workers=threads, **kernel)  # type: ignore[arg-type]
-            return pair and cls(n, [low[0], high[0]], [grid.encode(window) for window in pair[:2]])
-        codes = _many(values, joined, grid, threads, **missing)
-        return None if codes is None else cls(n, *codes)
+            pair = _select.windows(values, low, high, first=grid.first, sums=sums, workers=threads, **kernel)
+            return pair and cls(n, [low[0], high[0]], [grid.encode(window) for window in pair[:2]], pair[2])
+        firsts, lasts = _Stretches.of_joined(joined, n)  # cut to the ranks 1..n
+        windows = _windows.windows(values, firsts, lasts, **kernel, workers=threads)
+        if windows is None:
+            return None
+        codes, ends = grid.encode(windows), (lasts - firsts + 1).cumsum().tolist()
+        return cls(n, firsts.tolist(), [codes[start:end] for start, end in zip([0, *ends], ends, strict=False)])
 
     def window(self, first: int, last: int) -> Integers:
         at = bisect.bisect_right(self.firsts, first) - 1
@@ -633,22 +638,6 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
         else:
             joined.append((first, last))
     return joined
-
-
-def _many(
-    values: Array, joined: list[tuple[int, int]], grid: Points, threads: int, **missing: float
-) -> tuple[list[int], list[Integers]] | None:
-    """Return the first ranks and the codes of the stretches, cut to the ranks 1..n.
-
-    None if there are missing records, and ``missing=nan`` stands for them.
-    """
-    firsts, lasts = _Stretches.of_joined(joined, len(values))
-    windows = _windows.windows(values, firsts, lasts, **{**grid.kernel, **missing}, workers=threads)
-    if windows is None:
-        return None
-    found = grid.encode(windows)
-    ends = (lasts - firsts + 1).cumsum().tolist()
-    return firsts.tolist(), [found[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 class Order(NamedTuple):
