@@ -101,12 +101,14 @@ def completed(
     sequence: Sequence, records: Labelled | Chunks, *, rng: RandomSource, workers: int, progress: bool = False
 ) -> Fit:
     """Make all releases from records, charged together, once, and return the result."""
-    with spending(sequence.privacy_profile, label=repr(sequence)):
-        while (mechanism := sequence.mechanism) is not None:
+    # What is computed from releases may overflow or underflow: no error state of a caller ends it after the charge.
+    with np.errstate(all="ignore"):
+        with spending(sequence.privacy_profile, label=repr(sequence)):
+            while (mechanism := sequence.mechanism) is not None:
+                _show(sequence, progress)
+                sequence.advance(mechanism(records, rng=rng, workers=workers))
             _show(sequence, progress)
-            sequence.advance(mechanism(records, rng=rng, workers=workers))
-        _show(sequence, progress)
-    return sequence.result
+        return sequence.result
 
 
 def _show(sequence: Sequence, progress: bool) -> None:

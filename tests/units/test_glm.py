@@ -1,6 +1,7 @@
 """Generalised linear models: composition, accuracy, awkward data, engines."""
 
 import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -203,6 +204,17 @@ AWKWARD = {
 
 
 class TestAwkwardData:
+    def test_a_fit_does_not_depend_on_what_a_caller_raises_for(self):
+        x = np.random.default_rng(0).normal(size=5_000)
+        for epsilon in (1.0, 100.0):
+            for column in (x, np.full(5_000, 1e308)):
+                given = np.column_stack([column, column]), column
+                fits = []
+                for error in ("ignore", "raise"):
+                    with np.errstate(all=error), warnings.catch_warnings(action="ignore"):
+                        fits.append(dpf.glm(*given, radius=2.0, epsilon=epsilon, rng=PCG64(1)).coefficients)
+                np.testing.assert_array_equal(*fits)
+
     @every("name", AWKWARD)
     @pytest.mark.parametrize("model", MODELS)
     @every(("epsilon", "delta"), [(1e-3, 1e-6), (1.0, 1e-6), (1.0, 0.0), (1e4, 0.0)])
