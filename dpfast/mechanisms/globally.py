@@ -194,7 +194,7 @@ class GlobalSensitivity(StatisticMechanism):
         if self.hides_n and not isinstance(self.statistic, (Mean, Variance, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         self.check_missing()
-        if self._counts and not self.hides_n:
+        if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         if self.jointly:
             if self.noise != "auto":
@@ -294,12 +294,12 @@ class GlobalSensitivity(StatisticMechanism):
         if isinstance(x, Chunks):
             return x
         values = containers.vector("x", x)
-        return self.reading().records(values) if self._counts else values  # those that are counted
+        return self.reading().records(values) if self._counts_some else values  # those that are counted
 
     @cached_property
-    def _counts(self) -> bool:
-        """Whether it releases the number of records."""
-        return isinstance(self.statistic, Count)
+    def _counts_some(self) -> bool:
+        """Whether it releases the number of records within bounds: a tenth of a short count of all goes without."""
+        return isinstance(self.statistic, Count) and self.statistic.within is not None
 
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
