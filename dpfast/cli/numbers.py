@@ -72,7 +72,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors, confidence = arguments.neighbors, arguments.interval
-    grid = column_points(arguments, drops=confidence is None)
+    grid = column_points(arguments)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
@@ -239,7 +239,7 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     check_groups(arguments)
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of quantiles is for --keys private")
-    grid = column_points(arguments, drops=arguments.interval is None)
+    grid = column_points(arguments)
     rng, qs = rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:

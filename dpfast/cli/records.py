@@ -44,17 +44,16 @@ def column_grid(arguments: argparse.Namespace) -> Grid:
     return grid
 
 
-def column_points(arguments: argparse.Namespace, *, drops: bool = False) -> Points:
-    """`column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`.
-
-    On floats, `drops` leaves out missing cells by default.
+def column_points(arguments: argparse.Namespace) -> Points:
+    """`column_grid`, or without --bounds the grid of floats for the type of the column, where missing cells are left
+    out by default; sets `type` and `missing`.
     """
     if arguments.bounds is not None:
         return column_grid(arguments)
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
     settle_type(arguments)
-    missing = "drop" if drops and arguments.missing is None else arguments.missing
+    missing = "drop" if arguments.missing is None else arguments.missing
     grid = replace(unbounded(arguments.type == "integer"), missing=missing)
     arguments.missing = grid.missing
     return grid

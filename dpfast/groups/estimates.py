@@ -113,8 +113,8 @@ def interval(
         is private. Sums and counts have noise for it; the others use a noisy number of the records, chosen at random,
         for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
-        What a missing record becomes, as for `median`, but by default "lower", without bounds about -1.8e308; the
-        interval is for the population after this. "drop" only for "add-remove".
+        What a missing record becomes, as for `median`; the interval is for the population after this. "drop" is for
+        quantiles, where it is the default without bounds, and for "add-remove".
     labels, keys, partitions, others
         Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
         replaced record the labels and the sizes of groups are public; with one added or removed they are private.
@@ -211,9 +211,12 @@ def estimator(
             raise ValueError("missing must be a number, 'lower' or 'drop' for a count, not 'half'")
         unused = _UNUSED.with_missing("drop" if missing == "drop" else None)
         return interval_for(statistic, unused, epsilon, confidence, given, root=root)
-    unbounded = isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None
-    points: Points = floats_for(x, missing) if unbounded else grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
-    if isinstance(points, Points) and points.missing == "drop" and given == "replace-one":
+    is_quantile = isinstance(statistic, (Median, Quantile))
+    if is_quantile and bounds is None and grid is None:
+        points: Points = floats_for(x, "drop" if missing is None else missing)
+    else:
+        points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+    if not is_quantile and isinstance(points, Points) and points.missing == "drop" and given == "replace-one":
         raise ValueError(
             f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "
             f"records, not 'drop'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -29,6 +29,7 @@ from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.resized import Resized, resized
+from dpfast.mechanisms.slots import Anchored, Slots, taken_below
 from dpfast.mechanisms.subsampled import RecordsPlan
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
@@ -224,6 +225,11 @@ class _QuantileInterval(IntervalMechanism):
 
     statistic: Median | Quantile
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether missing records are left out: the interval is for the population of the others."""
+        return self.grid.missing == "drop"
+
     @cached_property
     def _shares(self) -> tuple[float, float, float]:
         """The parts of epsilon, rounded down."""
@@ -237,7 +243,7 @@ class _QuantileInterval(IntervalMechanism):
         return split(dict(zip(of, self._shares, strict=True)))
 
     def _explained_error(self, n: int | None) -> str:
-        of_candidates = self._finding([1, 2, 3], 3, self._shares[0])._explained_error(n)
+        of_candidates = self._candidates([1, 2, 3], 3)._explained_error(n)
         return ". ".join(filter(None, [of_candidates, self.explained_few(self.least_narrow)]))
 
     def explained_few(self, least: int) -> str:
@@ -260,9 +266,10 @@ class _QuantileInterval(IntervalMechanism):
         return super()._make_plan(n) if n is None else _Certified(self, checks.records(n))
 
     def _limits(self, n: int) -> _Limits:
-        return _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self._log_points)
+        rank = self.statistic.rank(n) if self.leaves_out else None
+        return _limits(n, self.statistic.level, rank, self.confidence, *self._shares[1:], self._log_points)
 
-    def _candidates(self, n: int, limits: _Limits) -> tuple[list[int], tuple[int, int, int]]:
+    def _places(self, n: int, limits: _Limits) -> tuple[list[int], tuple[int, int, int]]:
         """Return the ranks of the candidates, counted from either end, 0 for none; and those of the release, from
         below.
         """
@@ -287,15 +294,43 @@ class _QuantileInterval(IntervalMechanism):
             low, high = (middle, high) if min(self._limits(middle).counts[0]) <= margin else (low, middle)
         return high
 
-    def _finding(self, places: Sequence[int], n: int, epsilon: float) -> Quantiles:
-        """Return the release of the order statistics of these ranks."""
-        return Quantiles([(place - 0.5) / n for place in places], grid=self.grid, epsilon=epsilon)
+    def _candidates(self, places: Sequence[int], n: int) -> Quantiles:
+        """Return the release of the first candidates and the quantile, of these ranks."""
+        return self._around([(place - 0.5) / n for place in places], self._shares[0])
+
+    def _statistic_of_order(self, end: int, rank: int, n: int, epsilon: float) -> Quantiles:
+        """Return the release of the order statistic of this rank from the lower or the upper end, 0 or 1."""
+        return self._around([((n + 1 - rank if end else rank) - 0.5) / n], epsilon, absent_last=end == 1)
+
+    def _around(self, levels: Sequence[float], epsilon: float, *, absent_last: bool = False) -> Quantiles:
+        return _Around(levels, grid=self.grid, epsilon=epsilon, statistic=self.statistic, absent_last=absent_last)
 
     @cached_property
     def _log_points(self) -> float:
         """The logarithm of the number of points, or of the weight of all over the least weight of one."""
-        measure = self._finding([1], 1, self.epsilon).base_measure
+        measure = self._candidates([1], 1).base_measure
         return math.log(self.grid.size if measure is None else measure.total / measure.least)
+
+
+@dataclass(frozen=True, repr=False)
+class _Around(Quantiles):
+    """Release order statistics at public distances from a quantile, in ranks of the records that are not missing.
+
+    Parameters
+    ----------
+    qs, grid, epsilon
+        As for `Quantiles`.
+    statistic : Median or Quantile
+        That from whose rank the others keep their distances if records are missing.
+    absent_last : bool
+        Whether missing records that cannot be left out, as a single rank would be beyond the others, are above them.
+    """
+
+    statistic: Median | Quantile = field(kw_only=True)
+    absent_last: bool = field(kw_only=True, default=False)
+
+    def slots(self, n: int, ranks: tuple[int, ...]) -> Slots:
+        return Anchored(n, ranks, self.statistic)
 
 
 class _Certified(Plan):
@@ -309,24 +344,22 @@ class _Certified(Plan):
     def __init__(self, mechanism: _QuantileInterval, n: int) -> None:
         super().__init__(mechanism, n)
         self._size, self._limits = n, mechanism._limits(n)
-        self._ranks, self._places = mechanism._candidates(n, self._limits)
+        self._ranks, self._places = mechanism._places(n, self._limits)
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        epsilon = self.mechanism._shares[0]
-        return self.mechanism._finding(self._places, self._size, epsilon).plan(self._size).traps
+        return self.mechanism._candidates(self._places, self._size).plan(self._size).traps
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
         mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
         grid, last, shares = mechanism.grid, mechanism.grid.size - 1, mechanism._shares
 
-        def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
-            finding = mechanism._finding(places, n, epsilon)
+        def quantiles(finding: Quantiles) -> list[float]:
             released: list[float] = finding.plan(n).draw(values, source, threads).tolist()
             return released
 
         def counts(ends: list[int], scale: Fraction) -> list[int]:
-            counting = _Beyond(grid, ends[0], last - ends[1], scale)
+            counting = _Beyond(mechanism.statistic, grid, ends[0], last - ends[1], scale)
             beyond: list[int] = counting.plan(n).draw(values, source, threads).tolist()
             return beyond
 
@@ -334,7 +367,7 @@ class _Certified(Plan):
             code = int(grid.encode([value])[0])
             return last - code if end else code
 
-        found = quantiles(places, shares[0])
+        found = quantiles(mechanism._candidates(places, n))
         ends = [outward(end, found[2 * end]) if ranks[end] else 0 for end in (0, 1)]
         beyond = counts(ends, 2 / Fraction(shares[1]))
         failed = [end for end in (0, 1) if ends[end] and beyond[end] > limits.counts[0][end]]
@@ -347,7 +380,7 @@ class _Certified(Plan):
                 excess, limit = beyond[end] - limits.counts[0][end], limits.counts[k][end]
                 rank = limits.ranks[k - 1][end]
                 if rank > 0 and (tied or limit < 0 or excess > _MOST_EXCESS / mechanism.epsilon):
-                    [value] = quantiles([n + 1 - rank if end else rank], float(second / k))
+                    [value] = quantiles(mechanism._statistic_of_order(end, rank, n, float(second / k)))
                     ends[end] = outward(end, value)
                     continue
                 aim = max(limit - math.ceil(_SECOND_MARGIN * k / second), 0)
@@ -384,14 +417,21 @@ class _Limits(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _limits(n: int, level: float, confidence: float, first: float, second: float, log_points: float) -> _Limits:
+def _limits(
+    n: int, level: float, rank: int | None, confidence: float, first: float, second: float, log_points: float
+) -> _Limits:
+    """Return the limits; `rank` is that of the quantile if missing records are left out, else None."""
     wrong = (1 - confidence) / 2
     of_second = (1 - _OF_FIRST) / 2 * wrong
 
-    def of_counts(scale: Fraction, allowed: float) -> tuple[int, int]:
-        noise = DiscreteLaplace(scale)
-        low, high = (certified_count(n, part, noise.cdf, allowed) for part in (level, 1 - level))
+    def both(cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], allowed: float) -> tuple[int, int]:
+        if rank is None:
+            return certified_count(n, level, cdf, allowed), certified_count(n, 1 - level, cdf, allowed)
+        low, high = (certified_count(n, of / n, cdf, allowed, most=of) for of in (rank - 1, n - rank))
         return low, high
+
+    def of_counts(scale: Fraction, allowed: float) -> tuple[int, int]:
+        return both(DiscreteLaplace(scale).cdf, allowed)
 
     def of_ranks(epsilon: float) -> tuple[int, int]:
         def exceeds(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -400,8 +440,7 @@ def _limits(n: int, level: float, confidence: float, first: float, second: float
                 exponents = log_points + epsilon / 2 * (z - 1)
             return np.exp(np.minimum(exponents, 0.0)) + 2.0**-50
 
-        low, high = (certified_count(n, part, exceeds, of_second) for part in (level, 1 - level))
-        return low, high
+        return both(exceeds, of_second)
 
     scales = 2 / Fraction(first), 1 / Fraction(second), 2 / Fraction(second)
     allowed = _OF_FIRST * wrong, of_second, of_second
@@ -414,12 +453,18 @@ def _limits(n: int, level: float, confidence: float, first: float, second: float
 _CELLS = 2**12
 
 
-def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], allowed: float) -> int:
-    """Return the largest k with ``E cdf(k - B) <= allowed``, B binomial(n, p), for a nondecreasing cdf; -1 if k would
-    be less.
+def certified_count(
+    n: int,
+    p: float,
+    cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    allowed: float,
+    *,
+    most: int | None = None,
+) -> int:
+    """Return the largest k with ``E cdf(k - B) <= allowed`` for a nondecreasing cdf; -1 if k would be less.
 
-    With the cdf of noise Z this is ``P(B + Z <= k)``. If n is large, B is rounded down to one of 4096 cells, which
-    makes k smaller.
+    B is binomial(n, p), cut at `most`. With the cdf of noise Z this is ``P(B + Z <= k)``. If n is large, B is rounded
+    down to one of 4096 cells, which makes k smaller.
     """
     reach = 10 * math.sqrt(n * p * (1 - p)) + 100
     start, stop = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
@@ -431,9 +476,10 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
         first > n, 1.0, np.where(first < 1, 0.0, scipy.special.betainc(n + 1 - inner, inner, 1 - p))
     )  # P(B < first)
     masses, least = np.diff(below), float(below[0])
+    values = cells if most is None else np.minimum(cells, most)
 
     def wrong(k: int) -> float:
-        return least + float(masses @ cdf((k - cells).astype(np.float64)))
+        return least + float(masses @ cdf((k - values).astype(np.float64)))
 
     low, high = -1, stop
     while low < high:
@@ -444,8 +490,13 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
 
 @dataclass(frozen=True, repr=False)
 class _Beyond(Mechanism):
-    """Release the numbers of records below a code and above another one, with discrete Laplace noise of this scale."""
+    """Release the numbers of records below a code and above another one, with discrete Laplace noise of this scale.
 
+    If missing records are left out, they count in the share of the quantile: as many as its rank falls without them
+    are below, the others above.
+    """
+
+    statistic: Median | Quantile
     grid: Points
     low: int
     high: int
@@ -460,30 +511,48 @@ class _Beyond(Mechanism):
             return containers.vector("x", x)
 
         def locate(values: Array) -> Integers:
-            codes = self.grid.encode(values)
-            return 1 - (codes < self.low) + (codes > self.high)
+            absent = self._absent(values)
+            codes = self._points.encode(values)
+            return np.where(absent, 3, 1 - (codes < self.low) + (codes > self.high))
 
-        return Counts((3,), records, self._count, locate)
+        return Counts((4,), records, self._count, locate)
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.grid.missing == "drop"
+
+    @cached_property
+    def _points(self) -> Points:
+        """The grid by which all records have a code."""
+        return self.grid.with_missing("lower") if self.leaves_out else self.grid
+
+    def _absent(self, values: Array) -> NDArray[np.bool_]:
+        """Return which records are left out."""
+        return np.isnan(values) if self.leaves_out and values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
 
     def _count(self, values: Array, threads: int) -> Integers:
         beyond = self._by_value if values.dtype.kind == "f" and self._values is not None else self._by_code
         parts = [beyond(values[start : start + _BLOCK]) for start in range(0, len(values), _BLOCK)]
-        below, above = (sum(part) for part in zip((0, 0), *parts, strict=True))
-        return np.array([below, len(values) - below - above, above], np.int64)
+        below, above, absent = (sum(part) for part in zip((0, 0, 0), *parts, strict=True))
+        return np.array([below, len(values) - below - above - absent, above, absent], np.int64)
 
-    def _by_code(self, values: Array) -> tuple[int, int]:
-        codes = self.grid.encode(values)
-        return int(np.count_nonzero(codes < self.low)), int(np.count_nonzero(codes > self.high))
+    def _by_code(self, values: Array) -> tuple[int, int, int]:
+        absent = self._absent(values)
+        codes = self._points.encode(values[~absent] if absent.any() else values)
+        below, above = int(np.count_nonzero(codes < self.low)), int(np.count_nonzero(codes > self.high))
+        return below, above, int(np.count_nonzero(absent))
 
-    def _by_value(self, values: Array) -> tuple[int, int]:
+    def _by_value(self, values: Array) -> tuple[int, int, int]:
         assert self._values is not None
         low, high = self._values
         below, above = int(np.count_nonzero(values < low)), int(np.count_nonzero(values >= high))
-        missing = int(self.grid.encode([self.grid.nan_value])[0])
-        if missing < self.low or missing > self.high:
-            unknown = int(np.count_nonzero(values != values))
-            below, above = below + unknown * (missing < self.low), above + unknown * (missing > self.high)
-        return below, above
+        missing = int(self._points.encode([self._points.nan_value])[0])
+        if not self.leaves_out and self.low <= missing <= self.high:
+            return below, above, 0
+        unknown = int(np.count_nonzero(values != values))
+        if self.leaves_out:
+            return below, above, unknown
+        return below + unknown * (missing < self.low), above + unknown * (missing > self.high), 0
 
     @cached_property
     def _values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -502,9 +571,11 @@ class _Beyond(Mechanism):
         return np.array(found[:1]), np.array(found[1:])
 
     def law_of(self, summary: tuple[Integers, int]) -> NoisyIntegers:
-        counts, _ = summary
+        (below, _, above, absent), n = summary
+        share = taken_below(self.statistic, n, int(absent))
+        counts = np.array([below + share, above + absent - share], np.int64)
         noise = Independent(DiscreteLaplace(self.scale), 2)
-        return NoisyIntegers(counts[[0, 2]], noise=noise, most=2**61, decode=lambda codes: codes)
+        return NoisyIntegers(counts, noise=noise, most=2**61, decode=lambda codes: codes)
 
 
 _BLOCK = 2**16

@@ -182,18 +182,36 @@ differential privacy) for one record replaced (the number of records is public)>
         """Whether missing records are left out, as far as the ranks of the others are distinct (`Joint.layout_of`)."""
         return self.grid.missing == "drop"
 
+    @property
+    def absent_last(self) -> bool:
+        """Whether missing records are sorted after all others, as the greatest point, and not before them."""
+        return False
+
+    @property
+    def sorting(self) -> Points:
+        """The grid by which records are sorted, where missing ones are a point: those that are not left out are it."""
+        grid = self.grid
+        return grid.with_missing(grid.upper if self.absent_last else "lower") if self.leaves_out else grid
+
+    def slots(self, n: int, ranks: tuple[int, ...]) -> Slots:
+        """Return how missing records change the ranks of n records."""
+        return Slots(n, ranks)
+
     def law_of(self, windows: _Windows) -> JointQuantiles:
         return self.plan(windows.layout.n + windows.layout.absent)._joint(windows)
 
     def reading(self) -> Ranks:
         def wanted(n: int, absent: int = 0) -> list[tuple[int, int]]:
-            return self.plan(n).layout_of(absent).among_all
+            plan = self.plan(n)
+            return plan.among_all(plan.layout_of(absent))
 
         def finish(order: Ordered, absent: int = 0) -> _Windows:
-            layout = self.plan(order.n).layout_of(absent)
-            return _Windows.of(layout, [order.window(first, last) for first, last in layout.among_all])
+            plan = self.plan(order.n)
+            layout = plan.layout_of(absent)
+            return _Windows.of(layout, [order.window(first, last) for first, last in plan.among_all(layout)])
 
-        return PresentRanks(self.grid, wanted, finish) if self.leaves_out else Ranks(self.grid, wanted, finish)
+        kind = PresentRanks if self.leaves_out else Ranks
+        return kind(self.sorting, wanted, finish)
 
     if TYPE_CHECKING:
 
@@ -299,11 +317,6 @@ class _Layout(NamedTuple):
     after: NDArray[np.int64]  # x_(n+1)
     absent: int = 0  # the number of records that are left out, besides the n
 
-    @property
-    def among_all(self) -> list[tuple[int, int]]:
-        """The stretches among all records, of which those that are left out are the first."""
-        return [(first + self.absent, last + self.absent) for first, last in self.stretches]
-
     @classmethod
     def around(cls, ranks: NDArray[np.int64], reach: int, n: int, last: int, absent: int = 0) -> _Layout:
         firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
@@ -330,14 +343,19 @@ class Joint(Plan):
 
     def layout_of(self, absent: int) -> _Layout:
         """Return the layout if so many of the n records are missing, a private number: that of the others, and of those
-        missing ones that count as the least point because the ranks would not be distinct without them.
+        missing ones that count as an end of the grid because there would be no such ranks without them.
         """
         if not absent:
             return self.layout
-        slots = Slots(self.layout.n, tuple(self.layout.ranks.tolist()))
+        slots = self.mechanism.slots(self.layout.n, tuple(self.layout.ranks.tolist()))
         left_out = slots.left_out(absent)
         n, ranks = slots.n - left_out, np.array(slots.ranks_without(left_out))
         return _Layout.around(ranks, self.stages.within(n).reach, n, self.layout.last, left_out)
+
+    def among_all(self, layout: _Layout) -> list[tuple[int, int]]:
+        """Return the stretches of a layout among all records, with those that are left out."""
+        before = 0 if self.mechanism.absent_last else layout.absent
+        return [(first + before, last + before) for first, last in layout.stretches]
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, _Windows]:
         if type(values) is not np.ndarray or self.mechanism.resolves:
@@ -348,14 +366,13 @@ class Joint(Plan):
             selected = Selected.if_none_is_missing(values, layout.stretches, self._grid, threads=threads)
             layout = layout if selected is not None else self.layout_of(absent_in(values))
         if selected is None:
-            selected = Selected.of(values, layout.among_all, self._grid, threads=threads)
+            selected = Selected.of(values, self.among_all(layout), self._grid, threads=threads)
         return self, _Windows.of(layout, selected.stretches)
 
     @cached_property
     def _grid(self) -> Points:
-        """The grid of selections, where missing records are at the least point, as `layout_of` supposes."""
-        grid = self.mechanism.grid
-        return grid.with_missing("lower") if self.mechanism.leaves_out else grid
+        """The grid of selections, made once."""
+        return self.mechanism.sorting
 
     def _joint(self, windows: _Windows) -> JointQuantiles:
         """Return the law of the quantiles, which is private, like the windows."""

@@ -7,6 +7,8 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from dpfast.statistics import OrderStatistic
+
 _GOLDEN = 0.618
 
 
@@ -49,8 +51,34 @@ class Slots:
         return bisect.bisect_left(range(absent), True, key=lambda k: not self._distinct(k + 1))
 
     def _distinct(self, absent: int) -> bool:
-        ranks = self.ranks_without(absent)
-        return all(low < high for low, high in itertools.pairwise([0, *ranks]))
+        places = [0, *self.ranks_without(absent), self.n - absent + 1]
+        return all(low < high for low, high in itertools.pairwise(places))
+
+
+@dataclass(frozen=True)
+class Anchored(Slots):
+    """The places if missing records take away those beyond all ranks, as the rank of one quantile of n moves.
+
+    Parameters
+    ----------
+    n, ranks
+        As for `Slots`.
+    anchor : OrderStatistic
+        Several ranks keep their distances from that of this quantile, as far as there are as many records on that side,
+        and are then 1, or the last. One rank keeps its distance; records beyond it are left out as far as there are.
+    """
+
+    anchor: OrderStatistic
+
+    def ranks_without(self, absent: int) -> list[int]:
+        n = self.n - absent
+        ranks = [rank - taken_below(self.anchor, self.n, absent) for rank in self.ranks]
+        return [min(max(rank, 1), n) for rank in ranks] if len(ranks) > 1 else ranks
+
+
+def taken_below(statistic: OrderStatistic, n: int, absent: int) -> int:
+    """Return by how much the rank of a quantile is less if so many of n records are missing."""
+    return statistic.rank(n) - (statistic.rank(n - absent) if absent < n else 0)
 
 
 def _multiples_below(limit: int, n: int, stride: int, count: int) -> int:

@@ -403,8 +403,8 @@ class Ranks(Reading):
 
 
 class PresentRanks(Ranks):
-    """Order statistics of records of which some are missing: these count as the least points, and their number, which
-    is private unlike that of all, decides which ranks are wanted. Without sums.
+    """Order statistics of records of which some are missing: these count as an end of the grid, the least point unless
+    the grid says otherwise, and their number, private unlike that of all, decides which ranks are wanted. Without sums.
 
     Parameters
     ----------
@@ -457,12 +457,12 @@ class PresentRanks(Ranks):
         return super().add_counted(self._present(values, counts), counts)
 
     def _present(self, values: Array, counts: Integers) -> Array:
-        """Return the values with the least point for missing ones, which are counted."""
+        """Return the values with a point for missing ones, which are counted."""
         if values.dtype.kind != "f":
             return values
         absent = np.isnan(values)
         self._count_absent(int(counts[absent].sum()))
-        return np.where(absent, self._grid.lower, values)
+        return np.where(absent, self._grid.nan_value, values)
 
     def _count_absent(self, n: int) -> None:
         self._absent += 0 if self._looked else n
