@@ -8,7 +8,8 @@ from typing import Any
 from dpfast.core.privacy import in_short, stated
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
-from dpfast.ledger import Ledger
+from dpfast.ledger import Charge, Ledger
+from dpfast.ledger.journal import noted
 from dpfast.mechanisms import Mechanism
 from dpfast.tables import TableError
 
@@ -22,17 +23,33 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
     if given:
         warn_of(ledger)
     charges = [
-        {"label": charge.label, "times": charge.times, **stated(charge.profile.privacy)} for charge in ledger.charges
+        {"label": charge.label, "times": charge.times, **stated(charge.profile.privacy), **noted(charge)}
+        for charge in ledger.charges
     ]
-    lines = [f"{charge.times} x {charge.label}: {charge.profile.privacy}" for charge in ledger.charges]
+    if arguments.by is None:
+        lines = [_line(charge) for charge in ledger.charges]
+        by = {}
+    else:
+        spent = ledger.spent_by(arguments.by)
+        lines = [str(spent)]
+        by = {"spent_by": spent.to_columns()}
     return {
         "ledger": arguments.file,
         "budget": stated(ledger.privacy),
         "spent": stated(ledger.spent),
         "remaining": _left(ledger),
         "charges": charges,
+        **by,
         "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {in_short(ledger.remaining)}"]),
     }
+
+
+def _line(charge: Charge) -> str:
+    """Return the line of a charge, with what is noted; the guarantee is that of the budget."""
+    said = "; ".join(f"{name} {text}" for name, text in noted(charge).items() if name != "day")
+    label = charge.label.partition(f": {charge.profile.privacy}")[0].strip("<>")
+    day = "" if charge.note.day is None else f"{charge.note.day} "
+    return f"{day}{charge.times} x {in_short(charge.profile.privacy)}: {label}" + (f" ({said})" if said else "")
 
 
 def open_ledger(path: str) -> Ledger:

@@ -21,6 +21,7 @@ from dpfast.cli.options import (
     add_interval,
     add_json,
     add_neighbors,
+    add_purpose,
     bin_count,
     exact,
     named_bounds,
@@ -199,6 +200,12 @@ def _add_regression(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, help="for --model linear; default auto, by public numbers")
     parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
+    add_neighbors(parser)
+    parser.add_argument(
+        "--missing",
+        choices=("drop",),
+        help="drop leaves out records with an empty or non-numeric cell; with --neighbors add-remove",
+    )
     add_delta(parser, "for Gaussian noise")
     add_common(parser)
 
@@ -260,10 +267,13 @@ def _add_report(parser: Parser) -> None:
         "--dry-run", action="store_true", help="print charges and expected errors; no record is touched"
     )
     parser.add_argument("--ledger", metavar="FILE", help="the budget, if the plan has none; see dpfast ledger")
+    add_purpose(parser)
     add_common(parser)
 
 
 def _add_ledger(parser: Parser) -> None:
+    from dpfast.ledger.journal import NOTED
+
     parser.add_argument("file", metavar="FILE", help="made if it does not exist and a budget is given")
     parser.add_argument("--epsilon", type=exact, help="budget; or give --rho or --mu")
     parser.add_argument("--delta", type=exact, help="default 0")
@@ -272,6 +282,7 @@ def _add_ledger(parser: Parser) -> None:
     parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
     parser.add_argument("--per-unit", type=whole, metavar="K", help="for one person with at most K records; add-remove")
     parser.add_argument("--composition", choices=("basic", "renyi"), help="default basic")
+    parser.add_argument("--by", choices=NOTED, help="what is spent by what is noted of the releases, instead of each")
     add_json(parser)
 
 

@@ -161,6 +161,12 @@ def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
     parser.add_argument(
         "--ledger", metavar="FILE", help="charge the release to this budget, see dpfast ledger; exit code 4 if over it"
     )
+    add_purpose(parser)
+
+
+def add_purpose(parser: argparse.ArgumentParser) -> None:
+    """Add the option of what is noted in a ledger."""
+    parser.add_argument("--purpose", metavar="TEXT", help="what it is for, noted in the ledger")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -79,9 +80,21 @@ def format_of(arguments: argparse.Namespace) -> Format:
     )
 
 
-def charging(arguments: argparse.Namespace) -> AbstractContextManager[object]:
-    """Return the block whose releases are charged to the ledger of the command, if it has one."""
-    return arguments.ledger or nullcontext()
+@contextmanager
+def charging(arguments: argparse.Namespace) -> Iterator[None]:
+    """Charge the releases of a block to the ledger of the command, if it has one, with a note of what they are for."""
+    if arguments.ledger is None:
+        yield
+        return
+    source = None if arguments.file == "-" else arguments.file
+    with arguments.ledger as ledger, ledger.noting(column=_column(arguments), source=source, purpose=arguments.purpose):
+        yield
+
+
+def _column(arguments: argparse.Namespace) -> str | None:
+    """Return the columns that a command reads."""
+    features = getattr(arguments, "features", None)
+    return ", ".join([*features, arguments.label]) if features else getattr(arguments, "column", None)
 
 
 def hides_n(arguments: argparse.Namespace) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.predictors import check_type, labels_of, predictors_of
-from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, rng_of
+from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, hides_n, rng_of
 from dpfast.core import checks
 from dpfast.core.tabular import finite
 from dpfast.domains import Ball
@@ -43,19 +43,21 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "epsilon": arguments.epsilon,
         "delta": arguments.delta,
         "intercept": not arguments.no_intercept,
+        "neighbors": arguments.neighbors,
+        "missing": arguments.missing,
         "rng": rng,
     }
-    rows = _rows(arguments, [*features, label])
+    rows, n = _rows(arguments, [*features, label])
     with charging(arguments):
         if linear:
             method = arguments.method or "auto"
-            fit = linear_regression(rows, label_center=arguments.label_center, method=method, **options)
+            fit = linear_regression(*rows, label_center=arguments.label_center, method=method, **options)
         else:
-            fit = glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
-    n = rows.records() if fit.n is None else fit.n
+            fit = glm(*rows, model=arguments.model, k=arguments.k, progress=True, **options)
     _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
-    privacy = fit.privacy
+    privacy, records = fit.privacy, "" if n is None else f"{n:,} records; "
     become = "counts as one at its centers" if linear else "has its features at the center; one without a label adds 0"
+    become = "is left out" if arguments.missing == "drop" else become
     return {
         "statistic": "regress",
         "model": arguments.model,
@@ -71,7 +73,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         **guaranteed(privacy),
         "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
-        "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
+        "text": f"{table}\n({arguments.model} regression; {records}{privacy})",
     }
 
 
@@ -98,6 +100,8 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
             verb = "" if arguments.model in models else "does not take"
         if verb:
             raise ValueError(f"--model {arguments.model} {verb} --{option.replace('_', '-')}")
+    if arguments.missing == "drop" and not hides_n(arguments):
+        raise ValueError("--missing drop makes the number of records private: it needs --neighbors add-remove")
     if arguments.model == "linear":
         method, constant = arguments.method or "auto", not arguments.no_intercept
         bounds = arguments.label_bound, arguments.label_center
@@ -108,8 +112,10 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
     model_of(arguments.model, arguments.label_bound, arguments.k)
 
 
-def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chunks:
-    """Rows of the features and last the label: in memory, or read from a long file in each pass."""
+def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> tuple[tuple[Any, ...], int | None]:
+    """Return the rows of the features, last the label, and their number: in memory, or read from a long file in each
+    pass. If the number is private, all rows are in memory, and the labels beside them.
+    """
     columns = [predictor.column for predictor in predictors]
     format = format_of(arguments)
 
@@ -118,6 +124,8 @@ def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> Chu
             parts = [predictor.numbers(cells) for predictor, cells in zip(predictors, found, strict=True)]
             yield np.column_stack(parts)
 
+    if hides_n(arguments):
+        together = np.concatenate([np.empty((0, len(predictors))), *read()])
+        return (together[:, :-1], together[:, -1]), None
     rows = Chunks(read if is_long(arguments.file) else list(read()))
-    checks.records(rows.records())
-    return rows
+    return (rows,), checks.records(rows.records())

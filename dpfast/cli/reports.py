@@ -13,6 +13,8 @@ from typing import Any
 from dpfast.cli.output import UnfinishedError, released_to
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
+from dpfast.ledger import Note
+from dpfast.ledger.notes import noting
 from dpfast.ledger.outputs import Output
 from dpfast.reports import ReportPlan
 from dpfast.reports.pages import FORMS, Document
@@ -38,7 +40,8 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
         text = str(foreseen) if output is None else f"dry run in {arguments.output}  (no record was touched)"
         return {"statistic": "dry-run", **foreseen.to_dict(), "text": text}
     try:
-        report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
+        with noting(Note(purpose=arguments.purpose)):
+            report = plan.run(arguments.file, ledger=arguments.ledger, rng=rng)
     except IncompleteReportError as error:
         raise UnfinishedError(str(error)) from None
     written = {"statistic": "report", **report.to_dict()}

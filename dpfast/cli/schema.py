@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from dpfast.ledger.journal import NOTED
+
 _NUMBER, _TEXT, _WHOLE, _FLAG = ({"type": name} for name in ("number", "string", "integer", "boolean"))
 
 
@@ -117,7 +119,7 @@ DEFINITIONS: dict[str, Any] = {
             "intercept_error": _NUMBER,
             "low": _NUMBERS,
             "high": _NUMBERS,
-            "n": _WHOLE,
+            "n": _or_null(_WHOLE),
         },
     ),
     "histogram": _release(
@@ -160,10 +162,11 @@ DEFINITIONS: dict[str, Any] = {
                 "type": "array",
                 "items": _object(
                     {"label": _TEXT, "times": _WHOLE, **_GUARDED},
-                    {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER},
+                    {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER, **dict.fromkeys(NOTED, _TEXT)},
                 ),
             },
-        }
+        },
+        {"spent_by": {"type": "object"}},
     ),
     "verify": _object(
         {

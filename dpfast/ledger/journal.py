@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,32 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 FORMAT = "dpfast-ledger"
 VERSION = 1
 LEDGER = LineFormat("ledger", FORMAT, VERSION)
-_FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure"}
+NOTED = ("day", "column", "source", "purpose")
+_FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure", *NOTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is known of a charge besides its cost. It is public. None for what nobody said.
+
+    Parameters
+    ----------
+    day : str, optional
+        Of the charge, as 2026-01-31, in UTC.
+    column, source, purpose : str, optional
+        What was released from, in which data, and what for: see `Ledger.noting`.
+    """
+
+    day: str | None = None
+    column: str | None = None
+    source: str | None = None
+    purpose: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in NOTED:
+            text = getattr(self, name)
+            if text is not None and type(text) is not str:
+                raise TypeError(f"{name} must be text or None, not {type(text).__name__}")
 
 
 @dataclass(frozen=True)
@@ -30,11 +55,14 @@ class Charge:
         The cost of one release.
     times : int
         The number of releases.
+    note : Note
+        When and what for. Charges are equal whatever it is.
     """
 
     label: str
     profile: PrivacyProfile
     times: int = 1
+    note: Note = field(default=Note(), compare=False)
 
 
 # ---- JSON, and the file ----
@@ -86,7 +114,12 @@ def _number(value: Any) -> Any:
 
 def charge_to_json(charge: Charge) -> dict[str, Any]:
     """Return the JSON fields of a charge."""
-    return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile)}
+    return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile), **noted(charge)}
+
+
+def noted(charge: Charge) -> dict[str, str]:
+    """Return what is noted of a charge."""
+    return {name: text for name in NOTED if (text := getattr(charge.note, name)) is not None}
 
 
 def charge_from_json(fields: Any) -> Charge:
@@ -98,7 +131,8 @@ def charge_from_json(fields: Any) -> Charge:
             raise ValueError(f"a charge has no {unknown[0]!r}")
         times, profile = checks.whole("times", fields["times"], least=1), profile_from_json(fields)
         check_parts(profile)
-        return Charge(str(fields["label"]), profile, times)
+        note = Note(**{name: fields[name] for name in NOTED if name in fields})
+        return Charge(str(fields["label"]), profile, times, note)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this ledger is damaged: {error}") from None
 

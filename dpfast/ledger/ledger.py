@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
 from operator import attrgetter
@@ -38,9 +38,11 @@ from dpfast.ledger.callers import advice_for_callers
 from dpfast.ledger.journal import (
     FORMAT,
     LEDGER,
+    NOTED,
     VERSION,
     Charge,
     Journal,
+    Note,
     charge_from_json,
     charge_to_json,
     check_parts,
@@ -48,6 +50,7 @@ from dpfast.ledger.journal import (
     profile_from_json,
     profile_to_json,
 )
+from dpfast.ledger.notes import SpentBy, note_now, noting
 from dpfast.random import RandomSource
 
 # The ledgers entered in this context, each with the one active before it.
@@ -241,6 +244,44 @@ class Ledger(Tabular, Cautious):
         with self._current():
             return self._account.remaining()
 
+    def spent_by(self, what: str) -> SpentBy:
+        """Return what the charges have spent by what their notes say: a table.
+
+        Parameters
+        ----------
+        what : {"column", "day", "source", "purpose"}
+            Days are known of all charges, the rest of those in a block of `noting`, of a `dpfast.Table` and of the
+            command line.
+
+        Returns
+        -------
+        SpentBy
+            Its sums are those of `spent`, for the charges with each note.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> ledger = dpf.Ledger(1)
+        >>> with ledger, ledger.noting(column="age"):
+        ...     middle = dpf.median([23, 45, 31, 62], bounds=(0, 100), epsilon=0.25)
+        ...     spread = dpf.std([23, 45, 31, 62], bounds=(0, 100), epsilon=0.5)
+        >>> ledger.spent_by("column")["age"].epsilon
+        0.75
+        """
+        name = checks.choice("what", what, NOTED)
+        sums: dict[str | None, tuple[Account, int]] = {}
+        together, charges = self._blank.copy(), self.charges
+        for charge in charges:
+            together.add(charge.profile, charge.times)
+            noted = getattr(charge.note, name)
+            account, releases = sums.get(noted) or (self._blank.copy(), 0)
+            account.add(charge.profile, charge.times)
+            sums[noted] = account, releases + charge.times
+        keys: list[str | None] = [noted for noted in sums if noted is not None]
+        keys += [None] if None in sums else []
+        spent = {noted: sums[noted][0].spent() for noted in keys}
+        return SpentBy(name, together.spent(), spent, {noted: sums[noted][1] for noted in keys})
+
     def delta(self, epsilon: float) -> float:
         """Return a delta with which all releases so far are (epsilon, delta) differentially private, rounded up.
 
@@ -279,8 +320,8 @@ class Ledger(Tabular, Cautious):
         return f"Ledger of {self._privacy}; {self._account.name} composition; {left}"
 
     def _as_columns(self) -> dict[str, list[Any]]:
-        """Return the charges: the release, the number of releases, the unit and the amount of the guarantee, and its
-        delta.
+        """Return the charges: the release, the number of releases, the unit and the amount of the guarantee, its delta,
+        and what is noted.
         """
         charges = self.charges
         stated = [charge.profile.privacy for charge in charges]
@@ -293,6 +334,7 @@ class Ledger(Tabular, Cautious):
             "unit": [privacy.unit for privacy in stated],
             "amount": [float(privacy.amount) for privacy in stated],
             "delta": [float(privacy.delta) for privacy in stated],
+            **{name: [getattr(charge.note, name) for charge in charges] for name in NOTED},
         }
 
     def __repr__(self) -> str:
@@ -375,6 +417,25 @@ class Ledger(Tabular, Cautious):
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
+    def noting(
+        self, *, column: str | None = None, source: str | None = None, purpose: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Note with the charges of a block what they are for, which is public.
+
+        It activates no ledger: ``with ledger, ledger.noting(purpose="census"):``. Blocks in a block note what those
+        around leave open. The day of a charge is noted anyway. See `spent_by`.
+
+        Parameters
+        ----------
+        column : str, optional
+            What was released from. A `dpfast.Table` and the command line note it.
+        source : str, optional
+            The data. The command line, and a `dpfast.Table` of a file, note the file.
+        purpose : str, optional
+            What for.
+        """
+        return noting(Note(None, column, source, purpose))
+
     @contextmanager
     def receipt(self) -> Iterator[list[Charge]]:
         """Yield a list to which each charge of the block is added, but for those of other threads.
@@ -402,15 +463,24 @@ class Ledger(Tabular, Cautious):
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
         check_heard()
-        charges = [Charge(self._label(cost), self._prepared(cost.profile), cost.times) for cost in costs]
+        note = note_now()
+        charges = [Charge(self._label(cost), self._prepared(cost.profile), cost.times, note) for cost in costs]
+        self._record(charges, [self._on_relation(cost) for cost in costs])
+        for ledger, receipt in _receipts.get():
+            if ledger is self:
+                receipt.extend(charge for charge in charges if charge.times)
+
+    def _record(self, charges: list[Charge], notes: Sequence[str]) -> None:
+        """Record all these charges, or raise a BudgetError, with the note on that which does not fit, and record none
+        of them.
+        """
         with self._current() as journal:
             after = self._account.copy()
             for i, charge in enumerate(charges):
                 profile, times = charge.profile, charge.times
                 if not after.fits(profile, times):
-                    where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
-                    refusal = after.refusal(profile, times) + self._on_relation(costs[i])
-                    raise BudgetError(where + refusal + advice_for_callers())
+                    where = f"of {len(charges)} costs of one call, number {i + 1}: " if len(charges) > 1 else ""
+                    raise BudgetError(where + after.refusal(profile, times) + notes[i] + advice_for_callers())
                 after.add(profile, times)
             charges = list(filter(attrgetter("times"), charges))
             if journal is None:
@@ -420,9 +490,6 @@ class Ledger(Tabular, Cautious):
                 for charge in charges:
                     journal.append(charge_to_json(charge))
                 self._catch_up(journal)
-        for ledger, receipt in _receipts.get():
-            if ledger is self:
-                receipt.extend(charges)
 
     def _prepared(self, profile: PrivacyProfile) -> PrivacyProfile:
         """Return the profile that is charged, after its checks, which the last one has passed."""
@@ -533,8 +600,9 @@ class Ledger(Tabular, Cautious):
         ledger = cls._from_header(fields)
         for entry in charges:
             charge = charge_from_json(entry)
+            ledger._check_kind(charge.profile)
             try:
-                ledger.reserve(charge.profile, times=charge.times, label=charge.label)
+                ledger._record([charge], [""])
             except BudgetError as error:
                 raise ValueError(f"this ledger is damaged: {error}") from None
         return ledger

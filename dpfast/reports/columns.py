@@ -85,6 +85,11 @@ class TableColumns:
         dtype = getattr(self._get([predictor.column])[0], "dtype", None)
         return not predictor.categories and isinstance(dtype, np.dtype) and dtype.kind in "iub"
 
+    @property
+    def path(self) -> str | None:
+        """The file of the table, if it is one."""
+        return self._source.path if isinstance(self._source, File) else None
+
     def declares_integers(self, name: str) -> bool:
         """Whether a column of floats is known to hold integers."""
         stated = self.facts(name).type

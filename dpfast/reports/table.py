@@ -364,7 +364,8 @@ class Table:
     ) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         with self._lock:
-            result, profiles = charged(self.ledger, call)
+            with self.ledger.noting(column=", ".join(filter(None, columns)) or None, source=self.records.path):
+                result, profiles = charged(self.ledger, call)
             facts = {name: self.records.facts(name) for name in columns if name is not None}
             told = note_of(facts, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))

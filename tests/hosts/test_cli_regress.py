@@ -81,6 +81,30 @@ def test_centers(capsys, data):
     assert report["coefficients"] == fit.coefficients.tolist()
 
 
+@pytest.mark.parametrize("model", ["linear", "poisson"])
+@pytest.mark.parametrize("missing", [None, "drop"])
+def test_a_private_number_of_records(capsys, data, model, missing):
+    X, y, path = data
+    with open(path, "a") as file:
+        file.write("1.0,z,,0.5,1,no\n,z,0.5,0.5,1,no\n")
+    parameters, function = MODELS[model]
+    options = ["--model", model, "--label-bound", str(parameters["label_bound"]), "--neighbors", "add-remove"]
+    options += [] if missing is None else ["--missing", missing]
+    report = json.loads(release(capsys, path, *options, "--json"))
+    assert (report["n"], report["neighbors"]) == (None, "add-remove")
+    assert ("is left out" in report["reading"]) == (missing == "drop")
+    given = {"radius": 2.0, "epsilon": 1.0, "delta": "1e-6", **parameters}
+    rows, labels = np.vstack([X, [[0.5, np.nan], [0.5, 0.5]]]), np.append(y, [1.0, np.nan])
+    fit = function(rows, labels, neighbors="add-remove", missing=missing, rng=Generator(PCG64(7)), **given)
+    assert report["coefficients"] == fit.coefficients.tolist()
+    assert "records" not in release(capsys, path, *options).splitlines()[4].partition("; ")[0]
+
+
+def test_records_with_missing_cells_are_left_out_of_a_private_number_only(capsys, data):
+    assert main(["regress", data[2], "--features", "a", "--label", "y", *PUBLIC, "--missing", "drop"]) == 2
+    assert "--missing drop makes the number of records private: it needs --neighbors" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("cell", ["7", "", "x", "nan", "inf"])
 def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path, cell):
     path = tmp_path / "x.csv"

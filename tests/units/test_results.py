@@ -54,6 +54,7 @@ def results():
         "groups": count_by_key(),
         "fit": dpf.linear_regression(X, X @ [1, -1], radius=3.0, label_bound=5.0, epsilon=1.0, rng=PCG64(1)),
         "ledger": ledger(),
+        "spent": ledger().spent_by("day"),
         "partitions": dpf.partitions(["<a>"] * 200, epsilon=1.0, delta=1e-3, rng=PCG64(1)),
         "frequent keys": FrequentKeys(["<k>"], np.array([0.5]), np.array([0.1]), 0.2),
     }  # fmt: skip
@@ -68,7 +69,8 @@ COLUMNS = {
     "marginals": ["marginal", "sex", "age", "count", "noise"],
     "groups": ["key", "release"],
     "fit": ["name", "estimate", "error", "low", "high"],
-    "ledger": ["release", "times", "unit", "amount", "delta"],
+    "ledger": ["release", "times", "unit", "amount", "delta", "day", "column", "source", "purpose"],
+    "spent": ["day", "releases", "unit", "amount", "delta"],
     "partitions": ["key", "count"],
     "frequent keys": ["key", "frequency", "error"],
 }
@@ -127,7 +129,7 @@ class TestEachResult:
 
         made = RESULTS[key]
         if not hasattr(made, "plot"):
-            assert key in ("ledger", "partitions", "frequent keys")
+            assert key in ("ledger", "spent", "partitions", "frequent keys")
             return
         figure, ax = pyplot.subplots()
         assert made.plot(ax) is ax
