@@ -6,21 +6,6 @@ import dpfast as dpf
 from bench import data
 
 
-class Encode:
-    """`Grid.encode`, which clamps, rounds half to even and places NaN."""
-
-    params = (["dpfast", "numpy"], ["float64", *data.TYPES])
-    param_names = ("line", "type")
-
-    def setup(self, line, type):
-        x, grid = data.pay(1_000_000), dpf.Grid(*data.BOUNDS)
-        x = x if type == "float64" else data.TYPES[type](x)
-        self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_in_numpy(grid, x)}[line]
-
-    def time_encode(self, line, type):
-        self.run()
-
-
 class EncodeFloats:
     """`FloatGrid.encode`, which rounds the bits of a double."""
 

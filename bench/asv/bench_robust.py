@@ -7,26 +7,6 @@ import dpfast as dpf
 BOUNDS = (-1000.0, 1000.0)
 
 
-class RobustMean:
-    """`dpf.robust_mean` of normal records, medians and trimmed means."""
-
-    params = (["dpfast", "columns", "np.median"], [(100_000, 10), (100_000, 100), (100_000, 1000)])
-    param_names = ("line", "shape")
-    timeout = 300
-
-    def setup(self, line, shape):
-        x, mechanism = np.random.default_rng(0).normal(size=shape), dpf.NestedBoxes(grid=dpf.Grid(*BOUNDS), epsilon=1.0)
-        columns = dpf.robust.IndependentColumns(grid=dpf.Grid(*BOUNDS), dimension=shape[1], epsilon=1.0, delta=1e-6)
-        self.run = {
-            "dpfast": lambda: mechanism(x),
-            "columns": lambda: columns(x),
-            "np.median": lambda: np.median(x, axis=0),
-        }[line]
-
-    def time_robust_mean(self, line, shape):
-        self.run()
-
-
 class Depth:
     """A release by Tukey depth, with some tens of depths, against one depth by sorted angles in NumPy."""
 
