@@ -1,4 +1,4 @@
-"""The command ``python -m bench.pages NAME``: write docs/results/NAME.md and .svg.
+"""The command ``python -m bench.pages NAME``: write a page of docs/results, and its figure.
 
 ``--quick`` uses small sizes and prints the sections, as a smoke test; ``--only`` prints one section; ``--output``
 writes to another folder. With fixed seeds every run writes the same page: "efficiency" in about half an hour, most of
