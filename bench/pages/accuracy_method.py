@@ -28,7 +28,9 @@ def method(quick):
         error is about 0.75 over the root of that number."""
     again = f"""**To reproduce**: `pip install -e '.[bench]'`, then `python -m bench.pages accuracy` (about ten minutes
         on one core). The real pay is left out unless its file is in the folder `DPFAST_DATA`, other libraries unless
-        they are installed. Calls of other libraries are not seeded, so their columns, and only these, change from run to run.
-        Made with dpfast {dpf.__version__}, {", ".join(f"{name} {number}" for name, number in versions.items())}."""
+        they are installed. Calls of other libraries are not seeded, so their columns, and only these, change from run
+        to run. Made with dpfast {dpf.__version__},
+        {", ".join(f"{name} {number}" for name, number in versions.items())}.
+        """
     texts = [paragraph(text) for text in (public, measured, again)]
     return "\n".join(["## Method", "", data, "", *texts])
