@@ -3,6 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 
 SUMS = {
     "rate": (lambda x: x.mean(), "exponential", {"rate": (0.2, 5)}),
@@ -15,7 +16,7 @@ SUMS = {
 }
 
 
-class Sums:
+class Sums(Timed):
     """One release from sums of sufficient statistics."""
 
     params = (["dpfast", "numpy"], list(SUMS), [10**5, 10**7])
@@ -26,6 +27,3 @@ class Sums:
         plain, family, bounds = SUMS[released]
         mechanism = dpf.SufficientStatistics(family, bounds=bounds, epsilon=1.0)
         self.run = {"dpfast": lambda: mechanism(x), "numpy": lambda: plain(x)}[line]
-
-    def time_sums(self, line, released, n):
-        self.run()

@@ -1,9 +1,10 @@
 """The calls of `bench.calls`: small ones, where Python's layers are the cost, and kernels."""
 
 from bench import calls
+from bench.asv.timed import Timed
 
 
-class Small:
+class Small(Timed):
     """A call on 100 records, or what it replaces, if that is a call."""
 
     params = (list(calls.small()), ["dpfast", "floor"])
@@ -15,11 +16,8 @@ class Small:
         if not callable(self.run):
             raise NotImplementedError
 
-    def time_call(self, call, line):
-        self.run()
 
-
-class Kernels:
+class Kernels(Timed):
     """A call on 1,000 to 100,000 records."""
 
     params = tuple(calls.kernels())
@@ -27,6 +25,3 @@ class Kernels:
 
     def setup(self, call):
         self.run = calls.kernels()[call]
-
-    def time_call(self, call):
-        self.run()

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from bench.asv.timed import Timed
 from dpfast.laws import WishartDifference
 
 
-class Wishart:
+class Wishart(Timed):
     """Differences of Wishart matrices, exact, against NumPy's normal numbers and products."""
 
     params = (["dpfast", "numpy"], [5, 20, 100])
@@ -21,6 +22,3 @@ class Wishart:
             return g @ g.swapaxes(1, 2) - h @ h.swapaxes(1, 2)
 
         self.run = {"dpfast": lambda: noise.fill(rng.bit_generator, out), "numpy": floats}[line]
-
-    def time_fill(self, line, side):
-        self.run()

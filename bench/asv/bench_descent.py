@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from bench.asv.timed import Timed
 from dpfast import local
 
 BOUNDS, EPSILON = (0.0, 4.0), 1.0
 
 
-class Mean:
+class Mean(Timed):
     """`local.mean` against `np.mean` of the clipped values with NumPy's Laplace noise, which is not exact."""
 
     params = (["two-point", "laplace", "numpy"], [1_000_000])
@@ -20,6 +21,3 @@ class Mean:
             self.run = lambda: np.mean(np.clip(x, *BOUNDS) + rng.laplace(0.0, 4.0 / EPSILON, n))
         else:
             self.run = lambda: local.mean(x, bounds=BOUNDS, epsilon=EPSILON, method=line)
-
-    def time_mean(self, line, n):
-        self.run()

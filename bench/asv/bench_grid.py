@@ -4,9 +4,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class EncodeFloats:
+class EncodeFloats(Timed):
     """`FloatGrid.encode`, which rounds the bits of a double."""
 
     params = ("dpfast", "numpy")
@@ -16,11 +17,8 @@ class EncodeFloats:
         x, grid = data.pay(1_000_000), dpf.FloatGrid(resolution=0)
         self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_floats_in_numpy(grid, x)}[line]
 
-    def time_encode(self, line):
-        self.run()
 
-
-class Decode:
+class Decode(Timed):
     """`Grid.decode`."""
 
     params = ("dpfast", "numpy")
@@ -33,9 +31,6 @@ class Decode:
             "dpfast": lambda: grid.decode(codes),
             "numpy": lambda: (codes + grid.first) * np.float64(grid.step),
         }[line]
-
-    def time_decode(self, line):
-        self.run()
 
 
 class New:

@@ -4,9 +4,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class KeyedMedians:
+class KeyedMedians(Timed):
     """`dpf.by_group` with public keys of text, against the medians of a groupby of the same frame."""
 
     params = (
@@ -41,6 +42,3 @@ class KeyedMedians:
             self.run = lambda: frame.group_by("key").agg(polars.col("x").median())
         else:
             self.run = lambda: frame.groupby("key", observed=True)["x"].median()
-
-    def time_medians(self, kind, line, shape):
-        self.run()

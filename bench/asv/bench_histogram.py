@@ -6,9 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class HistogramTypes:
+class HistogramTypes(Timed):
     """Other dtypes, a stride, missing values."""
 
     params = (["dpf.histogram", "np.histogram"], list(data.TYPES))
@@ -21,11 +22,8 @@ class HistogramTypes:
             "np.histogram": lambda: np.histogram(x, bins=1000, range=data.BOUNDS),
         }[line]
 
-    def time_histogram(self, line, type):
-        self.run()
 
-
-class FewBins:
+class FewBins(Timed):
     """Bins whose noise sums to 0, up to 64, against as many with independent noise and `np.histogram`."""
 
     params = (["dpf.histogram", "add-remove", "np.histogram"], [4, 64])
@@ -39,11 +37,8 @@ class FewBins:
             "np.histogram": lambda: np.histogram(x, bins=bins, range=data.BOUNDS),
         }[line]
 
-    def time_histogram(self, line, bins):
-        self.run()
 
-
-class Smoothed:
+class Smoothed(Timed):
     """A few records of a smoothed histogram need no pass over the data; a random choice of records reads as much."""
 
     params = ("dpf.synthesize", "Generator.choice")
@@ -57,11 +52,8 @@ class Smoothed:
             "Generator.choice": lambda: rng.choice(x, 1000),
         }[line]
 
-    def time_synthesize(self, line):
-        self.run()
 
-
-class Marginals:
+class Marginals(Timed):
     """All pairs of ten columns of 16 bins, against `np.bincount` for each pair of the same codes."""
 
     params = (["dpf.marginals", "np.bincount"], [10_000, 1_000_000])
@@ -76,6 +68,3 @@ class Marginals:
             "dpf.marginals": lambda: dpf.marginals(table, columns, "all", epsilon=data.EPSILON),
             "np.bincount": lambda: [np.bincount(X[a] * 16 + X[b], minlength=256) for a, b in pairs],
         }[line]
-
-    def time_marginals(self, line, n):
-        self.run()

@@ -4,9 +4,10 @@ import importlib
 from functools import partial
 
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Columns:
+class Columns(Timed):
     """The median of a column, by the library of the column."""
 
     params = (["numpy", "pandas", "pyarrow", "polars"], [100, 1_000_000])
@@ -19,6 +20,3 @@ class Columns:
         except ImportError:
             raise NotImplementedError from None
         self.run = partial(data.median_mechanism(), make(data.pay(n)))
-
-    def time_median(self, library, n):
-        self.run()

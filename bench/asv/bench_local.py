@@ -3,10 +3,11 @@
 from functools import partial
 
 from bench import data
+from bench.asv.timed import Timed
 from dpfast import local
 
 
-class Others:
+class Others(Timed):
     """Reports without a NumPy counterpart."""
 
     params = ("subset", "olh", "hadamard", "codebook", "piecewise", "hybrid", "laplace")
@@ -19,9 +20,6 @@ class Others:
         else:
             survey, x = local.Interval(data.EPSILON, bounds=data.BOUNDS, method=method), data.pay(n)
         self.run = partial(survey.randomize, x)
-
-    def time_randomize(self, method):
-        self.run()
 
 
 class Keys:

@@ -6,9 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Median:
+class Median(Timed):
     """`dpf.median` and a built mechanism, from one small call to a long array; `x.sum()` reads the same memory."""
 
     params = (
@@ -31,9 +32,6 @@ class Median:
             "np.median": lambda: np.median(x),
             "x.sum": x.sum,
         }[line]
-
-    def time_median(self, line, n):
-        self.run()
 
 
 class SmallEpsilon:
@@ -59,7 +57,7 @@ class SmallEpsilon:
         self.run[line]()
 
 
-class SmoothMedian:
+class SmoothMedian(Timed):
     """The median by smooth sensitivity, against that by inverse sensitivity and NumPy's."""
 
     params = (["Laplace", "Student-t", "inverse sensitivity", "np.median"], [0.01, 1.0], [100, 10_000, 10_000_000])
@@ -77,11 +75,8 @@ class SmoothMedian:
             "np.median": lambda: np.median(x),
         }[line]
 
-    def time_median(self, line, epsilon, n):
-        self.run()
 
-
-class Missing:
+class Missing(Timed):
     """Policies for missing values, 24 % of them, against np.nanmean and np.nanmedian."""
 
     params = (["mean", "median"], ["numpy", "lower", "half", "drop"])
@@ -94,11 +89,8 @@ class Missing:
         options = {"bounds": (0, 1_000_000), "epsilon": 1.0, "missing": policy, "neighbors": neighbors}
         self.run = (lambda: numpy(x)) if policy == "numpy" else (lambda: private(x, **options))
 
-    def time_policy(self, statistic, policy):
-        self.run()
 
-
-class Quantile:
+class Quantile(Timed):
     """`dpf.quantile` against np.quantile."""
 
     params = (["dpf.quantile", "np.quantile"], [0.01, 0.9])
@@ -110,6 +102,3 @@ class Quantile:
             "dpf.quantile": lambda: dpf.quantile(x, q, bounds=data.BOUNDS, epsilon=data.EPSILON),
             "np.quantile": lambda: np.quantile(x, q),
         }[line]
-
-    def time_quantile(self, line, q):
-        self.run()

@@ -6,9 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Norm:
+class Norm(Timed):
     """Noise by a norm on vectors of d integers, 1e5 coordinates, against `Generator.standard_normal`."""
 
     params = (["box", "ball", "numpy"], [1.0, 2.0**20, 2.0**30], [2, 20, 100, 1000])
@@ -22,11 +23,8 @@ class Norm:
             "numpy": partial(np.random.default_rng(1).standard_normal, (m, d)),
         }[line]
 
-    def time_norm(self, line, scale, d):
-        self.run()
 
-
-class Staircase:
+class Staircase(Timed):
     """The staircase law for a sensitivity of 10, against the discrete Laplace law of the same scale."""
 
     params = (["staircase", "discrete Laplace"], [1.25, 10.0, 1e12, 1e15], [1, 1_000_000])
@@ -38,11 +36,8 @@ class Staircase:
             "discrete Laplace": partial(dpf.noise.discrete_laplace, scale, n),
         }[line]
 
-    def time_staircase(self, line, scale, n):
-        self.run()
 
-
-class AddGaussian:
+class AddGaussian(Timed):
     """Noise on floats of a grid, against adding `Generator.normal`."""
 
     params = ("dpfast", "numpy")
@@ -55,11 +50,8 @@ class AddGaussian:
             "numpy": lambda: x + rng.normal(0.0, 10.0, x.size),
         }[line]
 
-    def time_add_gaussian(self, line):
-        self.run()
 
-
-class AddLaplace:
+class AddLaplace(Timed):
     """Noise on floats of a grid, against adding `Generator.laplace`."""
 
     params = ("dpfast", "numpy")
@@ -71,6 +63,3 @@ class AddLaplace:
             "dpfast": lambda: dpf.noise.add_laplace(x, scale=10.0, grid=grid),
             "numpy": lambda: x + rng.laplace(0.0, 10.0, x.size),
         }[line]
-
-    def time_add_laplace(self, line):
-        self.run()

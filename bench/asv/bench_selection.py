@@ -6,9 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class SelectOften:
+class SelectOften(Timed):
     """Many independent selections from the same candidates."""
 
     params = (["exponential", "permute-and-flip", "numpy"], [10, 10_000])
@@ -22,6 +23,3 @@ class SelectOften:
             self.run = lambda: rng.choice(n, size, p=weights / weights.sum())
         else:
             self.run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=line, size=size)
-
-    def time_select(self, line, n):
-        self.run()
