@@ -1,189 +1,99 @@
 """The public names, as type checkers see them; `__init__.py` imports each one when it is first used."""
 
-from dpfast import (
-    audit,
-    densities,
-    domains,
-    families,
-    laws,
-    local,
-    noise,
-    prior,
-    psi,
-    random,
-    regression,
-    robust,
-    running,
-    smooth,
-    statistics,
-    streaming,
-    theory,
-    timing,
-)
-from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
-from dpfast.core.grid import FloatGrid, Grid
-from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.densities import (
-    Bins,
-    Categories,
-    Histogram,
-    KolmogorovSmirnov,
-    Marginals,
-    NoisyMarginals,
-    PerturbedHistogram,
-    SeriesCoefficients,
-    SeriesDensity,
-    SmoothedHistogram,
-    density,
-    histogram,
-    marginals,
-    synthesize,
-)
-from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
-from dpfast.groups import by_group, interval
-from dpfast.groups.contributions import BoundedContributions, bound_contributions
-from dpfast.ledger import Ledger
-from dpfast.location import (
-    count,
-    huber,
-    iqr,
-    mean,
-    median,
-    quantile,
-    std,
-    sum,
-    trimmed_mean,
-    variance,
-    winsorized_mean,
-)
-from dpfast.location.explaining import explain
-from dpfast.mechanisms import (
-    Covariance,
-    Estimate,
-    GlobalSensitivity,
-    InverseSensitivity,
-    Mechanism,
-    MEstimator,
-    MomentPair,
-    NoisySums,
-    Partitions,
-    PartitionSelection,
-    Quantiles,
-    Resized,
-    SecondMoments,
-    Selection,
-    SmoothSensitivity,
-    Subsampled,
-    TopK,
-    bounds,
-    covariance,
-    m_estimate,
-    partitions,
-    select,
-    top_k,
-)
-from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
-from dpfast.reports import Table
-from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.running import AboveThreshold, Running
-from dpfast.streaming import Chunks, Counted
-
-__all__ = [
-    "AboveThreshold",
-    "Bins",
-    "BoundedContributions",
-    "BudgetError",
-    "Categories",
-    "Chunks",
-    "Counted",
-    "Covariance",
-    "EntropyError",
-    "Estimate",
-    "FloatGrid",
-    "GlobalSensitivity",
-    "Grid",
-    "Histogram",
-    "InverseSensitivity",
-    "KolmogorovSmirnov",
-    "Ledger",
-    "MEstimator",
-    "Marginals",
-    "Mechanism",
-    "MomentPair",
-    "NestedBoxes",
-    "NoisyMarginals",
-    "NoisySums",
-    "PartitionSelection",
-    "Partitions",
-    "PerturbedHistogram",
-    "Privacy",
-    "PrivacyProfile",
-    "PrivacyWarning",
-    "Quantiles",
-    "RegressionMoments",
-    "Resized",
-    "Running",
-    "SampleAndAggregate",
-    "SecondMoments",
-    "Selection",
-    "SeriesCoefficients",
-    "SeriesDensity",
-    "SmoothSensitivity",
-    "SmoothedHistogram",
-    "Subsampled",
-    "SufficientStatistics",
-    "Table",
-    "TheilSen",
-    "TopK",
-    "UtilityWarning",
-    "audit",
-    "bound_contributions",
-    "bounds",
-    "by_group",
-    "count",
-    "covariance",
-    "densities",
-    "density",
-    "domains",
-    "explain",
-    "families",
-    "glm",
-    "histogram",
-    "huber",
-    "interval",
-    "iqr",
-    "laws",
-    "linear_regression",
-    "local",
-    "m_estimate",
-    "marginals",
-    "mean",
-    "median",
-    "mle",
-    "noise",
-    "partitions",
-    "prior",
-    "psi",
-    "quantile",
-    "random",
-    "regression",
-    "robust",
-    "robust_mean",
-    "running",
-    "select",
-    "smooth",
-    "statistics",
-    "std",
-    "streaming",
-    "sum",
-    "synthesize",
-    "theil_sen",
-    "theory",
-    "timing",
-    "top_k",
-    "trimmed_mean",
-    "variance",
-    "winsorized_mean",
-]
+from dpfast import audit as audit
+from dpfast import densities as densities
+from dpfast import domains as domains
+from dpfast import families as families
+from dpfast import laws as laws
+from dpfast import local as local
+from dpfast import noise as noise
+from dpfast import prior as prior
+from dpfast import psi as psi
+from dpfast import random as random
+from dpfast import regression as regression
+from dpfast import robust as robust
+from dpfast import running as running
+from dpfast import smooth as smooth
+from dpfast import statistics as statistics
+from dpfast import streaming as streaming
+from dpfast import theory as theory
+from dpfast import timing as timing
+from dpfast.aggregate import SampleAndAggregate as SampleAndAggregate
+from dpfast.aggregate import SufficientStatistics as SufficientStatistics
+from dpfast.aggregate import mle as mle
+from dpfast.core.grid import FloatGrid as FloatGrid
+from dpfast.core.grid import Grid as Grid
+from dpfast.core.privacy import Privacy as Privacy
+from dpfast.core.privacy import PrivacyProfile as PrivacyProfile
+from dpfast.densities import Bins as Bins
+from dpfast.densities import Categories as Categories
+from dpfast.densities import Histogram as Histogram
+from dpfast.densities import KolmogorovSmirnov as KolmogorovSmirnov
+from dpfast.densities import Marginals as Marginals
+from dpfast.densities import NoisyMarginals as NoisyMarginals
+from dpfast.densities import PerturbedHistogram as PerturbedHistogram
+from dpfast.densities import SeriesCoefficients as SeriesCoefficients
+from dpfast.densities import SeriesDensity as SeriesDensity
+from dpfast.densities import SmoothedHistogram as SmoothedHistogram
+from dpfast.densities import density as density
+from dpfast.densities import histogram as histogram
+from dpfast.densities import marginals as marginals
+from dpfast.densities import synthesize as synthesize
+from dpfast.errors import BudgetError as BudgetError
+from dpfast.errors import EntropyError as EntropyError
+from dpfast.errors import PrivacyWarning as PrivacyWarning
+from dpfast.errors import UtilityWarning as UtilityWarning
+from dpfast.groups import by_group as by_group
+from dpfast.groups import interval as interval
+from dpfast.groups.contributions import BoundedContributions as BoundedContributions
+from dpfast.groups.contributions import bound_contributions as bound_contributions
+from dpfast.ledger import Ledger as Ledger
+from dpfast.location import count as count
+from dpfast.location import huber as huber
+from dpfast.location import iqr as iqr
+from dpfast.location import mean as mean
+from dpfast.location import median as median
+from dpfast.location import quantile as quantile
+from dpfast.location import std as std
+from dpfast.location import sum as sum
+from dpfast.location import trimmed_mean as trimmed_mean
+from dpfast.location import variance as variance
+from dpfast.location import winsorized_mean as winsorized_mean
+from dpfast.location.explaining import explain as explain
+from dpfast.mechanisms import Covariance as Covariance
+from dpfast.mechanisms import Estimate as Estimate
+from dpfast.mechanisms import GlobalSensitivity as GlobalSensitivity
+from dpfast.mechanisms import InverseSensitivity as InverseSensitivity
+from dpfast.mechanisms import Mechanism as Mechanism
+from dpfast.mechanisms import MEstimator as MEstimator
+from dpfast.mechanisms import MomentPair as MomentPair
+from dpfast.mechanisms import NoisySums as NoisySums
+from dpfast.mechanisms import Partitions as Partitions
+from dpfast.mechanisms import PartitionSelection as PartitionSelection
+from dpfast.mechanisms import Quantiles as Quantiles
+from dpfast.mechanisms import Resized as Resized
+from dpfast.mechanisms import SecondMoments as SecondMoments
+from dpfast.mechanisms import Selection as Selection
+from dpfast.mechanisms import SmoothSensitivity as SmoothSensitivity
+from dpfast.mechanisms import Subsampled as Subsampled
+from dpfast.mechanisms import TopK as TopK
+from dpfast.mechanisms import bounds as bounds
+from dpfast.mechanisms import covariance as covariance
+from dpfast.mechanisms import m_estimate as m_estimate
+from dpfast.mechanisms import partitions as partitions
+from dpfast.mechanisms import select as select
+from dpfast.mechanisms import top_k as top_k
+from dpfast.regression import RegressionMoments as RegressionMoments
+from dpfast.regression import TheilSen as TheilSen
+from dpfast.regression import glm as glm
+from dpfast.regression import linear_regression as linear_regression
+from dpfast.regression import theil_sen as theil_sen
+from dpfast.reports import Table as Table
+from dpfast.robust import NestedBoxes as NestedBoxes
+from dpfast.robust import robust_mean as robust_mean
+from dpfast.running import AboveThreshold as AboveThreshold
+from dpfast.running import Running as Running
+from dpfast.streaming import Chunks as Chunks
+from dpfast.streaming import Counted as Counted
 
 __version__: str

@@ -15,8 +15,8 @@ from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
-# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain and a mechanism
-# are functions of the grid.
+# The parameters that a class of mechanisms needs or has beyond the grid, the statistic and epsilon; a domain and a
+# mechanism are functions of the grid.
 OPTIONS = {
     dpf.Covariance: [
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
@@ -68,7 +68,6 @@ OPTIONS = {
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
-    dpf.MomentPair: [{}],
     dpf.Resized: [
         {"mechanism": lambda grid: dpf.InverseSensitivity(Quantile(0.5), grid=grid, epsilon=0.0625)},
         {"mechanism": lambda grid: dpf.Quantiles((0.25, 0.75), grid=grid, epsilon=0.0625), "missing": "drop"},
@@ -146,7 +145,6 @@ OPTIONS = {
     ],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
-    TukeyDepth: [{}],
 }
 ROWS = (
     dpf.Covariance,
@@ -183,6 +181,7 @@ def defined(kind):
 
 
 KINDS = {kind for kind in defined(dpf.Mechanism) if kind.reads_records}
+OPTIONS |= {kind: [{}] for kind in KINDS - OPTIONS.keys()}
 
 
 def central(grid, epsilon=3.0, kinds=None, statistics=STATISTICS):
@@ -198,8 +197,9 @@ def central(grid, epsilon=3.0, kinds=None, statistics=STATISTICS):
                     chosen = {key: value for key, value in chosen.items() if value is not None}
                     try:
                         mechanism = kind(**{**given, **chosen, **options})
-                    except (TypeError, ValueError):
+                    except (TypeError, ValueError) as error:
                         if statistic is None:
+                            error.add_note(f"OPTIONS in tests/central.py needs an entry for {kind.__name__}")
                             raise
                     else:
                         yield mechanism

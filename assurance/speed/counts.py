@@ -66,7 +66,7 @@ def counted(tree: Path = ROOT) -> Counts:
     clean |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([*callgrind, *worker], check=True, cwd=tree, env=clean)
     found: Counts = {}
-    for number, (name, _) in enumerate(json.loads(order.read_text()), 1):
+    for number, name in enumerate(json.loads(order.read_text()), 1):
         total = re.search(r"^(?:summary|totals): (\d+)", (folder / f"dump.{number}").read_text(), re.MULTILINE)
         assert total is not None
         found[name] = min(int(total[1]), found.get(name, 2**63))

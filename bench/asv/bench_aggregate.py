@@ -3,32 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
-
-LINES = {
-    "rate": (lambda x: x.sum(), "exponential", {"rate": (0.2, 5)}),
-    "mean and sd": (lambda x: (x.mean(), x.std()), "normal", {"mean": (-10, 10), "sd": (0.1, 5)}),
-    "shape": (lambda x: (np.log(x).mean(), x.mean()), "gamma", {"shape": (0.1, 10)}),
-}
-
-
-class Estimates:
-    """One release of the parameters of a family; memory beyond the records is O(blocks)."""
-
-    params = (["dpfast", "numpy"], list(LINES), [10**5, 10**7])
-    param_names = ("line", "released", "n")
-
-    def setup(self, line, released, n):
-        x = np.random.default_rng(0).gamma(2.0, 1.0, n)
-        plain, family, bounds = LINES[released]
-        mechanism = dpf.SampleAndAggregate(family, bounds=bounds, epsilon=1.0)
-        self.run = {"dpfast": lambda: mechanism(x), "numpy": lambda: plain(x)}[line]
-
-    def time_estimate(self, line, released, n):
-        self.run()
-
-    def peakmem_estimate(self, line, released, n):
-        self.run()
-
+from bench.asv.timed import Timed
 
 SUMS = {
     "rate": (lambda x: x.mean(), "exponential", {"rate": (0.2, 5)}),
@@ -41,7 +16,7 @@ SUMS = {
 }
 
 
-class Sums:
+class Sums(Timed):
     """One release from sums of sufficient statistics."""
 
     params = (["dpfast", "numpy"], list(SUMS), [10**5, 10**7])
@@ -52,6 +27,3 @@ class Sums:
         plain, family, bounds = SUMS[released]
         mechanism = dpf.SufficientStatistics(family, bounds=bounds, epsilon=1.0)
         self.run = {"dpfast": lambda: mechanism(x), "numpy": lambda: plain(x)}[line]
-
-    def time_sums(self, line, released, n):
-        self.run()

@@ -3,11 +3,12 @@
 import numpy as np
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 
 RECORDS = 1_000_000
 
 
-class BoundedUnits:
+class BoundedUnits(Timed):
     """`dpf.bound_contributions` of units by number (from 0, spread, of 64 bits), by text, and in chunks."""
 
     params = (["dense", "sparse", "wide", "text", "chunks", "np.sort"], [10_000, 100_000, 1_000_000])
@@ -33,6 +34,3 @@ class BoundedUnits:
             "chunks": chunks,
             "np.sort": lambda: np.sort(dense),
         }[line]
-
-    def time_bound(self, line, units):
-        self.run()

@@ -6,6 +6,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
 def mechanisms():
@@ -18,7 +19,7 @@ def mechanisms():
     }
 
 
-class Counted:
+class Counted(Timed):
     """Releases from the counts of n records in whole units; np.unique makes the counts."""
 
     params = (["np.unique", *mechanisms()], [1_000_000, 10_000_000])
@@ -32,11 +33,8 @@ class Counted:
             mechanism, counted = mechanisms()[line], np.unique(codes, return_counts=True)
             self.run = lambda: mechanism.release_counts(*counted)
 
-    def time_counted(self, line, n):
-        self.run()
 
-
-class Engines:
+class Engines(Timed):
     """A median of a column of an engine: its own, the counts by grid code, and the release from counts."""
 
     params = (["duckdb", "polars"], ["median", "counts", "release"], [10_000_000])
@@ -72,6 +70,3 @@ class Engines:
             "counts": lambda: engine.execute(counts).fetchnumpy(),
             "release": release,
         }[line]
-
-    def time_median(self, engine, line, n):
-        self.run()

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.optimize
 import scipy.stats
 
+from bench.asv.timed import Timed
 from dpfast import families
 from dpfast.families import Ranges
 
@@ -60,7 +61,7 @@ def _weibull(x):
     return scipy.stats.weibull_min.fit(x, floc=0)
 
 
-class LogisticBlocks:
+class LogisticBlocks(Timed):
     """200 blocks of 5,000 records of 2 to 50 regressors, with bias correction; the loops do not correct."""
 
     params = (["dpfast", "dpfast, 2 workers", "scipy", "sklearn lbfgs", "sklearn newton-cholesky"], [2, 10, 50])
@@ -80,11 +81,8 @@ class LogisticBlocks:
             "sklearn newton-cholesky": lambda: scikit(data, blocks, "newton-cholesky"),
         }[line]
 
-    def time_blocks(self, line, d):
-        self.run()
 
-
-class ScalarBlocks:
+class ScalarBlocks(Timed):
     """20,000 blocks of 50 records; the baseline is SciPy's fit of ten of them."""
 
     params = (["dpfast", "scipy, 10 blocks"], ["weibull", "laplace", "negative binomial"])
@@ -113,6 +111,3 @@ class ScalarBlocks:
             "dpfast": lambda: ours.estimates((x,), n // 50, box, corrected=True, workers=1),
             "scipy, 10 blocks": lambda: [theirs(part) for part in parts],
         }[line]
-
-    def time_blocks(self, line, family):
-        self.run()

@@ -3,10 +3,11 @@
 import numpy as np
 
 from bench import data
+from bench.asv.timed import Timed
 from dpfast import local
 
 
-class GradientDescent:
+class GradientDescent(Timed):
     """One run of logistic regression. The baseline: two dot products of length d per person, and d standard normals."""
 
     params = (["l2", "linf", "numpy"], [3, 20, 100])
@@ -20,9 +21,6 @@ class GradientDescent:
             self.run = lambda: data.products_and_normals_in_numpy(X, rng)
         else:
             self.run = lambda: local.glm(X, y, epsilon=data.EPSILON, norm=line)
-
-    def time_glm(self, line, d):
-        self.run()
 
 
 class Repetitions:

@@ -4,24 +4,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Encode:
-    """`Grid.encode`, which clamps, rounds half to even and places NaN."""
-
-    params = (["dpfast", "numpy"], ["float64", *data.TYPES])
-    param_names = ("line", "type")
-
-    def setup(self, line, type):
-        x, grid = data.pay(1_000_000), dpf.Grid(*data.BOUNDS)
-        x = x if type == "float64" else data.TYPES[type](x)
-        self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_in_numpy(grid, x)}[line]
-
-    def time_encode(self, line, type):
-        self.run()
-
-
-class EncodeFloats:
+class EncodeFloats(Timed):
     """`FloatGrid.encode`, which rounds the bits of a double."""
 
     params = ("dpfast", "numpy")
@@ -31,11 +17,8 @@ class EncodeFloats:
         x, grid = data.pay(1_000_000), dpf.FloatGrid(resolution=0)
         self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_floats_in_numpy(grid, x)}[line]
 
-    def time_encode(self, line):
-        self.run()
 
-
-class Decode:
+class Decode(Timed):
     """`Grid.decode`."""
 
     params = ("dpfast", "numpy")
@@ -48,9 +31,6 @@ class Decode:
             "dpfast": lambda: grid.decode(codes),
             "numpy": lambda: (codes + grid.first) * np.float64(grid.step),
         }[line]
-
-    def time_decode(self, line):
-        self.run()
 
 
 class New:

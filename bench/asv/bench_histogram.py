@@ -3,30 +3,13 @@
 from itertools import combinations
 
 import numpy as np
-from numpy.random import PCG64
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Histogram:
-    """One release in 1000 bins against `np.histogram`."""
-
-    params = (["dpf.histogram", "np.histogram"], [10_000, 10_000_000])
-    param_names = ("line", "n")
-
-    def setup(self, line, n):
-        x = data.pay(n)
-        self.run = {
-            "dpf.histogram": lambda: dpf.histogram(x, 1000, bounds=data.BOUNDS, epsilon=data.EPSILON),
-            "np.histogram": lambda: np.histogram(x, bins=1000, range=data.BOUNDS),
-        }[line]
-
-    def time_histogram(self, line, n):
-        self.run()
-
-
-class HistogramTypes:
+class HistogramTypes(Timed):
     """Other dtypes, a stride, missing values."""
 
     params = (["dpf.histogram", "np.histogram"], list(data.TYPES))
@@ -39,32 +22,8 @@ class HistogramTypes:
             "np.histogram": lambda: np.histogram(x, bins=1000, range=data.BOUNDS),
         }[line]
 
-    def time_histogram(self, line, type):
-        self.run()
 
-
-class ManyBins:
-    """Few records in as many bins as are supported: almost all of the time is that of the noise."""
-
-    params = (["replace-one", "add-remove", "Generator.laplace"], [2**20, 2**24])
-    param_names = ("line", "bins")
-
-    def setup(self, line, bins):
-        x, rng = data.pay(100), np.random.Generator(PCG64(1))
-        public = {"grid": dpf.Grid(*data.BOUNDS, step=2.0**-8), "epsilon": data.EPSILON}
-        mechanisms = {
-            neighbors: dpf.densities.PerturbedHistogram(bins, neighbors=neighbors, **public)
-            for neighbors in ("replace-one", "add-remove")
-        }
-        self.run = {name: lambda mechanism=mechanism: mechanism(x) for name, mechanism in mechanisms.items()} | {
-            "Generator.laplace": lambda: rng.laplace(size=bins)
-        }
-
-    def time_histogram(self, line, bins):
-        self.run[line]()
-
-
-class FewBins:
+class FewBins(Timed):
     """Bins whose noise sums to 0, up to 64, against as many with independent noise and `np.histogram`."""
 
     params = (["dpf.histogram", "add-remove", "np.histogram"], [4, 64])
@@ -78,47 +37,8 @@ class FewBins:
             "np.histogram": lambda: np.histogram(x, bins=bins, range=data.BOUNDS),
         }[line]
 
-    def time_histogram(self, line, bins):
-        self.run()
 
-
-class Histogram2d:
-    """100 x 100 bins against `np.histogram2d`."""
-
-    params = ("dpf.histogram", "np.histogram2d")
-    param_names = ("line",)
-
-    def setup(self, line):
-        X = np.random.default_rng(0).random((1_000_000, 2))
-        self.run = {
-            "dpf.histogram": lambda: dpf.histogram(X, 100, bounds=(0, 1), epsilon=data.EPSILON),
-            "np.histogram2d": lambda: np.histogram2d(*X.T, bins=100, range=[(0, 1), (0, 1)]),
-        }[line]
-
-    def time_histogram(self, line):
-        self.run()
-
-
-class Sample:
-    """Synthetic records from a released histogram, from the secure generator and from PCG64."""
-
-    params = ("secure", "PCG64", "Generator.random")
-    param_names = ("line",)
-
-    def setup(self, line):
-        k, uniform = 1_000_000, np.random.default_rng(1)
-        released = dpf.histogram(data.pay(100_000), 1000, bounds=data.BOUNDS, epsilon=data.EPSILON)
-        self.run = {
-            "secure": lambda: released.sample(k),
-            "PCG64": lambda: released.sample(k, PCG64(1)),
-            "Generator.random": lambda: uniform.random(k),
-        }[line]
-
-    def time_sample(self, line):
-        self.run()
-
-
-class Smoothed:
+class Smoothed(Timed):
     """A few records of a smoothed histogram need no pass over the data; a random choice of records reads as much."""
 
     params = ("dpf.synthesize", "Generator.choice")
@@ -132,11 +52,8 @@ class Smoothed:
             "Generator.choice": lambda: rng.choice(x, 1000),
         }[line]
 
-    def time_synthesize(self, line):
-        self.run()
 
-
-class Marginals:
+class Marginals(Timed):
     """All pairs of ten columns of 16 bins, against `np.bincount` for each pair of the same codes."""
 
     params = (["dpf.marginals", "np.bincount"], [10_000, 1_000_000])
@@ -151,6 +68,3 @@ class Marginals:
             "dpf.marginals": lambda: dpf.marginals(table, columns, "all", epsilon=data.EPSILON),
             "np.bincount": lambda: [np.bincount(X[a] * 16 + X[b], minlength=256) for a, b in pairs],
         }[line]
-
-    def time_marginals(self, line, n):
-        self.run()

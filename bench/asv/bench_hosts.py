@@ -4,34 +4,10 @@ import importlib
 from functools import partial
 
 from bench import data
+from bench.asv.timed import Timed
 
 
-def opendp_median(n):
-    """The adapter's measurement of a median of n records."""
-    adapter, dp = importlib.import_module("dpfast.opendp"), importlib.import_module("opendp.prelude")
-    dp.enable_features("contrib", "honest-but-curious")
-    space = adapter.array_domain(n), dp.change_one_distance()
-    return adapter.make_measurement(*space, data.median_mechanism())
-
-
-class OpenDP:
-    """A median as a measurement of OpenDP."""
-
-    params = (["opendp", "direct"], [100, 1_000_000])
-    param_names = ("line", "n")
-
-    def setup(self, line, n):
-        try:
-            release = opendp_median(n) if line == "opendp" else data.median_mechanism()
-        except ImportError:
-            raise NotImplementedError from None
-        self.run = partial(release, data.pay(n))
-
-    def time_median(self, line, n):
-        self.run()
-
-
-class Columns:
+class Columns(Timed):
     """The median of a column, by the library of the column."""
 
     params = (["numpy", "pandas", "pyarrow", "polars"], [100, 1_000_000])
@@ -44,6 +20,3 @@ class Columns:
         except ImportError:
             raise NotImplementedError from None
         self.run = partial(data.median_mechanism(), make(data.pay(n)))
-
-    def time_median(self, library, n):
-        self.run()

@@ -4,9 +4,10 @@ import tempfile
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Overhead:
+class Overhead(Timed):
     """The overhead of an active ledger, in memory and on disk; without one a call reads a context variable."""
 
     params = ("no ledger", "ledger", "file")
@@ -22,6 +23,3 @@ class Overhead:
 
     def teardown(self, line):
         self.folder.cleanup()
-
-    def time_call(self, line):
-        self.run()

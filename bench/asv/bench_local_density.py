@@ -4,12 +4,13 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 from dpfast import local
 
 _GRID = dpf.Grid(0, 1)
 
 
-class SeriesReports:
+class SeriesReports(Timed):
     """A million reports of 6 and 50 terms, and their sums; NumPy computes the non-private mean of the same waves."""
 
     params = (["one-frequency", "halfspace", "majority", "subset", "np.cos"], [6, 50])
@@ -23,9 +24,6 @@ class SeriesReports:
         survey = local.SeriesReports(terms, data.EPSILON, grid=_GRID, method=line, basis="trigonometric")
         reports = survey.randomize(x)
         self.run, self.add = lambda: survey.randomize(x), lambda: survey.aggregate(reports)
-
-    def time_randomize(self, line, terms):
-        self.run()
 
     def time_aggregate(self, line, terms):
         self.add()
@@ -50,7 +48,7 @@ class SquareWave:
         self.count()
 
 
-class SparseMean:
+class SparseMean(Timed):
     """1e5 people with 100 numbers each, and the mean of as many normals."""
 
     params = ("dpfast", "numpy")
@@ -62,6 +60,3 @@ class SparseMean:
             "dpfast": lambda: local.sparse_mean(x, epsilon=data.EPSILON),
             "numpy": lambda: (x + rng.laplace(size=x.shape)).mean(axis=0),
         }[line]
-
-    def time_mean(self, line):
-        self.run()

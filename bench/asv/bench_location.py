@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
-from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Median:
+class Median(Timed):
     """`dpf.median` and a built mechanism, from one small call to a long array; `x.sum()` reads the same memory."""
 
     params = (
@@ -32,9 +32,6 @@ class Median:
             "np.median": lambda: np.median(x),
             "x.sum": x.sum,
         }[line]
-
-    def time_median(self, line, n):
-        self.run()
 
 
 class SmallEpsilon:
@@ -60,7 +57,7 @@ class SmallEpsilon:
         self.run[line]()
 
 
-class SmoothMedian:
+class SmoothMedian(Timed):
     """The median by smooth sensitivity, against that by inverse sensitivity and NumPy's."""
 
     params = (["Laplace", "Student-t", "inverse sensitivity", "np.median"], [0.01, 1.0], [100, 10_000, 10_000_000])
@@ -78,55 +75,8 @@ class SmoothMedian:
             "np.median": lambda: np.median(x),
         }[line]
 
-    def time_median(self, line, epsilon, n):
-        self.run()
 
-
-class MedianMemory:
-    """Peak memory of the process; "x alone" is the memory of the data."""
-
-    params = ("mechanism", "np.median", "x alone")
-    param_names = ("line",)
-
-    def setup(self, line):
-        x, mechanism = data.pay(10_000_000), data.median_mechanism()
-        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: np.median(x), "x alone": lambda: None}[line]
-
-    def peakmem_median(self, line):
-        self.run()
-
-
-class MedianOrders:
-    """Orders that slow a selection down."""
-
-    params = (["mechanism", "np.median"], ["random", *data.ORDERS])
-    param_names = ("line", "order")
-
-    def setup(self, line, order):
-        x, mechanism = data.pay(1_000_000), data.median_mechanism()
-        x = x if order == "random" else data.ORDERS[order](x)
-        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: np.median(x)}[line]
-
-    def time_median(self, line, order):
-        self.run()
-
-
-class MedianTypes:
-    """Other dtypes, a stride, missing values."""
-
-    params = (["mechanism", "np.median"], list(data.TYPES))
-    param_names = ("line", "type")
-
-    def setup(self, line, type):
-        x, mechanism = data.TYPES[type](data.pay(1_000_000)), data.median_mechanism(step=1.0)
-        median = np.nanmedian if type == "1 % NaN" else np.median
-        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: median(x)}[line]
-
-    def time_median(self, line, type):
-        self.run()
-
-
-class Missing:
+class Missing(Timed):
     """Policies for missing values, 24 % of them, against np.nanmean and np.nanmedian."""
 
     params = (["mean", "median"], ["numpy", "lower", "half", "drop"])
@@ -139,24 +89,8 @@ class Missing:
         options = {"bounds": (0, 1_000_000), "epsilon": 1.0, "missing": policy, "neighbors": neighbors}
         self.run = (lambda: numpy(x)) if policy == "numpy" else (lambda: private(x, **options))
 
-    def time_policy(self, statistic, policy):
-        self.run()
 
-
-class MedianWorkers:
-    """Threads over one array."""
-
-    params = (1, 2)
-    param_names = ("workers",)
-
-    def setup(self, workers):
-        self.x, self.mechanism = data.pay(20_000_000), data.median_mechanism()
-
-    def time_median(self, workers):
-        self.mechanism(self.x, workers=workers)
-
-
-class Quantile:
+class Quantile(Timed):
     """`dpf.quantile` against np.quantile."""
 
     params = (["dpf.quantile", "np.quantile"], [0.01, 0.9])
@@ -168,45 +102,3 @@ class Quantile:
             "dpf.quantile": lambda: dpf.quantile(x, q, bounds=data.BOUNDS, epsilon=data.EPSILON),
             "np.quantile": lambda: np.quantile(x, q),
         }[line]
-
-    def time_quantile(self, line, q):
-        self.run()
-
-
-class Quantiles:
-    """Many quantiles at once against np.quantile."""
-
-    params = (["mechanism", "np.quantile"], [9, 99, 999], [10_000, 1_000_000, 10_000_000])
-    param_names = ("line", "m", "n")
-
-    def setup(self, line, m, n):
-        x, qs = data.pay(n), np.arange(1, m + 1) / (m + 1)
-        mechanism = dpf.Quantiles(qs, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
-        self.run = {"mechanism": lambda: mechanism(x), "np.quantile": lambda: np.quantile(x, qs)}[line]
-
-    def time_quantiles(self, line, m, n):
-        self.run()
-
-    def peakmem_quantiles(self, line, m, n):
-        self.run()
-
-
-class Statistics:
-    """Means, variance and interquartile range, against NumPy and SciPy."""
-
-    params = (["mean", "mean, n private", "variance", "trimmed mean", "interquartile range"], ["dpfast", "floor"])
-    param_names = ("statistic", "line")
-
-    def setup(self, statistic, line):
-        x, public = data.pay(10_000_000), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
-        ours, floor = {
-            "mean": (lambda: dpf.mean(x, **public), lambda: np.mean(x)),
-            "mean, n private": (lambda: dpf.mean(x, neighbors="add-remove", **public), lambda: np.mean(x)),
-            "variance": (lambda: dpf.variance(x, **public), lambda: np.var(x)),
-            "trimmed mean": (lambda: dpf.trimmed_mean(x, 0.1, **public), lambda: trim_mean(x, 0.1)),
-            "interquartile range": (lambda: dpf.iqr(x, **public), lambda: np.percentile(x, [25, 75])),
-        }[statistic]
-        self.run = ours if line == "dpfast" else floor
-
-    def time_statistic(self, statistic, line):
-        self.run()

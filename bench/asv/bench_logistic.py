@@ -4,10 +4,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 from dpfast.regression import GradientSums
 
 
-class Logistic:
+class Logistic(Timed):
     """A whole fit."""
 
     params = (["dpfast", "dpfast, pure", "scikit-learn"], [(1_000_000, 20), (30_000, 100)])
@@ -25,11 +26,8 @@ class Logistic:
             "scikit-learn": lambda: LogisticRegression(C=np.inf).fit(x, y),
         }[line]
 
-    def time_fit(self, line, shape):
-        self.run()
 
-
-class Multinomial:
+class Multinomial(Timed):
     """A whole fit with four classes."""
 
     params = (["dpfast", "dpfast, pure", "scikit-learn"], [(1_000_000, 20), (30_000, 100)])
@@ -47,11 +45,8 @@ class Multinomial:
             "scikit-learn": lambda: LogisticRegression(C=np.inf).fit(x, y),
         }[line]
 
-    def time_fit(self, line, shape):
-        self.run()
 
-
-class Gradient:
+class Gradient(Timed):
     """The release of one gradient, with a square transform; that of four classes, too."""
 
     params = (["dpfast", "dpfast, 4 classes", "X.mean(axis=0)", "X @ R"], [(1_000_000, 5), (1_000_000, 20)])
@@ -71,6 +66,3 @@ class Gradient:
             "X.mean(axis=0)": lambda: x.mean(axis=0),
             "X @ R": lambda: x @ r[:d],
         }[line]
-
-    def time_release(self, line, shape):
-        self.run()

@@ -4,6 +4,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 PSIS = {
     "Huber": dpf.psi.Huber(20_000.0),
@@ -14,7 +15,7 @@ PSIS = {
 }
 
 
-class MEstimate:
+class MEstimate(Timed):
     """A built mechanism, uniform and Cauchy prior, bounded or not; a sort reads and orders the same memory."""
 
     params = ([*PSIS, "np.sort"], ["uniform", "Cauchy", "Cauchy, no bounds"], [1000, 10_000, 1_000_000, 10_000_000])
@@ -29,6 +30,3 @@ class MEstimate:
         grid = weights.grid(2.0**-12) if prior == "Cauchy, no bounds" else dpf.Grid(*data.BOUNDS)
         mechanism = dpf.MEstimator(PSIS[line], grid=grid, epsilon=data.EPSILON, prior=weights)
         self.run = lambda: mechanism(x)
-
-    def time_m_estimate(self, line, prior, n):
-        self.run()

@@ -6,43 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Laplace:
-    """Rounded Laplace noise, from the secure generator and from PCG64, against `Generator.laplace`."""
-
-    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 1e12, 1e15], [1, 1_000_000])
-    param_names = ("line", "scale", "n")
-
-    def setup(self, line, scale, n):
-        self.run = {
-            "secure": partial(dpf.noise.laplace, scale, n),
-            "PCG64": partial(dpf.noise.laplace, scale, n, rng=np.random.PCG64(1)),
-            "numpy": partial(np.random.default_rng(1).laplace, 0.0, scale, n),
-        }[line]
-
-    def time_laplace(self, line, scale, n):
-        self.run()
-
-
-class Gaussian:
-    """Rounded Gaussian noise, from the secure generator and from PCG64, against `Generator.standard_normal`."""
-
-    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 2.0**30, 1e12, 1e15], [1, 1_000_000])
-    param_names = ("line", "sigma", "n")
-
-    def setup(self, line, sigma, n):
-        self.run = {
-            "secure": partial(dpf.noise.gaussian, sigma, n),
-            "PCG64": partial(dpf.noise.gaussian, sigma, n, rng=np.random.PCG64(1)),
-            "numpy": partial(np.random.default_rng(1).standard_normal, n),
-        }[line]
-
-    def time_gaussian(self, line, sigma, n):
-        self.run()
-
-
-class Norm:
+class Norm(Timed):
     """Noise by a norm on vectors of d integers, 1e5 coordinates, against `Generator.standard_normal`."""
 
     params = (["box", "ball", "numpy"], [1.0, 2.0**20, 2.0**30], [2, 20, 100, 1000])
@@ -56,28 +23,8 @@ class Norm:
             "numpy": partial(np.random.default_rng(1).standard_normal, (m, d)),
         }[line]
 
-    def time_norm(self, line, scale, d):
-        self.run()
 
-
-class DiscreteLaplace:
-    """The two-sided geometric law; NumPy takes the difference of two geometric draws."""
-
-    params = (["dpfast", "numpy"], [1.0, 1e3, 1e12, 1e15])
-    param_names = ("line", "scale")
-
-    def setup(self, line, scale):
-        rng, n, p = np.random.default_rng(1), 1_000_000, -np.expm1(-1 / scale)
-        self.run = {
-            "dpfast": lambda: dpf.noise.discrete_laplace(scale, n),
-            "numpy": lambda: rng.geometric(p, n) - rng.geometric(p, n),
-        }[line]
-
-    def time_discrete_laplace(self, line, scale):
-        self.run()
-
-
-class Staircase:
+class Staircase(Timed):
     """The staircase law for a sensitivity of 10, against the discrete Laplace law of the same scale."""
 
     params = (["staircase", "discrete Laplace"], [1.25, 10.0, 1e12, 1e15], [1, 1_000_000])
@@ -89,28 +36,8 @@ class Staircase:
             "discrete Laplace": partial(dpf.noise.discrete_laplace, scale, n),
         }[line]
 
-    def time_staircase(self, line, scale, n):
-        self.run()
 
-
-class Geometric:
-    """The geometric law against `Generator.geometric`."""
-
-    params = (["dpfast", "numpy"], [1.0, 1e3, 1e12, 1e15])
-    param_names = ("line", "scale")
-
-    def setup(self, line, scale):
-        n = 1_000_000
-        self.run = {
-            "dpfast": partial(dpf.noise.geometric, scale, n),
-            "numpy": partial(np.random.default_rng(1).geometric, -np.expm1(-1 / scale), n),
-        }[line]
-
-    def time_geometric(self, line, scale):
-        self.run()
-
-
-class AddGaussian:
+class AddGaussian(Timed):
     """Noise on floats of a grid, against adding `Generator.normal`."""
 
     params = ("dpfast", "numpy")
@@ -123,11 +50,8 @@ class AddGaussian:
             "numpy": lambda: x + rng.normal(0.0, 10.0, x.size),
         }[line]
 
-    def time_add_gaussian(self, line):
-        self.run()
 
-
-class AddLaplace:
+class AddLaplace(Timed):
     """Noise on floats of a grid, against adding `Generator.laplace`."""
 
     params = ("dpfast", "numpy")
@@ -139,6 +63,3 @@ class AddLaplace:
             "dpfast": lambda: dpf.noise.add_laplace(x, scale=10.0, grid=grid),
             "numpy": lambda: x + rng.laplace(0.0, 10.0, x.size),
         }[line]
-
-    def time_add_laplace(self, line):
-        self.run()

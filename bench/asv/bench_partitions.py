@@ -3,6 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 from dpfast import keys
 
 N = 10**6
@@ -13,7 +14,7 @@ def drawn(distinct):
     return np.minimum(rng.zipf(1.3, N), 2**40) if distinct == "Zipf" else rng.integers(0, distinct, N)
 
 
-class Partitions:
+class Partitions(Timed):
     """A million keys."""
 
     params = (["partitions", "codes", "baseline"], ["int64", "text"], [10, 1000, 10**5, 10**6, "Zipf"])
@@ -34,6 +35,3 @@ class Partitions:
             "codes": lambda: keys.read(x),
             "baseline": lambda: compute.value_counts(x) if kind == "text" else np.unique(x, return_counts=True),
         }[line]
-
-    def time_keys(self, line, kind, distinct):
-        self.run()

@@ -8,19 +8,6 @@ from dpfast.random import SecureBitGenerator, streams
 _GENERATORS = {"secure": SecureBitGenerator, "PCG64": PCG64}
 
 
-class Words:
-    """64-bit words in bulk."""
-
-    params = (list(_GENERATORS), [1, 1_000_000])
-    param_names = ("generator", "n")
-
-    def setup(self, generator, n):
-        self.source = _GENERATORS[generator]()
-
-    def time_random_raw(self, generator, n):
-        self.source.random_raw(n)
-
-
 class Variates:
     """NumPy's methods on either generator, which take words one by one."""
 

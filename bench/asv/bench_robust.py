@@ -3,31 +3,12 @@
 import numpy as np
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 
 BOUNDS = (-1000.0, 1000.0)
 
 
-class RobustMean:
-    """`dpf.robust_mean` of normal records, medians and trimmed means."""
-
-    params = (["dpfast", "columns", "np.median"], [(100_000, 10), (100_000, 100), (100_000, 1000)])
-    param_names = ("line", "shape")
-    timeout = 300
-
-    def setup(self, line, shape):
-        x, mechanism = np.random.default_rng(0).normal(size=shape), dpf.NestedBoxes(grid=dpf.Grid(*BOUNDS), epsilon=1.0)
-        columns = dpf.robust.IndependentColumns(grid=dpf.Grid(*BOUNDS), dimension=shape[1], epsilon=1.0, delta=1e-6)
-        self.run = {
-            "dpfast": lambda: mechanism(x),
-            "columns": lambda: columns(x),
-            "np.median": lambda: np.median(x, axis=0),
-        }[line]
-
-    def time_robust_mean(self, line, shape):
-        self.run()
-
-
-class Depth:
+class Depth(Timed):
     """A release by Tukey depth, with some tens of depths, against one depth by sorted angles in NumPy."""
 
     params = (["dpfast", "np.sort of angles"], [(1_000, 2), (100_000, 2), (1_000, 3)])
@@ -45,11 +26,8 @@ class Depth:
             "np.sort of angles": lambda: [np.sort(np.arctan2(x[:, 1], x[:, 0])) for _ in range(repeats)],
         }[line]
 
-    def time_depth(self, line, shape):
-        self.run()
 
-
-class Transform:
+class Transform(Timed):
     """Whitening of each record, with the same bits on every machine, against BLAS."""
 
     params = (["dpfast", "x @ a.T"], [10, 100])
@@ -61,9 +39,6 @@ class Transform:
         rng = np.random.default_rng(0)
         x, a = rng.normal(size=(100_000, d)), rng.normal(size=(d, d))
         self.run = {"dpfast": lambda: _transformed(x, a, 1), "x @ a.T": lambda: x @ a.T}[line]
-
-    def time_transform(self, line, d):
-        self.run()
 
 
 class Reduce:

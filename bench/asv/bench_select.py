@@ -3,10 +3,11 @@
 import numpy as np
 
 from bench import data
+from bench.asv.timed import Timed
 from dpfast._kernels import _select, _windows
 
 
-class Window:
+class Window(Timed):
     """The middle `width` order statistics."""
 
     params = (["dpfast", "np.partition"], [1_000, 1_000_000], [1, 501])
@@ -19,11 +20,8 @@ class Window:
             "np.partition": lambda: np.sort(np.partition(x, [first - 1, last - 1])[first - 1 : last]),
         }[line]
 
-    def time_window(self, line, n, width):
-        self.run()
 
-
-class LongArrays:
+class LongArrays(Timed):
     """A median and nine quantiles of n records, against the sum of the array; `two values` has ties alone."""
 
     params = (["median", "9 quantiles", "two values", "workers=2", "x.sum()"], [10**4, 10**5, 10**6, 10**7])
@@ -41,11 +39,8 @@ class LongArrays:
             "x.sum()": x.sum,
         }[line]
 
-    def time_release(self, line, n):
-        self.run()
 
-
-class ManyWindows:
+class ManyWindows(Timed):
     """The windows around nine deciles, against a sort of all records."""
 
     params = (["dpfast", "np.sort"], [10**5, 10**6])
@@ -59,6 +54,3 @@ class ManyWindows:
             "dpfast": lambda: _windows.windows(x, ranks - 460, ranks + 460, **grid),
             "np.sort": lambda: np.sort(x),
         }[line]
-
-    def time_windows(self, line, n):
-        self.run()

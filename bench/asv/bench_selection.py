@@ -6,27 +6,10 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Select:
-    """Both methods, on few and many candidates, floats and 64-bit integers."""
-
-    params = (["exponential", "permute-and-flip", "numpy"], ["float64", "int64"], [10, 1_000_000])
-    param_names = ("line", "dtype", "n")
-
-    def setup(self, line, dtype, n):
-        rng = np.random.default_rng(1)
-        scores = rng.normal(0.0, 10.0, n).astype(dtype)
-        if line == "numpy":
-            self.run = lambda: (scores + rng.gumbel(size=n)).argmax()
-        else:
-            self.run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=line)
-
-    def time_select(self, line, dtype, n):
-        self.run()
-
-
-class SelectOften:
+class SelectOften(Timed):
     """Many independent selections from the same candidates."""
 
     params = (["exponential", "permute-and-flip", "numpy"], [10, 10_000])
@@ -40,6 +23,3 @@ class SelectOften:
             self.run = lambda: rng.choice(n, size, p=weights / weights.sum())
         else:
             self.run = partial(dpf.select, scores, epsilon=data.EPSILON, selection=line, size=size)
-
-    def time_select(self, line, n):
-        self.run()

@@ -3,9 +3,10 @@
 import tempfile
 
 from bench import data
+from bench.asv.timed import Timed
 
 
-class Stream:
+class Stream(Timed):
     """A median, or nine quantiles, of generated chunks or of a memmap, in two passes."""
 
     params = (["sum", "median", "9 quantiles"], ["generated", "memmap"], [10_000_000])
@@ -23,9 +24,6 @@ class Stream:
 
     def teardown(self, line, chunks, n):
         self.folder.cleanup()
-
-    def time_stream(self, line, chunks, n):
-        self.run()
 
     def peakmem_stream(self, line, chunks, n):
         self.run()

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.stats import siegelslopes, theilslopes
 
 import dpfast as dpf
+from bench.asv.timed import Timed
 
 LINES = {
     "10 matchings": lambda x, y: dpf.theil_sen(x, y, epsilon=1.0, matchings=10),
@@ -16,7 +17,7 @@ LINES = {
 QUADRATIC = {"theilslopes", "siegelslopes"}
 
 
-class TheilSen:
+class TheilSen(Timed):
     params = ([*LINES], [1000, 1_000_000])
     param_names = ("line", "n")
 
@@ -27,6 +28,3 @@ class TheilSen:
         x = rng.normal(size=n)
         y = 1 + 2 * x + rng.standard_t(3, n)
         self.run = lambda: LINES[line](x, y)
-
-    def time_line(self, line, n):
-        self.run()

@@ -1,10 +1,11 @@
-"""Pages of docs/results, made of sections, and the command line that writes them.
+"""Pages of docs/results, made of sections, for the command `bench.pages`.
 
 A section is a function ``section(quick) -> str`` of Markdown that starts with its own heading; a figure is a function
 ``figure(quick, path)`` that draws an SVG.
 """
 
-import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
@@ -53,32 +54,29 @@ def colophon(command):
     return f"Made by `python -m {command}`, which overwrites this page.\n"
 
 
-def write(name, title, sections, *, figure, caption, arguments=None):
-    """The command ``python -m bench.<name>``: write <name>.md, with the figure after the first section, and <name>.svg.
+@dataclass(frozen=True)
+class Page:
+    """A page of docs/results, its sections by name, and the drawing after the first of them."""
 
-    ``--quick`` uses small sizes and prints the sections, as a smoke test; ``--only`` prints one section; ``--output``
-    writes to another folder.
-    """
-    parser = argparse.ArgumentParser(
-        prog=f"python -m bench.{name}", description=f"Writes docs/results/{name}.md: {title}."
-    )
-    parser.add_argument(
-        "--only", action="append", choices=[*sections, "figure"], help="print a section; may be repeated"
-    )
-    parser.add_argument("--quick", action="store_true", help="small and few data sets: a smoke test, printed")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write to this folder instead of docs/results")
-    options = parser.parse_args(arguments)
+    title: str
+    sections: dict[str, Callable[[bool], str]]
+    figure: Callable[[bool, Path], None]
+    caption: str
 
+
+def write(name, page, options):
+    """Write the page <name>.md and its figure <name>.svg, or print the sections that `options` say."""
     texts = {}
-    for key, section in sections.items():
-        if key in (options.only or sections):
+    for key, section in page.sections.items():
+        if key in (options.only or page.sections):
             texts[key] = section(options.quick)
             print(texts[key], flush=True)
     folder = options.output or (None if options.quick or options.only else RESULTS)
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    figure(options.quick, folder / f"{name}.svg")
+    page.figure(options.quick, folder / f"{name}.svg")
     first, *rest = texts.values()
-    parts = [f"# {title}\n", first, f"![{caption}]({name}.svg)\n", *rest, colophon(f"bench.{name}")]
+    picture = f"![{page.caption}]({name}.svg)\n"
+    parts = [f"# {page.title}\n", first, picture, *rest, colophon(f"bench.pages {name}")]
     (folder / f"{name}.md").write_text("\n".join(parts), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Coverage of the stated errors of `dpfast.SampleAndAggregate`: random settings of every family and parameter.
 
-A section of docs/results/efficiency.md: ``python -m bench.efficiency --only coverage``.
+A section of docs/results/efficiency.md: ``python -m bench.pages efficiency --only coverage``.
 """
 
 from collections.abc import Callable

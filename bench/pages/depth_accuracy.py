@@ -1,5 +1,5 @@
-"""Robust means by Tukey depth, boxes and whitened columns: sections of ``bench.robust``, and items of the page on the
-slides (``bench.papers.robustness``); fixed seeds."""
+"""Robust means by Tukey depth, boxes and whitened columns: sections of ``bench.pages robust``, and items of the page on
+the slides (``bench.papers.robustness``); fixed seeds."""
 
 import math
 from functools import partial
@@ -167,7 +167,7 @@ def columns(quick):
 def method(quick):
     """How to reproduce."""
     text = f"""Every release is drawn by its exact law; data sets and draws have fixed seeds. **To reproduce**:
-        `python -m bench.robust`, about two minutes on one core. Made with dpfast {dpf.__version__}."""
+        `python -m bench.pages robust`, about two minutes on one core. Made with dpfast {dpf.__version__}."""
     return "\n".join(["## Method", "", paragraph(text)])
 
 

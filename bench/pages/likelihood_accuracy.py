@@ -1,4 +1,4 @@
-"""Errors of `dpfast.SampleAndAggregate` relative to the best estimator: sections of ``bench.efficiency``."""
+"""Errors of `dpfast.SampleAndAggregate` relative to the best estimator: sections of ``bench.pages efficiency``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Errors of `dpfast.mle` by sums and by blocks, and the choice between them: a section of ``bench.efficiency``."""
+"""Errors of `dpfast.mle` by sums and by blocks, and the choice between them: for ``bench.pages efficiency``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

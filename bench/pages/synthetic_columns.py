@@ -1,6 +1,6 @@
 """Distances of synthetic records from the distribution of one column, and of the marginals of tables.
 
-Sections of ``bench.tables``.
+Sections of ``bench.pages tables``.
 """
 
 import gzip

@@ -40,7 +40,6 @@ ITEMS = (
         (
             "dpfast.theory.local_mean_lower_bound",
             "dpfast.theory.local_mean_upper_bound",
-            "dpfast.theory.local_mean_rate",
         ),
         duchi_theory.mean_bounds,
     ),
@@ -58,7 +57,6 @@ ITEMS = (
         (
             "dpfast.theory.local_median_lower_bound",
             "dpfast.theory.local_median_upper_bound",
-            "dpfast.theory.local_median_rate",
             "dpfast.local.median",
             "dpfast.local.MedianDescent",
         ),
@@ -79,7 +77,6 @@ ITEMS = (
         (
             "dpfast.theory.local_ball_mean_lower_bound",
             "dpfast.theory.local_ball_mean_upper_bound",
-            "dpfast.theory.local_ball_mean_rate",
             "dpfast.local.L2Ball",
         ),
         duchi_theory.ball_means,
@@ -113,7 +110,6 @@ ITEMS = (
         (
             "dpfast.theory.local_sparse_mean_lower_bound",
             "dpfast.theory.local_sparse_mean_bound",
-            "dpfast.theory.local_sparse_mean_rate",
             "dpfast.theory.local_sparse_threshold",
             "dpfast.local.sparse_mean",
         ),
@@ -155,14 +151,14 @@ ITEMS = (
     Item(
         "Corollary 6: logistic regression",
         "The squared error of the coefficients is at least of order min(d, d^2 / (n (E - 1)^2)).",
-        ("dpfast.theory.local_logistic_lower_bound", "dpfast.theory.local_logistic_rate"),
+        ("dpfast.theory.local_logistic_lower_bound",),
         duchi_theory.logistic_bounds,
         error="The proof uses Theorem 3 with mixtures; the corollary holds with the correlation of neighbours.",
     ),
     Item(
         "Corollary 7: densities",
         "The integrated squared error for smoothness s is of order (n epsilon^2)^(-2 s / (2 s + 2)).",
-        ("dpfast.theory.local_density_lower_bound", "dpfast.theory.local_density_rate", "dpfast.local.SeriesReports"),
+        ("dpfast.theory.local_density_lower_bound", "dpfast.local.SeriesReports"),
         duchi_theory.density_bounds,
     ),
     Item(

@@ -274,8 +274,8 @@ def ball_means(quick):
     return Result(
         f"order d / (n epsilon^2) on both sides; {rows[2][-1]} apart at epsilon 1, d = 10; the bound is not "
         "restricted to mechanisms without interaction",
-        "yes; like the paper's, our lower bound is loose for epsilon between 1 and log d, where `local_ball_mean_rate` "
-        "has the sharp order of later work",
+        "yes; like the paper's, our lower bound is loose for epsilon between 1 and log d, where later "
+        "work has the sharp order d / (n epsilon)",
         paragraph(text) + "\n" + table(headings, rows),
     )
 

@@ -140,8 +140,8 @@ def smoothed_draws(n, distance, runs, rng):
 
     The data set's own error is small: for L2 it is m / n, which is k / n of the draws'.
     """
-    orders = dpf.theory.smoothed_orders(n, distance=distance)
-    m, k = round(orders.cells), round(orders.k)
+    m, k = (n ** (1 / 5), n ** (3 / 5)) if distance == "l2" else (n ** (1 / 7), n ** (4 / 7))
+    m, k = round(m), round(k)
     options = {"bounds": (0, 1), "epsilon": 1.0, "method": "smoothed", "bins": m, "rng": rng}
     x = records(n, rng)
     return m, (dpf.synthesize(x, k, **options) for _ in range(runs))

@@ -108,10 +108,10 @@ def exponential_bound(quick):
 
 def exponential_rate(quick):
     slopes, _ = kolmogorov.found_slopes(quick)
-    orders = dpf.theory.exponential_orders(10_000, epsilon=1.0, peak=beta(10, 10).pdf(0.5))
+    k = kolmogorov.root_of_size(10_000, beta(10, 10).pdf(0.5)) ** 2
     found = ", ".join(f"{value:.3f} ({name})" for name, value in slopes.items())
     return Result(
-        f"slope of the distance from the data {found}: faster than -1/3; at n = 1e4 the theorem has k = {orders.k:.0f}",
+        f"slope of the distance from the data {found}: faster than -1/3; at n = 1e4 the theorem has k = {k:.0f}",
         "the rate holds but is not attained; its constants do not follow",
         kolmogorov.section(quick),
     )
@@ -206,9 +206,9 @@ def first_table(quick):
     ]
     text = paragraph(
         f"""The slides' rates, their exponents for r = 1 without logarithms, and slopes found by the simulations of
-        theorems 6 to 12, Lipschitz densities. `dpfast.theory.density_rate` returns the rates for every r. The slope of
-        the exponential mechanism is that of the distance from the distribution: the distance from the data decreases
-        faster ({exponential:.3f}) than that of the data, n^(-1/2)."""
+        theorems 6 to 12, Lipschitz densities. The slope of the exponential mechanism is that of the distance from
+        the distribution: the distance from the data decreases faster ({exponential:.3f}) than that of the data,
+        n^(-1/2)."""
     )
     return Result(
         "slopes within 0.05 of the rates, two entries aside",
@@ -226,10 +226,7 @@ def second_table(quick):
             [f"{s:g}", "perturbed series", "n^(-2s/(2s+1))", f"{-2 * s / (2 * s + 1):.3f}", f"{slopes[s, 1.0]:.3f}"],
             [f"{s:g}", "minimax", "n^(-2s/(2s+1))", f"{-2 * s / (2 * s + 1):.3f}", ""],
         ]
-    text = paragraph(
-        """Smoothness s, one column, integrated squared error: `dpfast.theory.density_rate`, and the slopes of theorem
-        15 at epsilon = 1."""
-    )
+    text = paragraph("""Smoothness s, one column, integrated squared error: the slopes of theorem 15 at epsilon = 1.""")
     return Result(
         "the perturbed series has the minimax rate",
         "yes; the exponential mechanism is not drawn",
@@ -274,17 +271,13 @@ PAPER = Paper(
             "Theorem 6: smoothed histogram, Kolmogorov-Smirnov distance",
             "With m = n^(r/(6+r)), k = n^(4/(6+r)), delta = m k / (n alpha), the distance is of order sqrt(log n) "
             "n^(-2/(6+r)).",
-            (
-                "dpfast.theory.smoothed_orders",
-                "dpfast.theory.density_rate",
-                "bench.papers.histograms.smoothed_distance",
-            ),
+            ("bench.papers.histograms.smoothed_distance",),
             _of_slope("smoothed distance"),
         ),
         Item(
             "Theorem 7: smoothed histogram, squared L2 distance",
             "With m = n^(r/(2r+3)), k = n^((r+2)/(2r+3)), delta = n^(-1/(r+3)), the error is of order n^(-2/(2r+3)).",
-            ("dpfast.theory.smoothed_orders", "dpfast.theory.smoothed_mise", "bench.papers.histograms.smoothed_error"),
+            ("dpfast.theory.smoothed_mise", "bench.papers.histograms.smoothed_error"),
             _of_slope("smoothed", "the rate: yes; delta: no"),
             error="delta must be m k / (n alpha), which is of order n^(-1/(2r+3)), by the slides' own condition (5). "
             "The rate is right with it, and is the square of this delta.",
@@ -302,7 +295,7 @@ PAPER = Paper(
         Item(
             "Theorem 8 (2): perturbed histogram, Kolmogorov-Smirnov distance",
             "With m = n^(r/(2+r)), the distance is of order min(log n n^(-2/(2+r)), sqrt(log n / n)).",
-            ("dpfast.theory.density_rate", "bench.papers.histograms.distances"),
+            ("bench.papers.histograms.distances",),
             perturbed_distance,
             error="the minimum must be the maximum. For r = 1 the minimum is log n n^(-2/3), which would beat the "
             "minimax rate n^(-1/2).",
@@ -323,7 +316,6 @@ PAPER = Paper(
             "Theorem 12: exponential mechanism, Kolmogorov-Smirnov distance",
             "With k = (3 alpha n / B)^(2/3), B = log C, the distance is of order 2 (B / (3 alpha n))^(1/3).",
             (
-                "dpfast.theory.exponential_orders",
                 "dpfast.theory.exponential_distance",
                 "dpfast.densities.KolmogorovSmirnov",
             ),
@@ -349,7 +341,7 @@ PAPER = Paper(
         Item(
             "Theorem 14: exponential mechanism for the series",
             "With k of order sqrt(n) draws the squared error is of order n^(-gamma/(2 gamma+1)), gamma > 1.",
-            ("dpfast.theory.density_rate",),
+            ("bench.papers.wasserman_zhou.series_exponential",),
             series_exponential,
         ),
         Item(
@@ -369,7 +361,7 @@ PAPER = Paper(
         Item(
             "Table 1: rates for Lipschitz densities",
             "The rates of theorems 6, 7, 8 and 12 next to the minimax rates.",
-            ("dpfast.theory.density_rate",),
+            ("bench.papers.histograms.smoothed_error", "bench.papers.histograms.distances"),
             first_table,
             error="the entry of the perturbed histogram in Kolmogorov-Smirnov distance: see Theorem 8 (2). The entry "
             "of the exponential mechanism is an upper bound: see Theorem 12.",
@@ -377,7 +369,7 @@ PAPER = Paper(
         Item(
             "Table 2: rates for smooth densities",
             "The rates of theorems 14 and 15 next to the minimax rate.",
-            ("dpfast.theory.density_rate",),
+            ("bench.papers.series.found_slopes",),
             second_table,
         ),
         Item(

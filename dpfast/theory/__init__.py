@@ -15,20 +15,17 @@ from dpfast.theory.aggregate import (
 from dpfast.theory.converse import ImpliedRobustness, implied_failure, implied_robustness, required_failure
 from dpfast.theory.counts import noise_variance
 from dpfast.theory.densities import (
-    density_rate,
     perturbed_bins,
     perturbed_mise,
     smoothed_delta,
     smoothed_epsilon,
     smoothed_mise,
     smoothed_optimum,
-    smoothed_orders,
 )
 from dpfast.theory.gaussian import gaussian_mu, gaussian_scale
 from dpfast.theory.influence import gross_error_sensitivity, influence_function
 from dpfast.theory.kolmogorov import (
     exponential_distance,
-    exponential_orders,
     exponential_tail,
     small_ball_probability,
 )
@@ -40,16 +37,10 @@ from dpfast.theory.local_lower_bounds import (
     local_sparse_mean_lower_bound,
 )
 from dpfast.theory.local_rates import (
-    local_ball_mean_rate,
-    local_density_rate,
-    local_logistic_rate,
     local_mean_lower_bound,
-    local_mean_rate,
     local_mean_upper_bound,
     local_median_lower_bound,
-    local_median_rate,
     local_median_upper_bound,
-    local_sparse_mean_rate,
     local_truncation,
 )
 from dpfast.theory.local_sparse import (
@@ -97,10 +88,8 @@ __all__ = [
     "block_excess",
     "clamp_bias",
     "clamp_margin",
-    "density_rate",
     "depth_error",
     "exponential_distance",
-    "exponential_orders",
     "exponential_tail",
     "gaussian_mean_error",
     "gaussian_mean_sample_size",
@@ -113,25 +102,19 @@ __all__ = [
     "linear_upper_bound",
     "local_assouad",
     "local_ball_mean_lower_bound",
-    "local_ball_mean_rate",
     "local_ball_mean_upper_bound",
     "local_contraction",
     "local_density_lower_bound",
-    "local_density_rate",
     "local_effective_sample_size",
     "local_fano",
     "local_le_cam",
     "local_logistic_lower_bound",
-    "local_logistic_rate",
     "local_mean_lower_bound",
-    "local_mean_rate",
     "local_mean_upper_bound",
     "local_median_lower_bound",
-    "local_median_rate",
     "local_median_upper_bound",
     "local_sparse_mean_bound",
     "local_sparse_mean_lower_bound",
-    "local_sparse_mean_rate",
     "local_sparse_rounds_bound",
     "local_sparse_threshold",
     "local_testing_error",
@@ -159,5 +142,4 @@ __all__ = [
     "smoothed_epsilon",
     "smoothed_mise",
     "smoothed_optimum",
-    "smoothed_orders",
 ]

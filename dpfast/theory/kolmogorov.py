@@ -7,7 +7,6 @@ probability, C the supremum of the density, epsilon the paper's alpha. No functi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import SupportsIndex
 
 from dpfast.core import checks
@@ -103,70 +102,6 @@ def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, eps
         return 1.0
     exponent = k * log_peak - 3 * n * epsilon * far / 16 - math.log(ball)
     return min(1.0, math.exp(min(exponent, 0.0)) + float(kstwo.sf(far / 16, n)))
-
-
-@dataclass(frozen=True)
-class ExponentialOrders:
-    """Orders of growth of the synthetic records of `KolmogorovSmirnov` and of their distance from the distribution.
-
-    Attributes
-    ----------
-    k, rate : float
-    """
-
-    k: float
-    rate: float
-
-
-def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> ExponentialOrders:
-    """Orders of k and of the distance from the distribution in Theorem 12, for the exponential mechanism.
-
-    Parameters
-    ----------
-    n : int
-        Number of records, at least 1.
-    epsilon : float
-        Positive.
-    peak : float
-        C > 1: the maximum density on the unit interval.
-
-    Returns
-    -------
-    ExponentialOrders
-        ``k = (3 epsilon n / B)^(2/3)`` and ``rate = 2 (B / (3 epsilon n))^(1/3)``, with B = log C.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    The constants do not follow from Theorem 11: with them, C^k exp(-3 n epsilon rate / 16) is C^(7 k / 8), which grows.
-    With less than an eighth of this k it vanishes, at this rate.
-
-    The rate is not that of the mechanism either: the theorem keeps R(k, rate / 2) constant. With k = a n^(1/2) and a
-    distance of b n^(-1/2), the logarithm of the first summand of `exponential_tail` is about ``n^(1/2) (a B - 3 b
-    epsilon / 16 + pi^2 / (2 a b^2))``, negative for large b: the mechanism has the minimax rate n^(-1/2).
-    `exponential_distance` approximates the distance that is observed.
-
-    References
-    ----------
-    Wasserman and Zhou 2010, Theorem 12.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> orders = dpf.theory.exponential_orders(1000, epsilon=1.0, peak=3.53)
-    >>> round(orders.k, 1), round(orders.rate, 3)
-    (178.2, 0.15)
-    """
-    n = checks.whole("n", n, least=1)
-    epsilon, log_peak = checks.positive_down("epsilon", epsilon), _log_peak(peak)
-    if log_peak == 0:
-        raise ValueError("peak must be above 1: Theorem 12 excludes the uniform density")
-    ratio = 3 * epsilon * n / log_peak
-    return ExponentialOrders(ratio ** (2 / 3), 2 * ratio ** (-1 / 3))
 
 
 def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Rates of estimation under local differential privacy."""
+"""Bounds of means and medians under local differential privacy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import SupportsIndex
 
 from dpfast.core import checks
-from dpfast.theory.local_testing import distinguishable, information_of, largest_of
+from dpfast.theory.local_testing import distinguishable, largest_of
 
 # ---- Corollary 1: means ----
 
@@ -175,35 +175,6 @@ def local_mean_lower_bound(
     return scale**2 * largest_of(lambda delta: half * delta**power * (1 - distinguishable(delta, epsilon, n, form)))
 
 
-def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float:
-    """Order of the mean squared error for a mean with a k-th moment: ``min(1, (n epsilon^2)^(-(k - 1) / k))``.
-
-    Parameters
-    ----------
-    n : int
-        Number of people.
-    epsilon : float
-        In (0, 1], where the order is proved.
-    moment : float
-        k, above 1; may be infinite.
-
-    Notes
-    -----
-    Corollary 1, scale 1, up to constants; for constants see `local_mean_lower_bound` and `local_mean_upper_bound`.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 1.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_mean_rate(100_000, epsilon=0.5, moment=2), 5)
-    0.00632
-    """
-    return min(1.0, float(information_of(n, epsilon) ** (1 / _moment(moment) - 1)))
-
-
 # ---- Corollary 2: medians ----
 
 
@@ -278,138 +249,6 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
     """
     n, width = checks.whole("n", n, least=1), checks.positive("width", width)
     return width / 2 * largest_of(lambda delta: delta * (1 - distinguishable(delta, epsilon, n, form)))
-
-
-def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> float:
-    """Order of the excess for a median: ``D min(1, (n epsilon^2)^(-1 / 2))``.
-
-    Parameters
-    ----------
-    n, width
-        See `local_median_upper_bound`.
-    epsilon : float
-        In (0, 1], where the order is proved.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 2.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> dpf.theory.local_median_rate(10_000, epsilon=0.5, width=2.0)
-    0.04
-    """
-    return checks.positive("width", width) * min(1.0, 1 / math.sqrt(information_of(n, epsilon)))
-
-
-# ---- Corollaries 4 to 7: orders ----
-
-
-def local_ball_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float, radius: float = 1.0) -> float:
-    """Order of the mean squared error for a mean of vectors in the Euclidean ball.
-
-    Parameters
-    ----------
-    n, dimension : int
-        Number of people, and d; at least 1.
-    epsilon : float
-        Positive, of any size.
-    radius : float
-        r, positive, in data units.
-
-    Returns
-    -------
-    float
-        ``r^2 min(1, max(d / (n min(epsilon, epsilon^2)), 1 / n))``, up to constants.
-
-    Notes
-    -----
-    Corollary 4 in its later, sharp form; the paper's lower bound leaves a gap for epsilon between 1 and log d.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 4; Bhowmick et al. 2018, "Protection against reconstruction".
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> dpf.theory.local_ball_mean_rate(10_000, 10, epsilon=0.5)
-    0.004
-    """
-    n, d = checks.whole("n", n, least=1), checks.whole("dimension", dimension, least=1)
-    epsilon, radius = checks.positive_down("epsilon", epsilon), checks.positive("radius", radius)
-    return radius**2 * min(1.0, max(d / n / min(epsilon, epsilon**2), 1 / n))
-
-
-def local_sparse_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float, radius: float = 1.0) -> float:
-    """Order of the squared error for a mean with one nonzero coordinate, of vectors in [-r, r]^d.
-
-    For non-interactive mechanisms: ``r^2 min(1, d log(2 d) / (n epsilon^2))``, epsilon in (0, 1]. Unlike without
-    privacy, the dimension does not shrink to a logarithm. Parameters: see `local_ball_mean_rate`.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 5.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_sparse_mean_rate(100_000, 10, epsilon=0.5), 5)
-    0.0012
-    """
-    d, radius = checks.whole("dimension", dimension, least=1), checks.positive("radius", radius)
-    return radius**2 * min(1.0, d * math.log(2 * d) / information_of(n, epsilon))
-
-
-def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float) -> float:
-    """Order of the squared error of the coefficients of a logistic regression on {-1, 1}^d.
-
-    ``min(d, d^2 / (n epsilon^2))``, epsilon in (0, 1], up to constants. Parameters: see `local_ball_mean_rate`.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 6.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> dpf.theory.local_logistic_rate(100_000, 10, epsilon=0.5)
-    0.004
-    """
-    d = checks.whole("dimension", dimension, least=1)
-    return min(float(d), d * d / information_of(n, epsilon))
-
-
-def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -> float:
-    """Order of the integrated squared error for a density on [0, 1] with `smoothness` derivatives.
-
-    Parameters
-    ----------
-    n : int
-        Number of people.
-    epsilon : float
-        In (0, 1], where the order is proved.
-    smoothness : float
-        beta, above 1/2.
-
-    Returns
-    -------
-    float
-        ``min(1, (n epsilon^2)^(-2 beta / (2 beta + 2)))``, up to constants; without privacy n^(-2 beta / (2 beta + 1)).
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 7.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_density_rate(100_000, epsilon=1.0, smoothness=2), 6)
-    0.000464
-    """
-    beta = checks.between("smoothness", smoothness, 0.5, math.inf)
-    return min(1.0, float(information_of(n, epsilon) ** (-beta / (beta + 1))))
 
 
 def _moment(moment: float) -> float:

@@ -326,14 +326,6 @@ def per_report(epsilon: float, form: str) -> float:
     return (math.expm1(epsilon) ** 2 if epsilon < 350 else math.inf) / (1 if form == "published" else 8)
 
 
-def information_of(n: SupportsIndex, epsilon: float) -> float:
-    """Return n epsilon^2, for epsilon up to 1."""
-    epsilon = checks.positive_down("epsilon", epsilon)
-    if epsilon > 1:
-        raise ValueError(f"epsilon must be at most 1, where this order is proved, not {epsilon!r}")
-    return checks.whole("n", n, least=1) * epsilon**2
-
-
 def largest_of(bound: Callable[[float], float]) -> float:
     """Return the largest value over delta = 1, ..., 2^-48, 32 per octave; the value at every delta is a bound."""
     return max(bound(2.0 ** (-j / 32)) for j in range(48 * 32))

@@ -13,14 +13,15 @@
 #include "select.h"
 
 #define BINS_BLOCK SELECT_BLOCK
-#define BINS_LANES 4 /* tables used in turn, so that increments of equal consecutive cells do not wait for one another */
+/* Tables used in turn, so that increments of equal consecutive cells do not wait for one another. */
+#define BINS_LANES 4
 
 struct bins_axis {
     const double *thresholds; /* of bin i at [i], -inf at [0] and NaN at [bins] */
     double origin, scale;     /* the guess: (key - origin) * scale */
     double missing;           /* the key of a NaN */
     int32_t bins;
-    int certified;            /* whether every guess is right or one too low */
+    int certified; /* whether every guess is right or one too low */
 };
 
 /* Clamped as a double, so that the conversion is defined; NaN to 0. */
@@ -130,7 +131,7 @@ static inline uint64_t bins_uniform(bitgen_t *source, uint64_t word, uint64_t n)
 struct bins_weights {
     const uint64_t *cumulative; /* increasing; the last is the total, below 2^63 */
     const int32_t *cells;
-    const int32_t *guide;       /* the item that has rank g << shift, at [g] */
+    const int32_t *guide; /* the item that has rank g << shift, at [g] */
     int shift;
     uint64_t total;
 };
@@ -144,7 +145,7 @@ static void bins_draw_cells(bitgen_t *source, const struct bins_weights *law, co
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t rank = bins_uniform(source, words[i], law->total);
         int32_t item = law->guide[rank >> shift];
-        item += rank >= cumulative[item];  /* branch-free: the condition holds one time in four */
+        item += rank >= cumulative[item]; /* branch-free: the condition holds one time in four */
         while (rank >= cumulative[item])
             item++;
         cells[i] = law->cells[item];
@@ -162,8 +163,8 @@ static inline double bins_point(bitgen_t *source, uint64_t word, const int64_t *
 /* Law: the coordinate, on one axis, of a uniform grid point of each cell. The bin of a cell is cell / divisor % bins, or
  * the cell itself for divisor 0; `edges` count from 0 as codes do from `first`. */
 static void bins_draw_points(bitgen_t *source, const uint64_t *words, const int32_t *cells, ptrdiff_t n,
-                             const int64_t *edges, int32_t bins, int32_t divisor, int64_t first, double step, double *out,
-                             ptrdiff_t stride)
+                             const int64_t *edges, int32_t bins, int32_t divisor, int64_t first, double step,
+                             double *out, ptrdiff_t stride)
 {
     if (divisor == 0)
         for (ptrdiff_t i = 0; i < n; i++)

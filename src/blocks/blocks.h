@@ -15,16 +15,16 @@
 #include "polygamma.h"
 #include "select.h"
 
-#define BLOCKS_PART 256 /* records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache */
+/* Records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache. */
+#define BLOCKS_PART 256
 #define BLOCKS_MAGIC 0x1.8p52
 #define BLOCKS_MAGIC_BITS UINT64_C(0x4338000000000000)
 #define BLOCKS_LOG_STEP 0x1p-37
 #define BLOCKS_MOST_COLUMNS 4
 #define BLOCKS_LANES 8
 
-enum blocks_kind { /* the logarithms last */
-    BLOCKS_VALUE, BLOCKS_SQUARE, BLOCKS_WIDE, BLOCKS_LOG, BLOCKS_LOG_SQUARE, BLOCKS_LOG1M
-};
+/* The logarithms last. */
+enum blocks_kind { BLOCKS_VALUE, BLOCKS_SQUARE, BLOCKS_WIDE, BLOCKS_LOG, BLOCKS_LOG_SQUARE, BLOCKS_LOG1M };
 
 /* The terms: functions of (x - center) / step, clamped to +-most; step is a power of two, `scale` its reciprocal. */
 struct blocks_column {
@@ -259,13 +259,16 @@ static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blo
     case BLOCKS_VALUE: blocks_values(x, count, column, out->term[0]); break;
     case BLOCKS_WIDE: blocks_wides(x, count, column, out->term[0], out->term[1]); break;
     case BLOCKS_SQUARE: blocks_squares(x, count, column, out->term[0], out->term[1], out->term[2], out->term[3]); break;
-    case BLOCKS_LOG: case BLOCKS_LOG1M: blocks_log_values(x, count, out->term[0]); break;
+    case BLOCKS_LOG:
+    case BLOCKS_LOG1M: blocks_log_values(x, count, out->term[0]); break;
     case BLOCKS_LOG_SQUARE:
         blocks_logs(x, count, steps);
         blocks_squares(steps, count, &logarithm, out->term[0], out->term[1], out->term[2], out->term[3]);
         break;
     }
-    out->terms = column->kind == BLOCKS_WIDE ? 2 : column->kind == BLOCKS_SQUARE || column->kind == BLOCKS_LOG_SQUARE ? 4 : 1;
+    out->terms = column->kind == BLOCKS_WIDE                                          ? 2
+                 : column->kind == BLOCKS_SQUARE || column->kind == BLOCKS_LOG_SQUARE ? 4
+                                                                                      : 1;
     if (out->masked)
         for (int t = 0; t < out->terms; t++)
             for (ptrdiff_t i = 0; i < count; i++)
@@ -275,8 +278,9 @@ static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blo
 /* The terms of records position.. of the plan, the first of them in block `at`, added to the cells of their blocks. Returns
  * the block of the next record. */
 DPFAST_CLONES
-static struct blocks_cursor blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
-                                          int64_t position, struct blocks_cursor at, uint64_t *counts, uint64_t *cells)
+static struct blocks_cursor blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms,
+                                          ptrdiff_t count, int64_t position, struct blocks_cursor at, uint64_t *counts,
+                                          uint64_t *cells)
 {
     const int64_t k = plan->blocks, quotient = plan->n / k, remainder = plan->n % k;
     for (ptrdiff_t i = 0; i < count; cells += plan->words * plan->columns) {
@@ -294,10 +298,9 @@ static struct blocks_cursor blocks_spread(const struct blocks_plan *plan, const 
             blocks_add(cells, (__int128)first * ((__int128)1 << 50) + blocks_sum(terms->term[1] + i, length, counted));
         else {
             blocks_add(cells, first);
-            blocks_add(cells + 2,
-                       (__int128)blocks_sum(terms->term[1] + i, length, counted) * ((__int128)1 << 48)
-                           + (__int128)blocks_sum(terms->term[2] + i, length, counted) * ((__int128)1 << 25)
-                           + blocks_sum(terms->term[3] + i, length, counted));
+            blocks_add(cells + 2, (__int128)blocks_sum(terms->term[1] + i, length, counted) * ((__int128)1 << 48)
+                                      + (__int128)blocks_sum(terms->term[2] + i, length, counted) * ((__int128)1 << 25)
+                                      + blocks_sum(terms->term[3] + i, length, counted));
         }
         if (counts)
             counts[at.block - plan->first] += counted;
@@ -385,8 +388,8 @@ static double blocks_deviations(blocks_wide s, blocks_wide s2, uint64_t m)
 
 /* Of column c of each of k blocks: the sum, of `count` numbers that are `unit` from one another and start at `center`; and
  * the sum of squared deviations from the mean, unless `deviations` is NULL. */
-static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts, const uint64_t *cells, ptrdiff_t k, int c,
-                          double unit, double center, double *sums, double *deviations)
+static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts, const uint64_t *cells, ptrdiff_t k,
+                          int c, double unit, double center, double *sums, double *deviations)
 {
     const ptrdiff_t stride = plan->words * plan->columns;
     cells += plan->words * c;
@@ -414,7 +417,8 @@ DPFAST_CLONES static int blocks_gamma_steps(const double *s, const double *zero,
 {
     uint64_t any = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
-        double newton = (zero[i] - s[i]) / (k[i] * one[i]), change = newton / (1.0 - newton * k[i] * two[i] / (2.0 * one[i]));
+        double newton = (zero[i] - s[i]) / (k[i] * one[i]),
+               change = newton / (1.0 - newton * k[i] * two[i] / (2.0 * one[i]));
         double factor = change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change, moved = k[i] * factor;
         k[i] = dpfast_double((dpfast_bits(moved) & moving[i]) | (dpfast_bits(k[i]) & ~moving[i]));
         moving[i] &= ~(-(uint64_t)(change < 1e-5) & -(uint64_t)(change > -1e-5));
@@ -463,7 +467,8 @@ static inline double blocks_c4(double m)
         y += 1.0;
     }
     double r = 1.0 / y;
-    double series = 1.0 - r * (1.0 / 8 - r * (1.0 / 128 + r * (5.0 / 1024 - r * (21.0 / 32768 + r * (399.0 / 262144)))));
+    double series =
+        1.0 - r * (1.0 / 8 - r * (1.0 / 128 + r * (5.0 / 1024 - r * (21.0 / 32768 + r * (399.0 / 262144)))));
     return ratio * series * __builtin_sqrt(y / x);
 }
 

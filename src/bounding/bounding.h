@@ -14,11 +14,13 @@
 #include "draws.h"
 #include "mix.h"
 
-#define DPFAST_FIRST_SLOTS 4    /* of a group; a power of two, which doubles when they are full */
-#define DPFAST_GROUPS_AHEAD 16  /* whose memory is requested before it is used */
-#define DPFAST_ROWS_AHEAD 32    /* as well */
+#define DPFAST_FIRST_SLOTS 4   /* of a group; a power of two, which doubles when they are full */
+#define DPFAST_GROUPS_AHEAD 16 /* whose memory is requested before it is used */
+#define DPFAST_ROWS_AHEAD 32   /* as well */
 
-typedef struct { uint32_t left, needed; } dpfast_quota;  /* records of a group to come, and to keep of these */
+typedef struct {
+    uint32_t left, needed;
+} dpfast_quota; /* records of a group to come, and to keep of these */
 
 static inline void dpfast_request_quota(const dpfast_quota *quotas, const int64_t *codes, ptrdiff_t i, ptrdiff_t n)
 {
@@ -48,7 +50,7 @@ static void dpfast_thin(bitgen_t *source, const uint64_t *words, const int64_t *
         dpfast_request_quota(quotas, codes, i, n);
         dpfast_quota *quota = quotas + (codes[i] < 0 ? groups : codes[i]);
         uint8_t marked = keep[i];
-        uint64_t left = (uint64_t)quota->left + !marked;  /* at least 1 */
+        uint64_t left = (uint64_t)quota->left + !marked; /* at least 1 */
         keep[i] = marked & (dpfast_below(source, words[i], left) < quota->needed);
         quota->left -= marked;
         quota->needed -= keep[i];
@@ -109,14 +111,16 @@ static void dpfast_thin_sorted(bitgen_t *source, const uint64_t *words, dpfast_s
         if (i == sorted->end)
             dpfast_begin_group(sorted, keep, limit);
         uint8_t *mark = keep + (sorted->words[i] & last), marked = *mark;
-        uint64_t left = (uint64_t)sorted->quota.left + !marked;  /* at least 1 */
+        uint64_t left = (uint64_t)sorted->quota.left + !marked; /* at least 1 */
         *mark = marked & (dpfast_below(source, words[i - start], left) < sorted->quota.needed);
         sorted->quota.left -= marked;
         sorted->quota.needed -= *mark;
     }
 }
 
-typedef struct { int64_t seen, start; } dpfast_reservoir;  /* items so far; the first of its slots */
+typedef struct {
+    int64_t seen, start;
+} dpfast_reservoir; /* items so far; the first of its slots */
 
 typedef struct {
     int64_t limit;
@@ -183,7 +187,7 @@ static inline int64_t dpfast_take_slot(bitgen_t *source, dpfast_reservoirs *all,
         int64_t place = (int64_t)dpfast_below(source, word, (uint64_t)seen + 1);
         return place < all->limit ? reservoir->start + place : -1;
     }
-    if (seen == 0 || (seen >= DPFAST_FIRST_SLOTS && (seen & (seen - 1)) == 0)) {  /* full */
+    if (seen == 0 || (seen >= DPFAST_FIRST_SLOTS && (seen & (seen - 1)) == 0)) { /* full */
         int64_t room = seen ? 2 * seen : DPFAST_FIRST_SLOTS;
         room = room < all->limit ? room : all->limit;
         if (dpfast_grow((void **)&all->slots, &all->space, all->used + room, sizeof *all->slots))
@@ -207,8 +211,8 @@ static inline void dpfast_request(const dpfast_reservoirs *all, const int64_t *g
 
 /* Offer the records first, first + 1, ... to their units (-1: left out), and set `entered` where a record took a slot.
  * 0, or -1 without memory. */
-static int dpfast_bound_units(bitgen_t *source, dpfast_reservoirs *units, const int64_t *unit, ptrdiff_t n, int64_t first,
-                              uint8_t *entered)
+static int dpfast_bound_units(bitgen_t *source, dpfast_reservoirs *units, const int64_t *unit, ptrdiff_t n,
+                              int64_t first, uint8_t *entered)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         int fresh;
@@ -228,8 +232,9 @@ static int dpfast_bound_units(bitgen_t *source, dpfast_reservoirs *units, const 
 
 /* The same with a first reservoir for each pair of a unit and a key: every slot of it is an item of the unit, whatever
  * record it holds then or later. */
-static int dpfast_bound_pairs(bitgen_t *source, dpfast_reservoirs *pairs, dpfast_reservoirs *units, dpfast_entries *entries,
-                              const int64_t *pair, const int64_t *unit, ptrdiff_t n, int64_t first, uint8_t *entered)
+static int dpfast_bound_pairs(bitgen_t *source, dpfast_reservoirs *pairs, dpfast_reservoirs *units,
+                              dpfast_entries *entries, const int64_t *pair, const int64_t *unit, ptrdiff_t n,
+                              int64_t first, uint8_t *entered)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         int fresh;

@@ -69,7 +69,8 @@ static double dpfast_box_cumulative(const double *mantissa, const int64_t *expon
         total += cumulative[t];
     }
     for (ptrdiff_t t = 0; t < n; t++) {
-        double distance = __builtin_fabs((double)(t - s) * rate) + __builtin_fabs((double)(exponent[t] - exponent[s]) * log2);
+        double distance =
+            __builtin_fabs((double)(t - s) * rate) + __builtin_fabs((double)(exponent[t] - exponent[s]) * log2);
         if (cumulative[t] > total * 0x1p-100)
             far = distance > far ? distance : far;
         cumulative[t] = dpfast_add(&sum, cumulative[t]);

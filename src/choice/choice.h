@@ -53,7 +53,8 @@ DPFAST_CLONES static double choice_largest(const double *scores, ptrdiff_t n)
     return largest;
 }
 
-DPFAST_CLONES static void choice_weights(const double *scores, double *weights, ptrdiff_t count, double top, double rate)
+DPFAST_CLONES static void choice_weights(const double *scores, double *weights, ptrdiff_t count, double top,
+                                         double rate)
 {
     for (ptrdiff_t i = 0; i < count; i++)
         weights[i] = dpfast_exp_neg(choice_exponent(scores[i], top, rate));
@@ -126,12 +127,12 @@ static ptrdiff_t choice_locate(uint64_t word, const double *scores, ptrdiff_t n,
 }
 
 /* coins[i] = 1 with probability e^-y_i, else 0, one word each; 2 for undecided. */
-DPFAST_CLONES static void choice_flip(const uint64_t *words, const double *scores, uint8_t *coins, ptrdiff_t n, double top,
-                                      double rate)
+DPFAST_CLONES static void choice_flip(const uint64_t *words, const double *scores, uint8_t *coins, ptrdiff_t n,
+                                      double top, double rate)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t decision = (uint64_t)dpfast_below_exp_neg(words[i], choice_exponent(scores[i], top, rate));
-        coins[i] = (uint8_t)((decision & 1) | (decision >> 62));     /* undecided is the highest bit alone */
+        coins[i] = (uint8_t)((decision & 1) | (decision >> 62)); /* undecided is the highest bit alone */
     }
 }
 

@@ -23,7 +23,7 @@ static inline int csv_first(const unsigned char *p, unsigned char a, unsigned ch
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t word = 0;
-    for (int i = 0; i < CSV_STEP; i++)      /* one load, on machines of either byte order */
+    for (int i = 0; i < CSV_STEP; i++) /* one load, on machines of either byte order */
         word |= (uint64_t)p[i] << 8 * i;
     const uint64_t found = csv_zeros(word ^ ones * a) | csv_zeros(word ^ ones * b) | csv_zeros(word ^ ones * c);
     return found ? __builtin_ctzll(found) / 8 : CSV_STEP;
@@ -68,7 +68,7 @@ static inline csv_text csv_rest(csv_text p, csv_text end, unsigned char delimite
                 return final ? end : NULL;
             if (*p != '"')
                 return p;
-            if (p[-1] == delimiter)         /* at the start of a cell */
+            if (p[-1] == delimiter) /* at the start of a cell */
                 break;
         }
     }
@@ -113,8 +113,8 @@ static inline csv_text csv_row(csv_text base, csv_text p, csv_text end, unsigned
 
 /* The places of the wanted cells of all rows of the text, 2 count for each row, at most `most` rows, of which a
  * blank line is one. Returns the number of rows, and in `next` the start of the first row not taken. */
-static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter, int final,
-                          const int64_t *columns, ptrdiff_t count, int64_t *places, ptrdiff_t most, ptrdiff_t *next)
+static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter, int final, const int64_t *columns,
+                          ptrdiff_t count, int64_t *places, ptrdiff_t most, ptrdiff_t *next)
 {
     const csv_text end = base + size;
     csv_text p = base;
@@ -132,6 +132,7 @@ static ptrdiff_t csv_rows(csv_text base, ptrdiff_t size, unsigned char delimiter
 
 /* ---- numbers ---- */
 
+/* clang-format off */
 static const uint64_t CSV_FIVES[28] = {
     UINT64_C(1), UINT64_C(5), UINT64_C(25), UINT64_C(125), UINT64_C(625), UINT64_C(3125), UINT64_C(15625),
     UINT64_C(78125), UINT64_C(390625), UINT64_C(1953125), UINT64_C(9765625), UINT64_C(48828125), UINT64_C(244140625),
@@ -140,6 +141,7 @@ static const uint64_t CSV_FIVES[28] = {
     UINT64_C(476837158203125), UINT64_C(2384185791015625), UINT64_C(11920928955078125), UINT64_C(59604644775390625),
     UINT64_C(298023223876953125), UINT64_C(1490116119384765625), UINT64_C(7450580596923828125),
 };
+/* clang-format on */
 
 static const double CSV_TENS[23] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -161,7 +163,7 @@ static inline double csv_power_of_two(int exponent)
  * bit that says whether anything nonzero follows round to the same double. All powers of two are normal. */
 static inline double csv_scaled(uint64_t digits, int exponent)
 {
-    if (digits <= UINT64_C(1) << 53 && exponent >= -22 && exponent <= 22)   /* one operation on exact doubles */
+    if (digits <= UINT64_C(1) << 53 && exponent >= -22 && exponent <= 22) /* one operation on exact doubles */
         return exponent < 0 ? (double)digits / CSV_TENS[-exponent] : (double)digits * CSV_TENS[exponent];
     const int lead = __builtin_clzll(digits);
     unsigned __int128 exact;
@@ -235,7 +237,7 @@ static inline int csv_number(csv_text p, csv_text end, double *out)
         p = csv_digits(p, end, &digits);
         fraction = p - start;
     }
-    if (whole + fraction == 0) {    /* in ASCII, only infinities and NaN do not begin with a digit here */
+    if (whole + fraction == 0) { /* in ASCII, only infinities and NaN do not begin with a digit here */
         *out = __builtin_nan("");
         return p == end || (*p >= ' ' && *p <= '~' && *p != 'i' && *p != 'I');
     }

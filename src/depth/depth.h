@@ -16,9 +16,15 @@ typedef __int128 dpfast_wide;
 /* A vector from the point to a record, or its negative, in the half-open upper half-plane: side is 1 or -1. The key
  * x / (|x| + y) decreases with the angle. It is one correctly rounded quotient of integers below 2^53, so keys are never
  * in the wrong order, and those of parallel vectors are equal. */
-typedef struct { double key; int64_t x, y, side; } dpfast_ray;
+typedef struct {
+    double key;
+    int64_t x, y, side;
+} dpfast_ray;
 
-static inline int64_t dpfast_magnitude(int64_t a) { return a < 0 ? -a : a; }
+static inline int64_t dpfast_magnitude(int64_t a)
+{
+    return a < 0 ? -a : a;
+}
 
 static inline dpfast_ray dpfast_ray_to(int64_t x, int64_t y)
 {
@@ -35,7 +41,7 @@ static inline int dpfast_turns_back(const dpfast_ray *a, const dpfast_ray *b)
 
 static void dpfast_sort_rays(dpfast_ray *rays, dpfast_ray *scratch, ptrdiff_t n)
 {
-    for (ptrdiff_t start = 0; start < n; start += 8)  /* insertion in runs of 8, then merges */
+    for (ptrdiff_t start = 0; start < n; start += 8) /* insertion in runs of 8, then merges */
         for (ptrdiff_t i = start + 1; i < n && i < start + 8; i++) {
             dpfast_ray ray = rays[i];
             ptrdiff_t j = i;
@@ -80,7 +86,8 @@ static int64_t dpfast_least_side(dpfast_ray *rays, dpfast_ray *scratch, ptrdiff_
     normal[0] = 1, normal[1] = 0;
     for (ptrdiff_t i = 0; i < n;) {
         ptrdiff_t next = i;
-        for (; next < n && rays[next].key == rays[i].key && rays[i].x * rays[next].y == rays[i].y * rays[next].x; next++)
+        for (; next < n && rays[next].key == rays[i].key && rays[i].x * rays[next].y == rays[i].y * rays[next].x;
+             next++)
             left -= rays[next].side;
         int64_t fewer = left < n - left ? left : n - left;
         if (fewer < least || i == 0) {
@@ -180,10 +187,10 @@ static dpfast_wide dpfast_floor_sum(dpfast_wide n, dpfast_wide a, dpfast_wide b,
         dpfast_wide slope = dpfast_floor_ratio(a, c), start = dpfast_floor_ratio(b, c);
         total += sign * (n * (n - 1) / 2 * slope + n * start);
         a -= slope * c, b -= start * c;
-        dpfast_wide top = dpfast_floor_ratio(a * (n - 1) + b, c);  /* the last term */
+        dpfast_wide top = dpfast_floor_ratio(a * (n - 1) + b, c); /* the last term */
         if (top == 0)
             break;
-        total += sign * n * top;  /* less, for j = 1..top, the i with a i + b < c j, which are ceil((c j - b) / a) */
+        total += sign * n * top; /* less, for j = 1..top, the i with a i + b < c j, which are ceil((c j - b) / a) */
         sign = -sign;
         b = c - b + a - 1;
         n = top;
@@ -194,10 +201,15 @@ static dpfast_wide dpfast_floor_sum(dpfast_wide n, dpfast_wide a, dpfast_wide b,
 }
 
 /* A line a x + b y <= c for the columns x from `start` on; b > 0 for the chain above, b < 0 below, where it bounds -y. */
-typedef struct { int64_t a, b, c, start; } dpfast_edge;
+typedef struct {
+    int64_t a, b, c, start;
+} dpfast_edge;
 
 /* The points of x = first..last between an edge above and an edge below. */
-typedef struct { int64_t first, last; dpfast_edge above, below; } dpfast_strip;
+typedef struct {
+    int64_t first, last;
+    dpfast_edge above, below;
+} dpfast_strip;
 
 /* The chain of the lines that bound y (or -y) from above at the columns low..high. They are sorted by a / b. */
 static ptrdiff_t dpfast_chain_of(const dpfast_edge *lines, ptrdiff_t m, int64_t low, int64_t high, dpfast_edge *chain)
@@ -246,8 +258,8 @@ static inline int64_t dpfast_height(const dpfast_edge *edge, int64_t x)
 /* The number of points of a strip in its columns up to x. */
 static inline uint64_t dpfast_strip_count(const dpfast_strip *strip, int64_t x)
 {
-    return (uint64_t)(dpfast_height_sum(&strip->above, strip->first, x) + dpfast_height_sum(&strip->below, strip->first, x)
-                      + ((dpfast_wide)x - strip->first + 1));
+    return (uint64_t)(dpfast_height_sum(&strip->above, strip->first, x)
+                      + dpfast_height_sum(&strip->below, strip->first, x) + ((dpfast_wide)x - strip->first + 1));
 }
 
 /* The strips of the polygon of the points with a x + b y <= c for all m lines, 0 <= x <= last, and how many there are.

@@ -82,8 +82,7 @@ DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, co
 
 /* The same for one repetition, with theta in a register. */
 static void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n, uint16_t top,
-                                double lean, double lower, double upper, double missing, double *theta,
-                                double *total)
+                                double lean, double lower, double upper, double missing, double *theta, double *total)
 {
     double t = *theta, sum = *total;
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -106,7 +105,8 @@ static void dpfast_test(const double *x, const uint64_t *words, ptrdiff_t n, uin
         const int above = theta >= dpfast_record(x[i], lower, upper, missing);
         counts[above != (words[i] < threshold)]++;
         const double ones = (double)counts[0], zeros = (double)counts[1];
-        if ((evidence[0] * ones + evidence[1] * zeros >= enough) != (evidence[2] * ones + evidence[3] * zeros >= enough))
+        if ((evidence[0] * ones + evidence[1] * zeros >= enough)
+            != (evidence[2] * ones + evidence[3] * zeros >= enough))
             return;
     }
 }
@@ -165,8 +165,7 @@ typedef uint16_t dpfast_run_lanes __attribute__((vector_size(8)));
 typedef int16_t dpfast_run_lies __attribute__((vector_size(8)));
 
 #define DPFAST_RUNS 8
-#define DPFAST_WHERE(mask, a, b) \
-    ((dpfast_runs)(((dpfast_run_masks)(a) & (mask)) | ((dpfast_run_masks)(b) & ~(mask))))
+#define DPFAST_WHERE(mask, a, b) ((dpfast_runs)(((dpfast_run_masks)(a) & (mask)) | ((dpfast_run_masks)(b) & ~(mask))))
 
 /* dpfast_descend_once for each run r, from record first[r] on, with pushes of scale[r]: one run waits for the result of
  * each operation, several do not wait for one another. lanes[DPFAST_RUNS i + r] is the coin of record i. */

@@ -190,7 +190,7 @@ static void fits_laplace(const double *x, ptrdiff_t n, double *location, double 
 /* ---- negative binomial: r, mean ---- */
 
 struct fits_counts {
-    const double *x;     /* the counts */
+    const double *x; /* the counts */
     ptrdiff_t n;
     const double *above; /* above[j], j < top: the share of the counts that are > j; NULL if top is too large */
     ptrdiff_t top;

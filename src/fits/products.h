@@ -67,8 +67,8 @@ FITS_INLINE void fits_add_products(const double *u, const int rows, const double
 #define FITS_PAIRS 6 /* pairs of columns at once: 12 sums stay in registers */
 
 /* The same for two columns u and `pairs` pairs of columns x, whose lanes share a vector. */
-__attribute__((target("avx512f"), always_inline))
-static inline void fits_add_pairs(const double *u, const double *x, const int pairs, fits_lanes *out, ptrdiff_t stride)
+DPFAST_512 FITS_INLINE void fits_add_pairs(const double *u, const double *x, const int pairs, fits_lanes *out,
+                                           ptrdiff_t stride)
 {
     __m512d first[FITS_PAIRS], second[FITS_PAIRS];
     for (int k = 0; k < pairs; k++) {
@@ -80,8 +80,8 @@ static inline void fits_add_pairs(const double *u, const double *x, const int pa
         const __m512d u1 = _mm512_broadcast_f64x4(_mm256_loadu_pd(u + FITS_ROWS + i));
         for (int k = 0; k < pairs; k++) {
             const double *left = x + 2 * k * FITS_ROWS + i;
-            const __m512d both = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(left)),
-                                                    _mm256_loadu_pd(left + FITS_ROWS), 1);
+            const __m512d both =
+                _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(left)), _mm256_loadu_pd(left + FITS_ROWS), 1);
             first[k] = _mm512_add_pd(first[k], _mm512_mul_pd(u0, both));
             second[k] = _mm512_add_pd(second[k], _mm512_mul_pd(u1, both));
         }
@@ -92,8 +92,8 @@ static inline void fits_add_pairs(const double *u, const double *x, const int pa
     }
 }
 
-__attribute__((target("avx512f")))
-static void fits_add_pair_products(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out, ptrdiff_t stride)
+DPFAST_512 static void fits_add_pair_products(const double *u, const double *x, ptrdiff_t columns, fits_lanes *out,
+                                              ptrdiff_t stride)
 {
     for (ptrdiff_t pairs = columns / 2; pairs > 0;) {
         const ptrdiff_t some = pairs < FITS_PAIRS ? pairs : FITS_PAIRS;
@@ -123,7 +123,8 @@ FITS_INLINE void fits_add_panel(const double *u, const double *x, ptrdiff_t colu
 }
 
 /* sums += X'WX over one tile, the upper triangle, in lanes. */
-FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
+FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel,
+                                  fits_lanes *sums)
 {
     for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
         const double *x = tile + j * FITS_ROWS;

@@ -20,19 +20,19 @@
 #include "singles.h"
 #include "tiles.h"
 
-#define FITS_SINGULAR 0x1p-40  /* least share of a column that the others must leave unexplained */
-#define FITS_FEW 16            /* parameters below which a Hessian takes no longer than a score */
-#define FITS_COLLINEAR 0x1p-8  /* the same for a Hessian of floats */
-#define FITS_LOOSE 0x1p-16     /* bound of the error of such a Hessian, relative to its diagonal */
+#define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
+#define FITS_FEW 16           /* parameters below which a Hessian takes no longer than a score */
+#define FITS_COLLINEAR 0x1p-8 /* the same for a Hessian of floats */
+#define FITS_LOOSE 0x1p-16    /* bound of the error of such a Hessian, relative to its diagonal */
 /* Tolerances, in squared standard errors: */
-#define FITS_CLOSE 1e-14       /* at the end */
-#define FITS_NEAR 1e-2         /* where Newton's method converges quadratically */
-#define FITS_KEPT 4e-3         /* where a Hessian is, as a rule, good enough for the end */
-#define FITS_GRAIN 0x1p-44     /* of a score of floats, relative to the square of the coefficients */
+#define FITS_CLOSE 1e-14   /* at the end */
+#define FITS_NEAR 1e-2     /* where Newton's method converges quadratically */
+#define FITS_KEPT 4e-3     /* where a Hessian is, as a rule, good enough for the end */
+#define FITS_GRAIN 0x1p-44 /* of a score of floats, relative to the square of the coefficients */
 /* Shares of a squared distance that a step leaves: */
-#define FITS_GUESS 0.1         /* with the Hessian of other records, before one is known */
-#define FITS_SLOW 0.25         /* above which such a Hessian is replaced */
-#define FITS_SHARE 0x1p-16     /* with a Hessian that is good enough for the end, and for leverages */
+#define FITS_GUESS 0.1     /* with the Hessian of other records, before one is known */
+#define FITS_SLOW 0.25     /* above which such a Hessian is replaced */
+#define FITS_SHARE 0x1p-16 /* with a Hessian that is good enough for the end, and for leverages */
 
 /* 1 / (1 + exp(margin)), and its derivative but for the sign. */
 FITS_INLINE double fits_logistic(double margin, double *slope)
@@ -50,15 +50,15 @@ FITS_INLINE double fits_exp(double eta)
 }
 
 /* From eta to residuals and weights, for each model. For labels y is 1 or -1, and y - pi = y / (1 + exp(y eta)). */
-DPFAST_CLONES static void fits_weigh_linear(const double *restrict y, const double *restrict eta, double *restrict weight,
-                                            double *restrict residual)
+DPFAST_CLONES static void fits_weigh_linear(const double *restrict y, const double *restrict eta,
+                                            double *restrict weight, double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
         weight[i] = 1, residual[i] = y[i] - eta[i];
 }
 
-DPFAST_CLONES static void fits_weigh_labels(const double *restrict y, const double *restrict eta, double *restrict weight,
-                                            double *restrict residual)
+DPFAST_CLONES static void fits_weigh_labels(const double *restrict y, const double *restrict eta,
+                                            double *restrict weight, double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
         double slope;
@@ -67,8 +67,8 @@ DPFAST_CLONES static void fits_weigh_labels(const double *restrict y, const doub
     }
 }
 
-DPFAST_CLONES static void fits_weigh_counts(const double *restrict y, const double *restrict eta, double *restrict weight,
-                                            double *restrict residual)
+DPFAST_CLONES static void fits_weigh_counts(const double *restrict y, const double *restrict eta,
+                                            double *restrict weight, double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
         weight[i] = fits_exp(eta[i]);
@@ -290,8 +290,9 @@ FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdi
 }
 
 /* residual += w h (1/2 - pi) or w h / 2. For labels 1/2 - pi = residual - y / 2. */
-DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const double *restrict weight, const double *restrict y,
-                                              double constant, double slope, double half, double *restrict residual)
+DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const double *restrict weight,
+                                              const double *restrict y, double constant, double slope, double half,
+                                              double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
         residual[i] += h[i] * weight[i] * (constant + slope * residual[i] - half * y[i]);
@@ -382,8 +383,8 @@ static int fits_is_near(const struct fits_place *at)
 {
     double second = at->age > 0 ? at->share : 4 * at->share;
     return (at->grain == 0 && at->decrement <= FITS_CLOSE)
-        || (at->age >= 0 && at->decrement <= FITS_NEAR && second <= FITS_SHARE
-            && fmax(at->decrement * at->share, at->grain) * second <= FITS_CLOSE);
+           || (at->age >= 0 && at->decrement <= FITS_NEAR && second <= FITS_SHARE
+               && fmax(at->decrement * at->share, at->grain) * second <= FITS_CLOSE);
 }
 
 /* Whether to take the Hessian after the next step: for few parameters always; that of other records is kept while steps
@@ -496,8 +497,8 @@ static int fits_maximum(struct fits_room *room, enum fits_model model)
 
 /* One block: the parameters to out, and for the linear model the standard deviation of the noise after them.
  * Returns the rows used. */
-static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
-                                 double *out)
+static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_design *design, ptrdiff_t start,
+                                 ptrdiff_t stop, double *out)
 {
     const ptrdiff_t p = room->parameters;
     int response;

@@ -16,9 +16,9 @@
 #include "tiles.h"
 
 #define FITS_FLUSH 32
-#define FITS_SINGLE_WIDE 4    /* columns that FITS_PANEL others are multiplied by at once */
-#define FITS_LEAST 0x1p-60f   /* of a diagonal entry of X'WX of scaled columns: products of floats are not denormal */
-#define FITS_GREATEST 0x1p50  /* of the inverse of its factor, whose products with rows then have finite squares */
+#define FITS_SINGLE_WIDE 4   /* columns that FITS_PANEL others are multiplied by at once */
+#define FITS_LEAST 0x1p-60f  /* of a diagonal entry of X'WX of scaled columns: products of floats are not denormal */
+#define FITS_GREATEST 0x1p50 /* of the inverse of its factor, whose products with rows then have finite squares */
 
 typedef float fits_floats __attribute__((vector_size(4 * 2 * FITS_LANES), may_alias));
 typedef float fits_four __attribute__((vector_size(16), may_alias));
@@ -52,8 +52,8 @@ FITS_INLINE void fits_single_predictor(const float *tile, const float *beta, ptr
 
 /* out[r stride + k] += the product, over a pair, of columns u_r and x_k, in lanes: first the even, then the odd eights of
  * rows. */
-FITS_INLINE void fits_add_some_singles(const float *u, const int rows, const float *x, const int width, fits_floats *out,
-                                       ptrdiff_t stride)
+FITS_INLINE void fits_add_some_singles(const float *u, const int rows, const float *x, const int width,
+                                       fits_floats *out, ptrdiff_t stride)
 {
     for (ptrdiff_t first = 0; first < 16; first += 8) {
         fits_floats sums[FITS_PANEL][FITS_SINGLE_WIDE] = {0};
@@ -91,8 +91,8 @@ FITS_INLINE void fits_add_singles(const float *u, const int rows, const float *x
 #define FITS_SINGLES 6 /* columns at once: 12 sums stay in registers */
 
 /* The same for two columns u, whose even and odd eights share a vector. */
-__attribute__((target("avx512f"), always_inline))
-static inline void fits_add_wide(const float *u, const float *x, const int width, fits_floats *out, ptrdiff_t stride)
+DPFAST_512 FITS_INLINE void fits_add_wide(const float *u, const float *x, const int width, fits_floats *out,
+                                          ptrdiff_t stride)
 {
     __m512 sums[2][FITS_SINGLES];
     for (int k = 0; k < width; k++)
@@ -115,8 +115,8 @@ static inline void fits_add_wide(const float *u, const float *x, const int width
         }
 }
 
-__attribute__((target("avx512f")))
-static void fits_add_wide_singles(const float *u, const float *x, ptrdiff_t columns, fits_floats *out, ptrdiff_t stride)
+DPFAST_512 static void fits_add_wide_singles(const float *u, const float *x, ptrdiff_t columns, fits_floats *out,
+                                             ptrdiff_t stride)
 {
     for (; columns >= FITS_SINGLES; columns -= FITS_SINGLES) {
         fits_add_wide(u, x, FITS_SINGLES, out, stride);
@@ -148,7 +148,10 @@ FITS_INLINE void fits_add_single_hessian(const float *tile, const float *w, ptrd
 }
 
 /* By address, because passing vectors by value depends on the target. */
-FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
+FITS_INLINE double fits_across(const fits_lanes *sum)
+{
+    return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]);
+}
 
 /* out += the lanes of `sums`, which are cleared. */
 FITS_INLINE void fits_flush(fits_floats *sums, ptrdiff_t count, double *out)
@@ -201,8 +204,7 @@ FITS_INLINE void fits_some_leverages(const float *tile, const float *inverse, pt
 }
 
 #if DPFAST_AVX512
-__attribute__((target("avx512f")))
-static void fits_wide_leverages(const float *tile, const float *inverse, ptrdiff_t padded, double *h)
+DPFAST_512 static void fits_wide_leverages(const float *tile, const float *inverse, ptrdiff_t padded, double *h)
 {
     FITS_LEVERAGES(fits_sixteen)
 }

@@ -14,11 +14,11 @@
 #include "fits.h"
 #include "select.h"
 
-#define FITS_ROWS 64  /* of a tile, which then fits a first-level cache for up to 90 columns */
+#define FITS_ROWS 64 /* of a tile, which then fits a first-level cache for up to 90 columns */
 #define FITS_PAIR (2 * FITS_ROWS)
 #define FITS_SPAN 16   /* of magnitudes in a column of floats, whose scale is that of its first tile */
 #define FITS_SECANTS 5 /* steps with one Hessian from which it is improved */
-#define FITS_PANEL 2  /* columns that are multiplied by others at once */
+#define FITS_PANEL 2   /* columns that are multiplied by others at once */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
@@ -34,10 +34,10 @@ typedef double fits_rows __attribute__((vector_size(32), aligned(8), may_alias))
 #endif
 
 struct fits_design {
-    struct select_keys x, y;  /* the first column, the response */
-    ptrdiff_t column_stride;  /* bytes from one column to the next */
-    ptrdiff_t columns;        /* of x */
-    int intercept;            /* whether a column of ones precedes them */
+    struct select_keys x, y; /* the first column, the response */
+    ptrdiff_t column_stride; /* bytes from one column to the next */
+    ptrdiff_t columns;       /* of x */
+    int intercept;           /* whether a column of ones precedes them */
     enum fits_model model;
     int correct;
 };
@@ -48,22 +48,22 @@ struct fits_room {
     ptrdiff_t parameters, padded; /* columns with the intercept; rounded up to a multiple of FITS_PANEL */
     ptrdiff_t count;              /* tiles */
     double *tiles;
-    double *panel;    /* FITS_PANEL columns of a tile, weighted */
+    double *panel; /* FITS_PANEL columns of a tile, weighted */
     double *weight, *residual, *eta;
-    fits_lanes *sums; /* padded^2 + padded: X'WX and the gradient, in lanes */
-    double *hessian;  /* padded^2: X'WX, then its factor */
-    double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
+    fits_lanes *sums;                              /* padded^2 + padded: X'WX and the gradient, in lanes */
+    double *hessian;                               /* padded^2: X'WX, then its factor */
+    double *inverse;                               /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
-    double *secants;  /* 2 FITS_SECANTS padded: steps, and what they changed the gradient by */
-    double *scale;    /* padded: column j of the floats was divided by scale[j], a power of two */
-    float *singles;   /* the tiles as floats, in pairs: columns of 2 FITS_ROWS */
-    float *narrow;    /* padded^2: the inverse as floats, for columns divided by their scales */
-    float *slots;     /* (2 FITS_PANEL + 4) FITS_ROWS + padded: the panel, weights and residuals of a pair, beta */
-    int single;       /* whether the Hessian is that of floats */
-    double loose;     /* bound of its relative error in any direction */
-    double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
-    int *exponent;    /* padded: column j was divided by 2^exponent[j] */
-    double square;    /* of the residuals */
+    double *secants; /* 2 FITS_SECANTS padded: steps, and what they changed the gradient by */
+    double *scale;   /* padded: column j of the floats was divided by scale[j], a power of two */
+    float *singles;  /* the tiles as floats, in pairs: columns of 2 FITS_ROWS */
+    float *narrow;   /* padded^2: the inverse as floats, for columns divided by their scales */
+    float *slots;    /* (2 FITS_PANEL + 4) FITS_ROWS + padded: the panel, weights and residuals of a pair, beta */
+    int single;      /* whether the Hessian is that of floats */
+    double loose;    /* bound of its relative error in any direction */
+    double *sizes;   /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
+    int *exponent;   /* padded: column j was divided by 2^exponent[j] */
+    double square;   /* of the residuals */
 };
 
 static ptrdiff_t fits_padded(ptrdiff_t parameters)
@@ -76,7 +76,8 @@ static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
     ptrdiff_t doubles = tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS
-        + (2 + FITS_LANES) * padded * padded + (9 + 2 * FITS_SECANTS + FITS_LANES) * padded + 2 + 2 * FITS_LANES + 8;
+                        + (2 + FITS_LANES) * padded * padded + (9 + 2 * FITS_SECANTS + FITS_LANES) * padded + 2
+                        + 2 * FITS_LANES + 8;
     ptrdiff_t floats = (tiles + 1) * padded * FITS_ROWS + (2 * FITS_PANEL + 4) * FITS_ROWS + padded * padded + padded;
     return doubles + floats / 2;
 }
@@ -253,8 +254,8 @@ static void fits_narrow_tile(struct fits_room *room, ptrdiff_t t)
 /* Load rows start..stop - 1 into tiles, and with `single` also as floats; a row with a number that is not finite, or a
  * negative count, becomes zero and so does not change any sum. Returns the number of other rows; the exponent of the
  * response goes to `response`. */
-static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
-                                int *response)
+static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start,
+                                ptrdiff_t stop, int *response)
 {
     const ptrdiff_t padded = room->padded, parameters = room->parameters;
     double *sizes = room->sizes, *greatest = sizes + padded + 1;

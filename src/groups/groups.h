@@ -10,15 +10,15 @@ typedef struct {
     dpfast_grid grid;
     int64_t last, radius;
     const dpfast_measure *measure;
-    ptrdiff_t cap;          /* of the levels */
-    double rate, loss;      /* epsilon / 2, 1 - exp(-rate) */
-    const double *powers;   /* exp(-t rate), t = 0, 1, ... */
-    const int64_t *ranks;   /* of n = 0, 1, ... records; NULL if a record may be added or removed */
-    uint64_t numerator;     /* then q = numerator 2^-shift, numerator < 2^53 */
+    ptrdiff_t cap;        /* of the levels */
+    double rate, loss;    /* epsilon / 2, 1 - exp(-rate) */
+    const double *powers; /* exp(-t rate), t = 0, 1, ... */
+    const int64_t *ranks; /* of n = 0, 1, ... records; NULL if a record may be added or removed */
+    uint64_t numerator;   /* then q = numerator 2^-shift, numerator < 2^53 */
     int shift;
-    int above;              /* whether q >= 1/2 */
-    int deep;               /* whether depth counts */
-    int flips;              /* whether to draw by permute-and-flip */
+    int above; /* whether q >= 1/2 */
+    int deep;  /* whether depth counts */
+    int flips; /* whether to draw by permute-and-flip */
 } dpfast_group_plan;
 
 /* floor(q m) and ceil(q m), 0 <= m < 2^62. */
@@ -52,7 +52,7 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
     }
 }
 
-#define DPFAST_FEW 16       /* groups of fewer records are sorted side by side */
+#define DPFAST_FEW 16 /* groups of fewer records are sorted side by side */
 #define DPFAST_ABREAST 32
 
 /* Sort each column of the first `most` rows. */
@@ -97,7 +97,8 @@ static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_
 }
 
 /* The running weights of the levels 0..levels, from `plan->powers` and the weights of the boxes. */
-static void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumulative, ptrdiff_t levels, ptrdiff_t depth)
+static void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumulative, ptrdiff_t levels,
+                                    ptrdiff_t depth)
 {
     const double at_first = levels ? cumulative[0] : 0.0;
     for (ptrdiff_t t = 0; t < levels; t++)
@@ -111,7 +112,7 @@ static void dpfast_group_cumulative(const dpfast_group_plan *plan, double *cumul
 /* The levels of several groups of fewer than DPFAST_FEW records: the boxes of group g, the last of them anywhere, are those
  * from start[g] to start[g + 1]. */
 typedef struct {
-    double cumulative[DPFAST_TOGETHER];     /* the running weights of each group, unless by permute-and-flip */
+    double cumulative[DPFAST_TOGETHER]; /* the running weights of each group, unless by permute-and-flip */
     int64_t codes[DPFAST_TOGETHER], lower[DPFAST_TOGETHER], upper[DPFAST_TOGETHER];
     int64_t columns[DPFAST_TOGETHER / 2 / DPFAST_ABREAST][DPFAST_FEW][DPFAST_ABREAST];
     dpfast_interval_counts counts;
@@ -140,8 +141,8 @@ static ptrdiff_t dpfast_prepare_few(const dpfast_group_plan *plan, const double 
     ptrdiff_t most[DPFAST_TOGETHER / 2 / DPFAST_ABREAST] = {0}, boxes = 0;
     dpfast_encode_array(&plan->grid, values + offsets[0], few->codes, (ptrdiff_t)(offsets[count] - offsets[0]));
     for (int64_t i = offsets[count]; i < offsets[groups] && i < offsets[count] + DPFAST_TOGETHER; i += 8)
-        __builtin_prefetch(values + i);     /* of the next groups */
-    memset(few->columns, 0x7f, (size_t)tiles * sizeof few->columns[0]);   /* more than all codes */
+        __builtin_prefetch(values + i);                                 /* of the next groups */
+    memset(few->columns, 0x7f, (size_t)tiles * sizeof few->columns[0]); /* more than all codes */
     for (ptrdiff_t g = 0; g < count; g++) {
         const ptrdiff_t n = (ptrdiff_t)(offsets[g + 1] - offsets[g]), tile = g / DPFAST_ABREAST;
         const int64_t *codes = few->codes + (offsets[g] - offsets[0]);
@@ -164,7 +165,8 @@ static ptrdiff_t dpfast_prepare_few(const dpfast_group_plan *plan, const double 
         return count;
     dpfast_counted_weights(plan->measure, few->lower, few->upper, boxes, &few->counts, few->cumulative);
     for (ptrdiff_t g = 0; g < count; g++)
-        dpfast_group_cumulative(plan, few->cumulative + few->start[g], few->start[g + 1] - few->start[g] - 1, few->depth[g]);
+        dpfast_group_cumulative(plan, few->cumulative + few->start[g], few->start[g + 1] - few->start[g] - 1,
+                                few->depth[g]);
     return count;
 }
 

@@ -17,16 +17,19 @@
 #define DPFAST_KEY_FIRST_SLOTS 1024
 #define DPFAST_NO_KEY (-1)
 
-typedef struct { uint64_t hash; int64_t code; } dpfast_slot; /* code -1: empty */
+typedef struct {
+    uint64_t hash;
+    int64_t code;
+} dpfast_slot; /* code -1: empty */
 
 typedef struct {
-    dpfast_slot *slots;   /* a power of two of them */
+    dpfast_slot *slots; /* a power of two of them */
     uint64_t mask, seed;
-    int64_t size, room;   /* distinct keys, and how many fit before the table grows */
-    int64_t *numbers;     /* the integer keys, or the end of each byte string in `bytes` */
-    int64_t *counts;      /* records of each key */
+    int64_t size, room; /* distinct keys, and how many fit before the table grows */
+    int64_t *numbers;   /* the integer keys, or the end of each byte string in `bytes` */
+    int64_t *counts;    /* records of each key */
     uint8_t *bytes;
-    int64_t space;        /* of `bytes` */
+    int64_t space; /* of `bytes` */
 } dpfast_keys;
 
 /* The layouts of a column of byte strings. */
@@ -34,14 +37,14 @@ enum { DPFAST_OFFSETS32, DPFAST_OFFSETS64, DPFAST_ROWS, DPFAST_PADDED, DPFAST_UC
 
 typedef struct {
     int layout;
-    const void *offsets;      /* of the records in `data`, one more than records */
+    const void *offsets; /* of the records in `data`, one more than records */
     const uint8_t *data;
-    ptrdiff_t width;          /* bytes of a record of fixed width */
-    const uint8_t *missing;   /* 1 for a missing record, or NULL */
-    uint8_t *scratch;         /* DPFAST_KEY_BLOCK * width bytes, for DPFAST_UCS4 */
+    ptrdiff_t width;        /* bytes of a record of fixed width */
+    const uint8_t *missing; /* 1 for a missing record, or NULL */
+    uint8_t *scratch;       /* DPFAST_KEY_BLOCK * width bytes, for DPFAST_UCS4 */
 } dpfast_spans;
 
-static inline uint64_t dpfast_mixed(uint64_t x)  /* a bijection: SplitMix64's last steps */
+static inline uint64_t dpfast_mixed(uint64_t x) /* a bijection: SplitMix64's last steps */
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -59,7 +62,7 @@ static inline uint64_t dpfast_folded(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t dpfast_load(const uint8_t *bytes, int64_t length)  /* up to 8 bytes, whose length is hashed too */
+static inline uint64_t dpfast_load(const uint8_t *bytes, int64_t length) /* up to 8 bytes, whose length is hashed too */
 {
     if (length >= 8) {
         uint64_t word;

@@ -9,17 +9,24 @@
 #include "draws.h"
 #include "normal.h"
 
-#define DPFAST_UNIT 0x1p-53  /* the relative error of an operation */
+#define DPFAST_UNIT 0x1p-53 /* the relative error of an operation */
 enum { DPFAST_LANES = 8 };
 
 /* A number in doubles and the bound of its relative error; not a bound of anything if that is above 2^-6. */
-typedef struct { double value, error; } dpfast_bounded;
+typedef struct {
+    double value, error;
+} dpfast_bounded;
 
 /* The product of n uniform numbers U as M 2^-places, M in [1, 2), and a bound of the sum of 2^-64 / U. */
-typedef struct { double mantissa, places, widths; } dpfast_product;
+typedef struct {
+    double mantissa, places, widths;
+} dpfast_product;
 
 /* The product so far in one lane, and the exponents that were split off. */
-typedef struct { double product[DPFAST_LANES], widths[DPFAST_LANES]; uint64_t exponents[DPFAST_LANES]; } dpfast_lanes;
+typedef struct {
+    double product[DPFAST_LANES], widths[DPFAST_LANES];
+    uint64_t exponents[DPFAST_LANES];
+} dpfast_lanes;
 
 /* Multiply a lane by the odd word next to this one, in [1, 2^64]; its inverse is below 2^-k, k its exponent. */
 static inline void dpfast_take(dpfast_lanes *lanes, ptrdiff_t lane, uint64_t word)
@@ -40,7 +47,7 @@ static inline void dpfast_split(dpfast_lanes *lanes, ptrdiff_t lane)
 /* The product of the n uniform numbers that begin with these words: n conversions and fewer than n products rounded. */
 static inline dpfast_product dpfast_multiply(const uint64_t *words, ptrdiff_t n)
 {
-    enum { MOST = 15 };  /* factors of a lane between splits: 2 * 2^(64 * 15) < 2^1023 */
+    enum { MOST = 15 }; /* factors of a lane between splits: 2 * 2^(64 * 15) < 2^1023 */
     dpfast_lanes lanes;
     ptrdiff_t i = 0, used = n < DPFAST_LANES ? 1 : DPFAST_LANES;
     for (ptrdiff_t j = 0; j < used; j++) {
@@ -56,7 +63,7 @@ static inline dpfast_product dpfast_multiply(const uint64_t *words, ptrdiff_t n)
         for (ptrdiff_t j = 0; j < DPFAST_LANES; j++)
             dpfast_split(&lanes, j);
     }
-    for (; i < n; i++)  /* at most 7 */
+    for (; i < n; i++) /* at most 7 */
         dpfast_take(&lanes, 0, words[i]);
     dpfast_split(&lanes, 0);
     for (ptrdiff_t j = 1; j < used; j++) {
@@ -114,7 +121,9 @@ DPFAST_CLONES static void dpfast_box(const uint64_t *words, const uint64_t *radi
 }
 
 /* What the tail words of a row add to the errors of its normal numbers: the greatest, and the sum of squares. */
-typedef struct { double most, squares; } dpfast_extra;
+typedef struct {
+    double most, squares;
+} dpfast_extra;
 
 /* The normal magnitudes z of rows of p words, each within (9.5 z + 10) 2^-53 of z(U) for every U of its word, besides
  * what `extra` says; that is infinite for a word below 2^12. See dpfast_rounded_gaussian for the three loops. */
@@ -166,7 +175,7 @@ static inline double dpfast_squares(const double *z, ptrdiff_t n)
         for (; i + DPFAST_LANES <= size; i += DPFAST_LANES)
             for (ptrdiff_t j = 0; j < DPFAST_LANES; j++)
                 lanes[j] += z[i + j] * z[i + j];
-        for (; i < size; i++)  /* at most 7 */
+        for (; i < size; i++) /* at most 7 */
             lanes[0] += z[i] * z[i];
         for (ptrdiff_t j = 1; j < DPFAST_LANES; j++)
             lanes[0] += lanes[j];

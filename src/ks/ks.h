@@ -17,7 +17,11 @@
 /* The weight of a possible choice more than 990 binary orders below the largest: not less than its true weight. */
 #define DPFAST_BAND_FLOOR 0x1p-990
 
-typedef struct { const double *part; const int32_t *exponent; ptrdiff_t low, high; } dpfast_row;
+typedef struct {
+    const double *part;
+    const int32_t *exponent;
+    ptrdiff_t low, high;
+} dpfast_row;
 
 /* x > 0 as a double in [1/2, 1) and an exponent. */
 static inline double dpfast_normalize(double x, int32_t *exponent)
@@ -27,7 +31,10 @@ static inline double dpfast_normalize(double x, int32_t *exponent)
     return dpfast_double((b & 0x000FFFFFFFFFFFFFu) | 0x3FE0000000000000u);
 }
 
-static inline double dpfast_power(int32_t exponent) { return dpfast_double((uint64_t)(1023 + exponent) << 52); }
+static inline double dpfast_power(int32_t exponent)
+{
+    return dpfast_double((uint64_t)(1023 + exponent) << 52);
+}
 
 /* c^j / j! for j = 0..last. Relative error 3 j 2^-53, the rounding of c included. */
 static void dpfast_jump_weights(double c, ptrdiff_t last, double *part, int32_t *exponent)
@@ -46,8 +53,8 @@ static void dpfast_jump_weights(double c, ptrdiff_t last, double *part, int32_t 
 
 /* Q_i(s), s = low..high, into (part, exponent), from Q_(i-1) in q: the sum over r of Q_(i-1)(r) p_(s-r). The terms are
  * log-concave in r and their peak does not decrease as s increases: the code tracks it and sums from it to both sides. */
-static void dpfast_next_row(dpfast_row q, const double *p, const int32_t *pe, ptrdiff_t low, ptrdiff_t high, double *part,
-                            int32_t *exponent)
+static void dpfast_next_row(dpfast_row q, const double *p, const int32_t *pe, ptrdiff_t low, ptrdiff_t high,
+                            double *part, int32_t *exponent)
 {
     ptrdiff_t peak = q.low;
     for (ptrdiff_t s = low; s <= high; s++) {

@@ -14,8 +14,8 @@ typedef struct {
 } dpfast_ranked_size;
 
 /* k gains - (sum of codes) + count theta - t far, which fits 64 bits where its terms may not: it is at most n k. */
-static inline int64_t dpfast_clipped_sum(int64_t k, int64_t gains, int64_t codes, int64_t count, int64_t theta, int64_t t,
-                                         int64_t far)
+static inline int64_t dpfast_clipped_sum(int64_t k, int64_t gains, int64_t codes, int64_t count, int64_t theta,
+                                         int64_t t, int64_t far)
 {
     return (int64_t)((__int128)k * gains + (__int128)count * theta + (__int128)t * far - codes);
 }
@@ -28,8 +28,8 @@ static inline int64_t dpfast_clipped_sum(int64_t k, int64_t gains, int64_t codes
 static void dpfast_huber_ranges(const int64_t *x, const int64_t *sums, ptrdiff_t n, int64_t k, int64_t last,
                                 int64_t *lower, int64_t *upper, ptrdiff_t levels)
 {
-    ptrdiff_t before = n, until = n;    /* the numbers of codes below theta - k, and below theta + k */
-    int64_t theta = last;               /* the sum is at least 0 */
+    ptrdiff_t before = n, until = n; /* the numbers of codes below theta - k, and below theta + k */
+    int64_t theta = last;            /* the sum is at least 0 */
     for (ptrdiff_t t = 0; t < levels; t++) {
         const ptrdiff_t m = n - t;
         while (theta > 0) {
@@ -53,8 +53,8 @@ static void dpfast_huber_ranges(const int64_t *x, const int64_t *sums, ptrdiff_t
         }
         lower[t] = theta;
     }
-    before = until = 0;                 /* the numbers of codes up to theta - k, and up to theta + k */
-    theta = 0;                          /* the sum is below 0 before it */
+    before = until = 0; /* the numbers of codes up to theta - k, and up to theta + k */
+    theta = 0;          /* the sum is below 0 before it */
     for (ptrdiff_t t = 0; t < levels; t++) {
         while (theta < last) {
             while (before < n && x[before] <= theta - k)

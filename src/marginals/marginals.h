@@ -32,8 +32,8 @@ static void marginals_append(const uint16_t *codes, ptrdiff_t count, int32_t bin
 }
 
 /* Adds records start..stop-1, fewer than 2^32, to the counts. */
-static void marginals_count(const struct marginals_plan *plan, const uint16_t *codes, ptrdiff_t records, ptrdiff_t start,
-                            ptrdiff_t stop, uint32_t *counts)
+static void marginals_count(const struct marginals_plan *plan, const uint16_t *codes, ptrdiff_t records,
+                            ptrdiff_t start, ptrdiff_t stop, uint32_t *counts)
 {
     int32_t cells[MARGINALS_BLOCK];
     for (ptrdiff_t i = start; i < stop; i += MARGINALS_BLOCK) {

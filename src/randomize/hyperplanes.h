@@ -20,8 +20,8 @@ typedef uint32_t dpfast_strip __attribute__((vector_size(64), aligned(4), may_al
 
 /* Each entry of h becomes the number of reports with h + b modulo the prime below `width`, for each of `vectors` of
  * digits. */
-DPFAST_CLONES static void dpfast_near(
-    uint32_t *table, ptrdiff_t vectors, ptrdiff_t prime, ptrdiff_t width, ptrdiff_t lanes, uint32_t *room)
+DPFAST_CLONES static void dpfast_near(uint32_t *table, ptrdiff_t vectors, ptrdiff_t prime, ptrdiff_t width,
+                                      ptrdiff_t lanes, uint32_t *room)
 {
     const ptrdiff_t run = prime * lanes;
     for (ptrdiff_t a = 0; a < vectors; a++) {
@@ -31,7 +31,7 @@ DPFAST_CLONES static void dpfast_near(
         for (ptrdiff_t b = 0; b < width; b++)
             for (ptrdiff_t l = 0; l < lanes; l++)
                 row[l] += room[b * lanes + l];
-        for (ptrdiff_t h = 1; h < prime; h++) {     /* b = -h enters, b = width - h leaves */
+        for (ptrdiff_t h = 1; h < prime; h++) { /* b = -h enters, b = width - h leaves */
             const uint32_t *in = room + (prime - h) * lanes;
             const uint32_t *out = room + (width >= h ? width - h : width - h + prime) * lanes;
             for (ptrdiff_t l = 0; l < lanes; l++)
@@ -41,8 +41,8 @@ DPFAST_CLONES static void dpfast_near(
 }
 
 /* out[i] = the sum over digits a of rows[a][i], i < n. */
-static inline __attribute__((always_inline)) void dpfast_add_rows(
-    const uint32_t *const *rows, ptrdiff_t prime, ptrdiff_t n, uint32_t *out)
+static inline __attribute__((always_inline)) void dpfast_add_rows(const uint32_t *const *rows, ptrdiff_t prime,
+                                                                  ptrdiff_t n, uint32_t *out)
 {
     for (ptrdiff_t i = 0; i < n; i += DPFAST_STRIP) {
         dpfast_strip sums[4], first = {0}, second = {0}, third = {0}, fourth = {0};
@@ -117,7 +117,9 @@ static inline uint64_t dpfast_mixed(uint64_t number, uint64_t seed)
 }
 
 /* A hash function, Thorup's pair-multiply-shift: three public words. */
-typedef struct { uint64_t first, second, offset; } dpfast_hash;
+typedef struct {
+    uint64_t first, second, offset;
+} dpfast_hash;
 
 static inline dpfast_hash dpfast_hash_of(uint64_t number, uint64_t seed)
 {

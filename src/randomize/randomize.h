@@ -15,8 +15,8 @@
 
 /* Law: with probability threshold / 2^64 uniform on the window start..start+width-1 of 0..size-1, else on the rest.
  * words: the coin, the place. Assumes 1 <= width < size, start <= size - width. */
-static inline uint32_t dpfast_window(bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size,
-                                     uint64_t threshold)
+static inline uint32_t dpfast_window(bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width,
+                                     uint32_t size, uint64_t threshold)
 {
     uint64_t inside = dpfast_mask(words[0] < threshold);
     uint64_t place = dpfast_below(source, words[1], dpfast_either(inside, width, size - width));
@@ -57,15 +57,15 @@ static inline uint32_t dpfast_dither(double x, double lower, uint64_t word, cons
 /* Law: bits that are 1 with probability threshold / 2^64, in 64 lanes for each of n words of `bits`, except the lanes
  * set in `open`, whose random number agrees with the threshold in its first DPFAST_DIGITS digits.
  * words: n for the first digit, n for the second, ... */
-DPFAST_CLONES static void dpfast_threshold_bits(const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *open,
-                                                ptrdiff_t n)
+DPFAST_CLONES static void dpfast_threshold_bits(const uint64_t *words, uint64_t threshold, uint64_t *bits,
+                                                uint64_t *open, ptrdiff_t n)
 {
     memset(bits, 0, (size_t)n * sizeof *bits);
     memset(open, 0xff, (size_t)n * sizeof *open);
     for (int digit = 0; digit < DPFAST_DIGITS; digit++, words += n) {
         uint64_t ones = -(threshold >> (63 - digit) & 1);
         for (ptrdiff_t i = 0; i < n; i++) {
-            bits[i] |= open[i] & ones & ~words[i];  /* digit 0 under a 1: the number is below the threshold */
+            bits[i] |= open[i] & ones & ~words[i]; /* digit 0 under a 1: the number is below the threshold */
             open[i] &= ~(words[i] ^ ones);
         }
     }
@@ -89,7 +89,8 @@ static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32
 {
     uint32_t inside = words[0] < threshold, others = width - inside;
     for (uint32_t i = 0; i < width; i++) {
-        uint64_t used = dpfast_mask(i < others);  /* not the last if x is inside, whose word then is one without rejection */
+        uint64_t used =
+            dpfast_mask(i < others); /* not the last if x is inside, whose word then is one without rejection */
         uint32_t last = size - 1 - others + i;
         uint32_t place = (uint32_t)(dpfast_below(source, words[1 + i] | ~used, (uint64_t)last + 1) & used);
         place += place >= x;
@@ -112,7 +113,8 @@ static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t
 {
     uint64_t inside = dpfast_mask(words[0] < threshold);
     uint64_t slope = dpfast_below(source, words[1], DPFAST_PRIME);
-    uint64_t height = dpfast_below(source, words[2], dpfast_either(inside, edge, DPFAST_PRIME - edge)) + (edge & ~inside);
+    uint64_t height =
+        dpfast_below(source, words[2], dpfast_either(inside, edge, DPFAST_PRIME - edge)) + (edge & ~inside);
     out[0] = (uint32_t)slope;
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
 }
@@ -171,7 +173,7 @@ DPFAST_CLONES static ptrdiff_t dpfast_count_lines(const uint32_t *lines, ptrdiff
         for (ptrdiff_t i = 0; i < ABREAST; i++) {
             const uint32_t *line = lines + 2 * (first + i);
             const int is_line = first + i < n && line[0] < DPFAST_PRIME && line[1] < DPFAST_PRIME;
-            slope[i] = is_line ? line[0] : 0;  /* in place of others: a line that stays above every edge */
+            slope[i] = is_line ? line[0] : 0; /* in place of others: a line that stays above every edge */
             height[i] = is_line ? line[1] : DPFAST_PRIME - 1;
             counted += is_line;
         }

@@ -12,7 +12,7 @@
 #include "moments.h"
 
 #define GLM_ROWS ROWS_GROUP
-#define GLM_WIDE 2           /* columns of z computed at a time */
+#define GLM_WIDE 2 /* columns of z computed at a time */
 
 /* Vectors that every unit with 32 bytes keeps in one register. */
 typedef float glm_floats __attribute__((vector_size(32)));

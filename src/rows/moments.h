@@ -9,9 +9,9 @@
 
 #include "rows.h"
 
-#define MOMENTS_ROWS ROWS_GROUP     /* whose products are added in doubles */
-#define MOMENTS_PIECE (1 << 16)     /* rows whose products are added in 64 bits */
-#define MOMENTS_HIGH 4              /* a tile's rows and columns */
+#define MOMENTS_ROWS ROWS_GROUP /* whose products are added in doubles */
+#define MOMENTS_PIECE (1 << 16) /* rows whose products are added in 64 bits */
+#define MOMENTS_HIGH 4          /* a tile's rows and columns */
 #define MOMENTS_WIDE 8
 
 /* The label of each record, and the ball of one column that it is in. */
@@ -53,9 +53,8 @@ static void moments_multiply_all(const double *block, ptrdiff_t width, int64_t *
 #include <immintrin.h>
 
 /* words += the products of 8 columns from i on with 8 columns from j on, or with 16, in vectors of 8. */
-__attribute__((target("avx512f"), always_inline))
-static inline void moments_wide_tile(const double *block, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j, const int vectors,
-                                     int64_t *words)
+DPFAST_512 ROWS_INLINE void moments_wide_tile(const double *block, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j,
+                                              const int vectors, int64_t *words)
 {
     const __m512d whole = _mm512_set1_pd(0x1.8p52); /* plus an integer below 2^51: its last bits are the integer */
     __m512d sums[MOMENTS_WIDE][2];
@@ -79,8 +78,7 @@ static inline void moments_wide_tile(const double *block, ptrdiff_t width, ptrdi
         }
 }
 
-__attribute__((target("avx512f")))
-static void moments_multiply_wide(const double *block, ptrdiff_t width, int64_t *words)
+DPFAST_512 static void moments_multiply_wide(const double *block, ptrdiff_t width, int64_t *words)
 {
     for (ptrdiff_t j = 0; j < width; j += 2 * MOMENTS_WIDE) {
         const int both = j + MOMENTS_WIDE < width;

@@ -10,10 +10,10 @@
 #include "select.h"
 
 #define ROWS_LANES 8
-#define ROWS_BLOCK 2048             /* rows whose codes are summed in one word or double */
-#define ROWS_BUFFER 4096            /* doubles in a buffer of several rows */
-#define ROWS_STRIP 512              /* columns of a grid summed at a time */
-#define ROWS_ROUND 0x1.8p52         /* adding it rounds a double of up to 2^51 to an integer, half to even */
+#define ROWS_BLOCK 2048     /* rows whose codes are summed in one word or double */
+#define ROWS_BUFFER 4096    /* doubles in a buffer of several rows */
+#define ROWS_STRIP 512      /* columns of a grid summed at a time */
+#define ROWS_ROUND 0x1.8p52 /* adding it rounds a double of up to 2^51 to an integer, half to even */
 #define ROWS_INLINE static inline __attribute__((always_inline))
 
 /* ---- records ---- */
@@ -24,11 +24,11 @@ struct rows_grids {
 };
 
 struct rows_table {
-    struct select_keys column, row;  /* how to read the first column and the first row */
+    struct select_keys column, row; /* how to read the first column and the first row */
     ptrdiff_t n, d;
-    int in_place;                    /* rows of contiguous, aligned doubles */
-    int by_row;                      /* load rows, whose numbers are closer together than those of a column */
-    const struct rows_grids *grids;  /* for 64-bit integers, which are rounded to steps before they become doubles */
+    int in_place;                   /* rows of contiguous, aligned doubles */
+    int by_row;                     /* load rows, whose numbers are closer together than those of a column */
+    const struct rows_grids *grids; /* for 64-bit integers, which are rounded to steps before they become doubles */
 };
 
 /* Rows that are loaded at a time. */
@@ -96,8 +96,7 @@ static void rows_sum_strip(const double *x, ptrdiff_t stride, ptrdiff_t count, p
                            const double *restrict missing, const double *restrict first, uint64_t *restrict words)
 {
     ptrdiff_t i = 0;
-#define ROWS_CODE(row) \
-    dpfast_bits(dpfast_code((row)[j], lower[j], upper[j], step[j], missing[j], first[j]) + 0x1p52)
+#define ROWS_CODE(row) dpfast_bits(dpfast_code((row)[j], lower[j], upper[j], step[j], missing[j], first[j]) + 0x1p52)
     for (; i + 4 <= count; i += 4) {
         const double *a = x + i * stride, *b = a + stride, *c = b + stride, *e = c + stride;
         for (ptrdiff_t j = 0; j < d; j++)
@@ -137,9 +136,9 @@ static void rows_sum_grids(const struct rows_table *table, ptrdiff_t start, ptrd
 /* Codes of the ball are the vectors of integers with a squared norm of at most `most`, centered at 0. */
 struct rows_ball {
     const double *center;
-    double inverse;       /* 1 / step, a power of two */
-    double radius;        /* in steps, at most 2^26 */
-    double most;          /* floor(radius^2), so that squared norms up to it are exact in double */
+    double inverse; /* 1 / step, a power of two */
+    double radius;  /* in steps, at most 2^26 */
+    double most;    /* floor(radius^2), so that squared norms up to it are exact in double */
 };
 
 /* Of the radius: where rows beyond are moved to, so that rounding rarely moves them out of the ball again. */
@@ -197,8 +196,7 @@ ROWS_INLINE double rows_center(const double *x, const double *center, double sca
 }
 
 /* out = round(x factor), also in place; returns the squared norm: exact up to 2^53, else a number above. */
-ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d,
-                              const rows_vector *rest)
+ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d, const rows_vector *rest)
 {
     const ptrdiff_t last = d - ROWS_LANES;
     double norm = 0.0;
@@ -278,8 +276,8 @@ ROWS_INLINE void rows_encode(const double *x, const struct rows_ball *ball, doub
             factor *= ROWS_SHRUNK;
 }
 
-#define ROWS_GROUP 32    /* rows encoded together, */
-#define ROWS_TILE 2048   /* if they have at most that many numbers */
+#define ROWS_GROUP 32  /* rows encoded together, */
+#define ROWS_TILE 2048 /* if they have at most that many numbers */
 
 static ptrdiff_t rows_in_group(ptrdiff_t d)
 {

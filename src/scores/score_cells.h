@@ -37,11 +37,11 @@ typedef uint64_t scores_tally __attribute__((vector_size(16)));
 
 /* What is known of the records of a cell. */
 typedef struct {
-    int64_t low, high;      /* all their differences center - x are from low to high */
-    int64_t middle;         /* the mean of these, rounded down */
-    int64_t count;          /* the number of records in the cells before this one */
-    scores_wide sum;        /* of their differences */
-    ptrdiff_t place;        /* in the table, or among the codes */
+    int64_t low, high; /* all their differences center - x are from low to high */
+    int64_t middle;    /* the mean of these, rounded down */
+    int64_t count;     /* the number of records in the cells before this one */
+    scores_wide sum;   /* of their differences */
+    ptrdiff_t place;   /* in the table, or among the codes */
 } scores_cell;
 
 /* The cell of one side that a magnitude below 2^53 is in, from its double without sign. */
@@ -238,7 +238,7 @@ static scores_wide scores_doubt(const scores_psi *psi, const scores_cell *cells,
 
 /* Grid points low < high around the place where S crosses `target`: S(low) < target <= S(high) by the estimate. */
 typedef struct {
-    int64_t low, high;              /* -1 and last + 1 where there is no such point */
+    int64_t low, high; /* -1 and last + 1 where there is no such point */
     scores_wide at_low, at_high;
 } scores_crossing;
 
@@ -247,7 +247,8 @@ typedef struct {
 static scores_crossing scores_cross(const scores_psi *psi, const scores_cell *cells, ptrdiff_t n, int64_t center,
                                     int64_t last, scores_wide target, scores_wide close)
 {
-    scores_crossing c = {0, last, scores_estimate(psi, cells, n, -center), scores_estimate(psi, cells, n, last - center)};
+    scores_crossing c = {0, last, scores_estimate(psi, cells, n, -center),
+                         scores_estimate(psi, cells, n, last - center)};
     if (c.at_low >= target)
         return (scores_crossing){-1, 0, c.at_low, c.at_low};
     if (c.at_high < target)
@@ -289,8 +290,9 @@ static ptrdiff_t scores_mark(const scores_psi *psi, const scores_cell *cells, pt
 }
 
 /* The codes of those of records start..stop-1 whose cells are marked; returns their number: `capacity`, or fewer. */
-static ptrdiff_t scores_collect(const struct select_keys *keys, const dpfast_grid *grid, ptrdiff_t start, ptrdiff_t stop,
-                                const uint16_t *found, const uint8_t *marked, int64_t *codes, ptrdiff_t capacity)
+static ptrdiff_t scores_collect(const struct select_keys *keys, const dpfast_grid *grid, ptrdiff_t start,
+                                ptrdiff_t stop, const uint16_t *found, const uint8_t *marked, int64_t *codes,
+                                ptrdiff_t capacity)
 {
     double kept[SELECT_BLOCK];
     ptrdiff_t collected = 0;

@@ -32,7 +32,8 @@ typedef struct {
 
 static inline ptrdiff_t scores_bucket(int64_t d)
 {
-    const int64_t sign = d >> 63, magnitude = d ^ sign; /* -1 - d for negative ones: knots begin a bucket on both sides */
+    /* -1 - d for negative ones: knots begin a bucket on both sides. */
+    const int64_t sign = d >> 63, magnitude = d ^ sign;
     const int64_t exponent_and_five_bits = (int64_t)(dpfast_bits((double)magnitude) >> 47);
     const int64_t bucket = magnitude ? exponent_and_five_bits - (1023 << 5) + 1 : 0;
     return (ptrdiff_t)(SCORES_SIDE + (bucket ^ sign));
@@ -43,7 +44,8 @@ static void scores_fill_guide(const scores_psi *psi, int32_t *guide)
 {
     ptrdiff_t bucket = 0;
     for (ptrdiff_t j = 0; j < psi->count; j++) {
-        const ptrdiff_t own = scores_bucket(psi->knots[j]), first = scores_bucket(psi->knots[j] - 1) == own ? own + 1 : own;
+        const ptrdiff_t own = scores_bucket(psi->knots[j]),
+                        first = scores_bucket(psi->knots[j] - 1) == own ? own + 1 : own;
         for (; bucket < first; bucket++)
             guide[bucket] = (int32_t)j;
     }
@@ -82,10 +84,10 @@ typedef struct {
 typedef struct {
     scores_piece *pieces;
     ptrdiff_t count, room;
-    double rate;            /* of the exponential, the nearest double up to a few units in the last place */
-    const int64_t *edges;   /* no piece holds both edge - 1 and edge; ascending */
+    double rate;          /* of the exponential, the nearest double up to a few units in the last place */
+    const int64_t *edges; /* no piece holds both edge - 1 and edge; ascending */
     ptrdiff_t edge_count;
-    int64_t center, width;  /* of the Cauchy prior 1 / (width^2 + (theta - center)^2); width 0: uniform */
+    int64_t center, width; /* of the Cauchy prior 1 / (width^2 + (theta - center)^2); width 0: uniform */
 } scores_cut;
 
 static inline scores_wide scores_inverse_prior(const scores_cut *cut, int64_t theta)
@@ -250,12 +252,12 @@ static void scores_cumulative(const scores_cut *cut, double *cumulative)
 /* ---- the draw ---- */
 
 enum scores_stage {
-    SCORES_CHOOSE,    /* no draw yet, or the last attempt was rejected */
-    SCORES_CHOSEN,    /* the piece is known */
-    SCORES_KEPT,      /* the point is known, and its acceptance by the slope */
+    SCORES_CHOOSE, /* no draw yet, or the last attempt was rejected */
+    SCORES_CHOSEN, /* the piece is known */
+    SCORES_KEPT,   /* the point is known, and its acceptance by the slope */
     SCORES_DONE,
-    SCORES_WHICH,     /* open: the piece that `word` chooses */
-    SCORES_WHETHER    /* open: whether `word` is below exp(-rate slope step) */
+    SCORES_WHICH,  /* open: the piece that `word` chooses */
+    SCORES_WHETHER /* open: whether `word` is below exp(-rate slope step) */
 };
 
 typedef struct {
@@ -285,8 +287,8 @@ static inline int scores_bernoulli(bitgen_t *source, scores_wide numerator, scor
 
 /* One attempt, from `stage` on: DONE, CHOOSE after a rejection, or an open decision, which the caller makes from the same
  * word. With `exact` all decisions are left to the caller. */
-static int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw, int stage,
-                          int exact)
+static int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw,
+                          int stage, int exact)
 {
     if (stage == SCORES_CHOOSE) {
         draw->word = source->next_uint64(source->state);

@@ -46,7 +46,7 @@ static inline double dpfast_quotient(dpfast_whole a, uint64_t b)
         return (double)(int64_t)a / (double)(int64_t)b;
     int left = 128 - dpfast_length(a);
     dpfast_whole quotient = (a << left) / b, rest = (a << left) - quotient * b;
-    int drop = dpfast_length(quotient) - 57;  /* at least 6: a << left is 2^127 at least */
+    int drop = dpfast_length(quotient) - 57; /* at least 6: a << left is 2^127 at least */
     uint64_t bits = (uint64_t)(quotient >> drop);
     bits |= (quotient & (((dpfast_whole)1 << drop) - 1)) != 0 || rest != 0;
     return __builtin_ldexp((double)(int64_t)bits, drop - left);
@@ -63,7 +63,8 @@ typedef struct {
 static inline dpfast_spread dpfast_spread_of(int64_t n, int64_t last)
 {
     dpfast_spread out;
-    dpfast_whole square = (dpfast_whole)(uint64_t)last * (uint64_t)last, most = (dpfast_whole)(uint64_t)(n - 1) * square;
+    dpfast_whole square = (dpfast_whole)(uint64_t)last * (uint64_t)last,
+                 most = (dpfast_whole)(uint64_t)(n - 1) * square;
     out.span = ((dpfast_whole)(uint64_t)n * (uint64_t)n >> 2) * square;
     dpfast_whole excess = most >> 32 > out.span >> 62 ? most >> 32 : out.span >> 62;
     out.shift = dpfast_length(excess);

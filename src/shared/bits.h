@@ -19,12 +19,15 @@
 #endif
 
 #define DPFAST_TOP 0x000FFFFFFFFFFFFFu
-#define DPFAST_STRIP 264    /* words whose columns are counted together; planes are then not a power of two apart */
-#define DPFAST_PLANES 8     /* bits of the counters of a strip */
-#define DPFAST_MOST_ROWS 248  /* rows that these counters can count, a multiple of 8 */
-#define DPFAST_SUM_PLANES 16  /* bits of the sums of these counters, which 264 of them cannot exceed */
+#define DPFAST_STRIP 264     /* words whose columns are counted together; planes are then not a power of two apart */
+#define DPFAST_PLANES 8      /* bits of the counters of a strip */
+#define DPFAST_MOST_ROWS 248 /* rows that these counters can count, a multiple of 8 */
+#define DPFAST_SUM_PLANES 16 /* bits of the sums of these counters, which 264 of them cannot exceed */
 
-static inline ptrdiff_t dpfast_words_of(ptrdiff_t bits) { return (bits + 63) / 64; }
+static inline ptrdiff_t dpfast_words_of(ptrdiff_t bits)
+{
+    return (bits + 63) / 64;
+}
 
 /* The mask of the bits of a row of d bits that lie in its word w. */
 static inline uint64_t dpfast_inside(ptrdiff_t d, ptrdiff_t w)
@@ -38,9 +41,9 @@ static inline uint64_t dpfast_up_code(double x, double inverse)
 {
     double y = x * inverse, size = __builtin_fabs(y);
     uint64_t known = -(uint64_t)(y == y), sign = dpfast_bits(y) & 0x8000000000000000u;
-    size = size < 1.0 ? size : 1.0;     /* masks, not branches: the loop below runs on vectors */
+    size = size < 1.0 ? size : 1.0; /* masks, not branches: the loop below runs on vectors */
     y = dpfast_double((dpfast_bits(size) | sign) & known);
-    return dpfast_bits((y + 1.0) * 0x1p47 + 0x1p52) & DPFAST_TOP;     /* rounded by the addition, half to even */
+    return dpfast_bits((y + 1.0) * 0x1p47 + 0x1p52) & DPFAST_TOP; /* rounded by the addition, half to even */
 }
 
 /* For 64 coordinates: where the 16 random bits are below the first 16 bits of the code, and where they are equal. */
@@ -61,8 +64,8 @@ DPFAST_CLONES static void dpfast_round_word(const double *x, double inverse, con
 
 /* Law: bit j is 1 with probability code_j 2^-48, independently: 16 random bits each, from ceil(n / 4) words, and a
  * further word if they equal the first 16 bits of the code, with probability 2^-16. Bits beyond n are zero. */
-static inline void dpfast_round_bits(bitgen_t *source, const double *x, ptrdiff_t n, double inverse, const uint64_t *words,
-                                     const uint64_t *one, uint64_t *out)
+static inline void dpfast_round_bits(bitgen_t *source, const double *x, ptrdiff_t n, double inverse,
+                                     const uint64_t *words, const uint64_t *one, uint64_t *out)
 {
     double last[64];
     uint16_t lanes[64];
@@ -101,7 +104,8 @@ static inline ptrdiff_t dpfast_popcount(const uint64_t *row, ptrdiff_t words)
 /* out ^= F, F a random mask of d bits with P(F) proportional to the odds of `threshold` where fewer than half of its bits
  * are 1, to 1 elsewhere. `words` holds a first try: the bits of F, then the coin; a tie not accepted takes as many words
  * from the source for another. */
-static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdiff_t d, uint64_t threshold, uint64_t *out)
+static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdiff_t d, uint64_t threshold,
+                                        uint64_t *out)
 {
     ptrdiff_t length = dpfast_words_of(d);
     for (;;) {
@@ -110,7 +114,7 @@ static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdi
         ptrdiff_t ones = dpfast_popcount(words, length);
         if (2 * ones != d) {
             complement = -(uint64_t)((2 * ones > d) != (coin >= threshold));
-        } else if (coin >> 1 < -threshold) {    /* accepted with probability 2 (1 - threshold 2^-64) */
+        } else if (coin >> 1 < -threshold) { /* accepted with probability 2 (1 - threshold 2^-64) */
             complement = 0;
         } else {
             for (ptrdiff_t w = 0; w <= length; w++)
@@ -123,8 +127,9 @@ static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdi
     }
 }
 
-static inline __attribute__((always_inline)) void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words,
-                                                                        uint64_t beyond, int weight, uint8_t *right)
+static inline __attribute__((always_inline)) void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n,
+                                                                        ptrdiff_t words, uint64_t beyond, int weight,
+                                                                        uint8_t *right)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         const uint64_t *row = rows + i * words;
@@ -224,8 +229,8 @@ static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64
     } while (0)
 
 /* Add eight rows to the counters of their columns, whose bit l is plane l, for `words` words. */
-static inline __attribute__((always_inline)) void dpfast_add_words(const uint64_t *restrict x, ptrdiff_t stride, int words,
-                                                                   uint64_t *restrict planes)
+static inline __attribute__((always_inline)) void dpfast_add_words(const uint64_t *restrict x, ptrdiff_t stride,
+                                                                   int words, uint64_t *restrict planes)
 {
     for (int w = 0; w < words; w++, x++, planes++) {
         uint64_t one = planes[0], two = planes[DPFAST_STRIP], four = planes[2 * DPFAST_STRIP], a, b, c, d, e, f, eight;
@@ -317,9 +322,9 @@ DPFAST_CLONES static void dpfast_add_ones(const uint64_t *rows, ptrdiff_t stride
     } while (0)
 
 /* dpfast_add_rows and, where `ones` is given, dpfast_add_ones: each word is read once. */
-__attribute__((target("avx512f,avx512vpopcntdq")))
-static void dpfast_add_eight(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
-                             uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
+__attribute__((target("avx512f,avx512vpopcntdq"))) static void dpfast_add_eight(
+    const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words, ptrdiff_t ahead,
+    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP], int64_t *ones)
 {
     __m512i x[8], sums[8];
     ptrdiff_t w = 0;
@@ -394,7 +399,7 @@ static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdi
                 for (; i + 8 <= end; i += 8)
                     dpfast_add_strip(rows + i * stride + first, stride, width, far && i + 16 <= n ? 8 * stride : 0,
                                      planes, ones ? ones + i : NULL);
-                if (i < end) {  /* the last rows, and rows of zeros */
+                if (i < end) { /* the last rows, and rows of zeros */
                     int64_t few[8] = {0};
                     memset(last, 0, 8 * (size_t)width * sizeof *last);
                     for (ptrdiff_t row = i; row < end; row++)

@@ -14,26 +14,40 @@
 
 #define DPFAST_UNDECIDED INT64_MIN
 
-static inline uint64_t dpfast_bits(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
-static inline double dpfast_double(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
+static inline uint64_t dpfast_bits(double x)
+{
+    uint64_t b;
+    memcpy(&b, &x, 8);
+    return b;
+}
+static inline double dpfast_double(uint64_t b)
+{
+    double x;
+    memcpy(&x, &b, 8);
+    return x;
+}
 
 /* All bits set if x < 0, without a comparison: compilers turn some of these into branches, and SSE2 has none whose result
  * fits into a vector of 64-bit integers. */
-static inline uint64_t dpfast_negative(double x) { return -(dpfast_bits(x) >> 63); }
+static inline uint64_t dpfast_negative(double x)
+{
+    return -(dpfast_bits(x) >> 63);
+}
 
 /* x between lower and upper, lower <= upper; x is not NaN. */
 static inline double dpfast_between(double x, double lower, double upper)
 {
     uint64_t below = dpfast_negative(x - lower), above = dpfast_negative(upper - x);
-    return dpfast_double((dpfast_bits(x) & ~(below | above)) | (dpfast_bits(lower) & below) | (dpfast_bits(upper) & above));
+    return dpfast_double((dpfast_bits(x) & ~(below | above)) | (dpfast_bits(lower) & below)
+                         | (dpfast_bits(upper) & above));
 }
 
 /* The nearest double to a 64-bit word: two exact halves, one rounding. Relative error <= 2^-53. */
 static inline double dpfast_from_word(uint64_t w)
 {
-    double high = dpfast_double((w >> 32) | 0x4530000000000000u);         /* 2^84 + high * 2^32, exact */
-    double low = dpfast_double((w & 0xFFFFFFFFu) | 0x4330000000000000u);  /* 2^52 + low, exact */
-    return (high - 0x1.00000001p84) + low;                                /* (high * 2^32 - 2^52) exact, then one rounding */
+    double high = dpfast_double((w >> 32) | 0x4530000000000000u);        /* 2^84 + high * 2^32, exact */
+    double low = dpfast_double((w & 0xFFFFFFFFu) | 0x4330000000000000u); /* 2^52 + low, exact */
+    return (high - 0x1.00000001p84) + low; /* (high * 2^32 - 2^52) exact, then one rounding */
 }
 
 /* An integer-valued double of magnitude <= 2^51 as an int64, in vector registers. */
@@ -79,12 +93,12 @@ static inline double dpfast_log(double x)
 static inline double dpfast_neg_log_word(uint64_t w, double *two_to_minus_k)
 {
     uint64_t b = dpfast_bits(dpfast_from_word(w));
-    uint64_t k = (b - 0x3FE6A09E667F3BCDu) >> 52;           /* the bits of sqrt(1/2): x >= 1 keeps this positive */
-    double f = dpfast_double(b - (k << 52)) - 1.0;          /* z - 1, exact (Sterbenz) */
+    uint64_t k = (b - 0x3FE6A09E667F3BCDu) >> 52;  /* the bits of sqrt(1/2): x >= 1 keeps this positive */
+    double f = dpfast_double(b - (k << 52)) - 1.0; /* z - 1, exact (Sterbenz) */
     double s = f / (2.0 + f);
     double v = s * s;
     double p = dpfast_atanh_tail(v) * v + 1.0;
-    double missing = dpfast_double((64 - k) | 0x4330000000000000u) - 0x1p52;    /* 64 - k in 0..64, exact */
+    double missing = dpfast_double((64 - k) | 0x4330000000000000u) - 0x1p52; /* 64 - k in 0..64, exact */
 
     *two_to_minus_k = dpfast_double((1023 - k) << 52);
     return missing * 0x1.62e42fefa39efp-1 - 2.0 * s * p;
@@ -97,10 +111,10 @@ static inline double dpfast_neg_log_word(uint64_t w, double *two_to_minus_k)
  */
 static inline double dpfast_exp_neg(double y)
 {
-    uint64_t inside = -(uint64_t)(y < 708.0);           /* masks instead of branches, so that loops vectorise */
+    uint64_t inside = -(uint64_t)(y < 708.0); /* masks instead of branches, so that loops vectorise */
     double top = dpfast_double(dpfast_bits(y) & inside);
-    double j = (top * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;           /* nearest integer, 0..1022 */
-    double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1);  /* log 2 in two pieces: j * high is exact */
+    double j = (top * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;         /* nearest integer, 0..1022 */
+    double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1); /* log 2 in two pieces: j * high is exact */
     double p = 1.0 / 6227020800.0;
 
     p = p * r + 1.0 / 479001600.0;
@@ -126,7 +140,7 @@ static inline double dpfast_one_minus_exp_neg(double y)
     if (y > 0.35)
         return 1.0 - dpfast_exp_neg(y);
     double p = 1.0;
-    for (int j = 13; j > 1; j--)        /* y - y^2/2! + y^3/3! - ... : the rest is < 2^-60 y */
+    for (int j = 13; j > 1; j--) /* y - y^2/2! + y^3/3! - ... : the rest is < 2^-60 y */
         p = 1.0 - p * y / j;
     return p * y;
 }
@@ -154,7 +168,7 @@ static inline double dpfast_student_tail(double c)
     if (c < 2.5)
         return two_over_pi * (dpfast_atan(y) - y / (1.0 + y * y));
     double v = y * y, p = 0.0;
-    for (int n = 22; n > 0; n--)        /* sum of (-1)^(n + 1) 2n / (2n + 1) y^(2n + 1): the rest is < 2^-57 of it */
+    for (int n = 22; n > 0; n--) /* sum of (-1)^(n + 1) 2n / (2n + 1) y^(2n + 1): the rest is < 2^-57 of it */
         p = 2.0 * n / (2 * n + 1) - p * v;
     return two_over_pi * (p * v * y);
 }

@@ -25,28 +25,37 @@
 #define DPFAST_STATE_FLOOR 0x1p-880
 #define DPFAST_ARRIVAL_FLOOR 0x1p-960
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
-#define DPFAST_MOST_FREE DPFAST_MOST_POWERS     /* targets between pins, with a base measure */
-#define DPFAST_MOST_LENGTHS 65536   /* of runs, beyond which none is left out */
-#define DPFAST_PLAIN 1.0     /* marks of states whose longer runs count: in doubles, */
-#define DPFAST_SCALED 2.0    /* or in doubles with exponents of their own */
-#define DPFAST_MOST_FALL (-40)  /* of the exponent from target to target: floors stay above the least normal double */
+#define DPFAST_MOST_FREE DPFAST_MOST_POWERS /* targets between pins, with a base measure */
+#define DPFAST_MOST_LENGTHS 65536           /* of runs, beyond which none is left out */
+#define DPFAST_PLAIN 1.0                    /* marks of states whose longer runs count: in doubles, */
+#define DPFAST_SCALED 2.0                   /* or in doubles with exponents of their own */
+#define DPFAST_MOST_FALL (-40) /* of the exponent from target to target: floors stay above the least normal double */
 
-static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
-static inline double dpfast_one_if(int condition) { return dpfast_double(-(uint64_t)condition & dpfast_bits(1.0)); }
+static inline double dpfast_larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+static inline double dpfast_one_if(int condition)
+{
+    return dpfast_double(-(uint64_t)condition & dpfast_bits(1.0));
+}
 
 typedef struct {
-    ptrdiff_t rank, first, last;        /* k; the window of indices, inside 0..n */
-    int64_t lower, upper;               /* allowed range of the output */
-    const int64_t *x;                   /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
-    double *value, *gap, *arrival;      /* message of index i at i - first, in units of 2^exponent */
+    ptrdiff_t rank, first, last;   /* k; the window of indices, inside 0..n */
+    int64_t lower, upper;          /* allowed range of the output */
+    const int64_t *x;              /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
+    double *value, *gap, *arrival; /* message of index i at i - first, in units of 2^exponent */
     int64_t exponent;
-    struct dpfast_wide_state *wide;     /* the message in a chain of wide_chain.h, which has none of the last four */
-    const dpfast_measure *measure;      /* NULL if all weights are 1 */
-    ptrdiff_t free;                     /* free targets since the last pin, this one included; 0 if pinned */
+    struct dpfast_wide_state *wide; /* the message in a chain of wide_chain.h, which has none of the last four */
+    const dpfast_measure *measure;  /* NULL if all weights are 1 */
+    ptrdiff_t free;                 /* free targets since the last pin, this one included; 0 if pinned */
 } dpfast_target;
 
 /* Whether the chain has a step from gap i to gap i: at the ends of a run of free targets. */
-static inline int dpfast_meets(const dpfast_target *t) { return t->free <= 1; }
+static inline int dpfast_meets(const dpfast_target *t)
+{
+    return t->free <= 1;
+}
 
 static inline int dpfast_allowed(const dpfast_target *t, ptrdiff_t i)
 {
@@ -82,7 +91,7 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
 {
     const ptrdiff_t width = d - 1 < 1 ? 1 : d - 1 < size ? d - 1 : size;
     double *suffix = block, *prefix = block + size, sum = 0.0, back = 0.0;
-    if (width == size) {        /* one block; both sums in one loop, because each of their steps waits for the last */
+    if (width == size) { /* one block; both sums in one loop, because each of their steps waits for the last */
         for (ptrdiff_t p = 0; p < size; p++) {
             const ptrdiff_t q = size - 1 - p;
             left[p] = sum = f[p] + a * sum;
@@ -94,13 +103,13 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
     for (ptrdiff_t start = 0; start < size; start += width) {
         const ptrdiff_t end = start + width < size ? start + width : size;
         double after = 0.0, before = 0.0;
-        for (ptrdiff_t p = start, q = end - 1; p < end; p++, q--) {     /* three sums that do not wait for one another */
+        for (ptrdiff_t p = start, q = end - 1; p < end; p++, q--) { /* three sums that do not wait for one another */
             left[p] = sum = f[p] + a * sum;
             suffix[q] = after = f[q] + a * after;
             prefix[p] = before = before + power[p - start] * f[p];
         }
     }
-    ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
+    ptrdiff_t edge = width; /* the start of the block after that of p + 1 */
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t stop = p + d - 1 < size - 1 ? p + d - 1 : size - 1;
         right[p] = stop > p ? a * suffix[p + 1] : 0.0;
@@ -191,9 +200,9 @@ static inline int dpfast_shift(int64_t exponent)
 
 /* The gaps of LANES indices side by side, the last of them empty if there are fewer. */
 typedef struct {
-    dpfast_lanes whole;     /* the weight of a gap, a divisor: 1 for an empty one */
-    dpfast_lanes places;    /* its weight */
-    dpfast_lanes shares[DPFAST_MOST_FREE + 1];  /* h_r / whole^r if there is a measure; else unused */
+    dpfast_lanes whole;                        /* the weight of a gap, a divisor: 1 for an empty one */
+    dpfast_lanes places;                       /* its weight */
+    dpfast_lanes shares[DPFAST_MOST_FREE + 1]; /* h_r / whole^r if there is a measure; else unused */
 } dpfast_gaps;
 
 /* The gaps of n indices from i on, of the weights `whole`, for runs of up to `runs` targets. h_r is the sum of the weights
@@ -258,8 +267,8 @@ static ptrdiff_t dpfast_runs_in(const dpfast_target *t, ptrdiff_t i, const dpfas
         int64_t falling;
         const double falls = dpfast_scaled_power(power, t->rank - t[-r].rank, &falling);
         const double first = dpfast_scaled(t[-r].arrival[i - t[-r].first], &shift);
-        terms[r] = ldexp(places * share * first * falls,
-                         dpfast_shift(exponent + t[-r].exponent - unit + falling + shift));
+        terms[r] =
+            ldexp(places * share * first * falls, dpfast_shift(exponent + t[-r].exponent - unit + falling + shift));
     }
     return runs;
 }
@@ -279,7 +288,7 @@ static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, const double *
  * less than 2^-70 of the term of the runs of one target if their arrival is at most `share` times its own, and less than
  * 2^-960 of the target's largest message if it is at most `least`. */
 typedef struct {
-    double factor;      /* a to the difference of ranks, in units of the message; 0 if terms are not multiplied in doubles */
+    double factor; /* a to the difference of ranks, in units of the message; 0 if terms are not multiplied in doubles */
     double share, least;
 } dpfast_length;
 
@@ -289,7 +298,7 @@ typedef struct {
 static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, double widest, double largest,
                                 dpfast_length *lengths, ptrdiff_t *plain)
 {
-    double places = 1.0;    /* times 2^exponent: at least the number of sorted places of the run over w */
+    double places = 1.0; /* times 2^exponent: at least the number of sorted places of the run over w */
     int64_t exponent = 0;
     ptrdiff_t count = 0;
     *plain = 0;
@@ -304,15 +313,15 @@ static ptrdiff_t dpfast_lengths(const dpfast_target *t, const double *power, dou
             break;
         if (count == DPFAST_MOST_LENGTHS)
             return -1;
-        const double factor = ldexp(falls, dpfast_shift(scale)), most = places * falls;    /* times 2^(exponent + scale) */
+        const double factor = ldexp(falls, dpfast_shift(scale)), most = places * falls; /* times 2^(exponent + scale) */
         const int unit = dpfast_shift(-exponent - scale);
-        const int inside = exponent <= 900;     /* the exponents do not fall */
+        const int inside = exponent <= 900; /* the exponents do not fall */
         lengths[count++] = (dpfast_length){inside && scale <= 900 && factor >= 0x1p-960 ? factor : 0.0,
-                                           ldexp(0x1p-71 / most, unit),     /* a half of it, for the least doubles */
+                                           ldexp(0x1p-71 / most, unit), /* a half of it, for the least doubles */
                                            ldexp(0x1p-961 * largest / (most * widest), unit)};
         *plain += inside;
     }
-    while (count > 0 && lengths[count - 1].least >= 1.0)    /* no arrival of a target is above 1 in its own units */
+    while (count > 0 && lengths[count - 1].least >= 1.0) /* no arrival of a target is above 1 in its own units */
         count--;
     *plain = *plain < count ? *plain : count;
     return count;
@@ -376,7 +385,8 @@ static double dpfast_add_runs(dpfast_target *t, const double *power, const doubl
         }
         if (mark == 0.0)
             continue;
-        dpfast_read_gaps(t, i, n, gaps + start, mark == DPFAST_PLAIN ? plain + 1 : dpfast_most_runs(t, i), &side_by_side);
+        dpfast_read_gaps(t, i, n, gaps + start, mark == DPFAST_PLAIN ? plain + 1 : dpfast_most_runs(t, i),
+                         &side_by_side);
         dpfast_add_longer_runs(t, i, n, &side_by_side, lengths, plain);
         for (ptrdiff_t l = 0; l < n; l++) {
             if (marks[start + l] == DPFAST_SCALED && side_by_side.places[l] > 0.0) {
@@ -410,7 +420,7 @@ DPFAST_CLONES static double dpfast_arrive(const dpfast_target *t, double a, cons
         arrival[j] = a * a * left[j] + (right[j] + meeting[j]);
         gap[j] = arrival[j] * gaps[j];
     }
-    int64_t largest = 0, most = (int64_t)dpfast_bits(1.0);  /* bits of doubles >= 0 are in their order */
+    int64_t largest = 0, most = (int64_t)dpfast_bits(1.0); /* bits of doubles >= 0 are in their order */
     for (ptrdiff_t j = 0; j < count; j++) {
         const int64_t of_value = (int64_t)dpfast_bits(value[j]), of_gap = (int64_t)dpfast_bits(gap[j]);
         const int64_t larger = of_value > of_gap ? of_value : of_gap, weight = (int64_t)dpfast_bits(gaps[j]);
@@ -457,8 +467,8 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     const ptrdiff_t from = s->first - s->rank < t->first - t->rank ? s->first - s->rank : t->first - t->rank;
     const ptrdiff_t to = s->last - s->rank > t->last - t->rank ? s->last - s->rank : t->last - t->rank;
     const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
-    const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
-    const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
+    const ptrdiff_t shift = s->rank + from - s->first;  /* position p is entry p + shift of s, */
+    const ptrdiff_t offset = t->first - t->rank - from; /* entry j of t is position j + offset */
     double *points = scratch, *gaps = points + count;   /* those of t - 1 are still there */
     double *f = gaps + count + 1, *left = f + size + 1, *right = left + size, *at = right + size, *meeting = at + size;
     double *terms = meeting + size;
@@ -469,7 +479,8 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
     for (ptrdiff_t j = shift > 0 ? shift : 0; j < sources && j - shift < size; j++)
         f[j - shift] = s->value[j] + s->gap[j];
     dpfast_filters(f, size, d, a, power, left, right, at);
-    const ptrdiff_t level = offset + d, ends = sources - shift < size ? sources - shift : size; /* entry j's own index in s */
+    const ptrdiff_t level = offset + d,
+                    ends = sources - shift < size ? sources - shift : size; /* entry j's own index in s */
     const int meets = dpfast_meets(t);
     memset(at, 0, 2 * size * sizeof *at);
     for (ptrdiff_t j = level + shift < 0 ? -level - shift : 0; j < count && j + level < ends; j++) {
@@ -502,7 +513,7 @@ static inline ptrdiff_t dpfast_up_to(const int64_t *codes, ptrdiff_t n, int64_t 
 /* Leaves out the indices of t at which no code from lower to upper can be. */
 static void dpfast_narrow(dpfast_target *t)
 {
-    const int64_t *codes = t->x + 1;    /* of the indices first..last */
+    const int64_t *codes = t->x + 1; /* of the indices first..last */
     const ptrdiff_t count = t->last - t->first + 1, below = dpfast_up_to(codes, count, t->lower - 1);
     const ptrdiff_t inside = dpfast_up_to(codes, count, t->upper), cut = below > 1 ? below - 1 : 0;
     t->last = t->first + (inside > cut + 1 ? inside : cut + 1) - 1;
@@ -516,7 +527,8 @@ static int64_t dpfast_score(const dpfast_target *t, ptrdiff_t m, const int64_t *
     int64_t cost = 0;
     ptrdiff_t i = 0, previous = 0;
     for (ptrdiff_t j = 1; j <= m; j++) {
-        const ptrdiff_t z = i + t[j].rank - previous, count = t[j].last - t[j].first + 3;   /* x[0] is that of first - 1 */
+        const ptrdiff_t z = i + t[j].rank - previous,
+                        count = t[j].last - t[j].first + 3; /* x[0] is that of first - 1 */
         const ptrdiff_t below = t[j].first - 2 + dpfast_up_to(t[j].x, count, o[j - 1] - 1);
         const ptrdiff_t up_to = t[j].first - 2 + dpfast_up_to(t[j].x, count, o[j - 1]);
         if (up_to > below) {
@@ -573,11 +585,11 @@ static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap,
     const dpfast_target *s = t - 1;
     ptrdiff_t level;
     const ptrdiff_t n = dpfast_source_range(t, i, is_gap, source, &level, only_value), below = level - *source;
-    const ptrdiff_t up = below < 0 ? 0 : below < n ? below + 1 : n;     /* the number of sources up to the level */
+    const ptrdiff_t up = below < 0 ? 0 : below < n ? below + 1 : n; /* the number of sources up to the level */
     const double *value = s->value + (*source - s->first), *gap = s->gap + (*source - s->first);
     dpfast_weigh(value, gap, up, power, below, 0, is_gap ? a * a : 1.0, weights);
     dpfast_weigh(value + up, gap + up, n - up, power, up - below, 1, 1.0, weights + up);
-    if (*only_value && n > 0)   /* the gap of the last source does not count */
+    if (*only_value && n > 0) /* the gap of the last source does not count */
         weights[n - 1] = dpfast_weight(value[n - 1], power[i - level]);
     return n;
 }

@@ -10,7 +10,7 @@
 #ifndef DPFAST_CLONES_H
 #define DPFAST_CLONES_H
 
-#include <limits.h>  /* defines __GLIBC__ through features.h */
+#include <limits.h> /* defines __GLIBC__ through features.h */
 
 /* Whether functions of AVX-512 intrinsics are compiled, for loops that no compiler vectorises; a build for one width
  * has none unless its command line says so. */
@@ -21,6 +21,7 @@
 #define DPFAST_AVX512 0
 #endif
 #endif
+#define DPFAST_512 __attribute__((target("avx512f,popcnt"))) /* before such a function */
 #define dpfast_has_avx512() (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("popcnt"))
 
 #if defined(DPFAST_CLONES)

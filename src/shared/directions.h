@@ -14,7 +14,7 @@
 #include "certified.h"
 #include "mix.h"
 
-#define DPFAST_LANES 8  /* partial sums of a reduction */
+#define DPFAST_LANES 8 /* partial sums of a reduction */
 
 /* Pairs of independent standard normals (Box and Muller) at out[i] and out[i + pairs], from one mixed word each: the
  * upper 32 bits give the radius, the lower 32 the angle, as a swap, a sign and an angle in (-pi / 4, pi / 4). */
@@ -26,7 +26,7 @@ DPFAST_CLONES static void dpfast_normals(uint64_t seed, double *out, ptrdiff_t p
         double unused;
         double radius = __builtin_sqrt(2.0 * dpfast_neg_log_word((w & 0xFFFFFFFF00000000u) | 0x80000000u, &unused));
         double turn = dpfast_double((w & 0x3FFFFFFFu) | 0x4330000000000000u) - 0x1p52 - (0x1p29 - 0.5);
-        double a = turn * 0x1.921fb54442d18p-30;                       /* times pi / 2 / 2^30 */
+        double a = turn * 0x1.921fb54442d18p-30; /* times pi / 2 / 2^30 */
         double v = a * a;
         double s = 1.0 / 6227020800.0, c = 1.0 / 479001600.0;
 
@@ -76,7 +76,7 @@ static inline double dpfast_direction(uint64_t seed, double *out, ptrdiff_t d)
 /* The largest magnitude, infinity included, NaN if there is one. */
 DPFAST_CLONES static double dpfast_largest(const double *x, ptrdiff_t n)
 {
-    uint64_t most = 0;      /* magnitudes order like their bits, NaN above all */
+    uint64_t most = 0; /* magnitudes order like their bits, NaN above all */
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t bits = dpfast_bits(x[i]) & 0x7FFFFFFFFFFFFFFFu;
         most = most > bits ? most : bits;
@@ -119,7 +119,7 @@ static inline int dpfast_own_side(uint64_t word, double length)
 /* Whether a vector's square times factor^2 lies between two bounds; false if the vector has a NaN or an infinity. */
 static inline int dpfast_has_length(const double *x, ptrdiff_t d, double factor, double least, double most)
 {
-    enum { ABREAST = 32 };  /* enough independent additions that none waits for the previous one */
+    enum { ABREAST = 32 }; /* enough independent additions that none waits for the previous one */
     double sums[ABREAST] = {0}, square;
     ptrdiff_t i = 0;
     for (; i + ABREAST <= d; i += ABREAST)
@@ -144,8 +144,8 @@ DPFAST_CLONES static void dpfast_have_length(const double *rows, ptrdiff_t n, pt
 
 /* sums += the rows of that length, in order; returns their number. If four rows in a row qualify, which is the common case,
  * sums are read and written once for all four. */
-DPFAST_CLONES static ptrdiff_t dpfast_add_vectors(const double *rows, ptrdiff_t n, ptrdiff_t d, double factor, double least,
-                                                  double most, double *restrict sums)
+DPFAST_CLONES static ptrdiff_t dpfast_add_vectors(const double *rows, ptrdiff_t n, ptrdiff_t d, double factor,
+                                                  double least, double most, double *restrict sums)
 {
     ptrdiff_t added = 0;
     for (ptrdiff_t i = 0; i < n; i += 4) {

@@ -116,7 +116,7 @@ DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t 
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t sign = -(words[i] & 1);
         uint64_t magnitude = (uint64_t)dpfast_round_exponential(words[i], scale, 0.0);
-        out[i] = (int64_t)((magnitude ^ sign) - sign);  /* DPFAST_UNDECIDED stays: it is its own negative modulo 2^64 */
+        out[i] = (int64_t)((magnitude ^ sign) - sign); /* DPFAST_UNDECIDED stays: it is its own negative modulo 2^64 */
     }
 }
 
@@ -182,7 +182,7 @@ static double dpfast_secret_student_tail(double c)
 static inline double dpfast_student_start(double u)
 {
     double w = 0x1.2d97c7f3321d2p4 * u, z = dpfast_double(dpfast_bits(w) / 3 + 0x2A9F7893782DA1CEu);
-    for (int step = 0; step < 2; step++)    /* z^3 = w = 6 pi u, by Halley's method */
+    for (int step = 0; step < 2; step++) /* z^3 = w = 6 pi u, by Halley's method */
         z = z * (z * z * z + 2.0 * w) / (2.0 * z * z * z + w);
     double v = z * z, half = z * (0.5 + v * (1.0 / 120 + v * (1.0 / 2800 + v / 50400))), t = half * half;
     double sine = half * (1.0 - t / 6 * (1.0 - t / 20 * (1.0 - t / 42 * (1.0 - t / 72))));
@@ -263,7 +263,9 @@ static inline ptrdiff_t dpfast_choose(uint64_t word, const double *cumulative, p
 }
 
 /* The running sum of n positive doubles in two words: relative error <= 2^-52 + n^2 2^-106, 2^-44 for n = 2^31. */
-typedef struct { double high, low; } dpfast_sum;
+typedef struct {
+    double high, low;
+} dpfast_sum;
 
 static inline double dpfast_add(dpfast_sum *sum, double term)
 {

@@ -14,12 +14,12 @@
 
 #include "clones.h"
 
-#define FILTER_CHUNK 8          /* keys of one step; the copy writes whole chunks */
-#define FILTER_BLOCK 2048       /* keys of one call at most: a third of a first-level cache */
+#define FILTER_CHUNK 8    /* keys of one step; the copy writes whole chunks */
+#define FILTER_BLOCK 2048 /* keys of one call at most: a third of a first-level cache */
 
 struct filter_counts {
-    ptrdiff_t from_low, above_low;      /* keys >= low, keys > low; NaN is never counted */
-    ptrdiff_t to_high, below_high;      /* keys <= high, keys < high */
+    ptrdiff_t from_low, above_low; /* keys >= low, keys > low; NaN is never counted */
+    ptrdiff_t to_high, below_high; /* keys <= high, keys < high */
 };
 
 /* GCC's generic vectors, which every target lowers: a comparison gives -1 or 0 per lane. */
@@ -67,9 +67,8 @@ static ptrdiff_t filter_chunks(const double *x, ptrdiff_t count, double low, dou
 #if DPFAST_AVX512
 #include <immintrin.h>
 
-__attribute__((target("avx512f,popcnt")))
-static ptrdiff_t filter_chunks_avx512(const double *x, ptrdiff_t count, double low, double high, double *out,
-                                      struct filter_counts *counts)
+DPFAST_512 static ptrdiff_t filter_chunks_avx512(const double *x, ptrdiff_t count, double low, double high, double *out,
+                                                 struct filter_counts *counts)
 {
     const __m512d lows = _mm512_set1_pd(low), highs = _mm512_set1_pd(high);
     const __m512i one = _mm512_set1_epi64(1);

@@ -11,10 +11,10 @@
 #include "odd.h"
 
 typedef struct {
-    double lower, upper, step;  /* step a power of two; both bounds multiples of it, at most 2^53 steps from 0 */
-    double missing;             /* the value for NaN: any number */
-    double first;               /* lower / step */
-    int shift;                  /* step = 2^shift */
+    double lower, upper, step; /* step a power of two; both bounds multiples of it, at most 2^53 steps from 0 */
+    double missing;            /* the value for NaN: any number */
+    double first;              /* lower / step */
+    int shift;                 /* step = 2^shift */
 } dpfast_grid;
 
 /* `missing` where x is NaN, else x. */
@@ -74,11 +74,11 @@ static inline double dpfast_from_integer(const dpfast_grid *g, __int128 v)
 /* The points i * unit for integers |i| < 2^(digits - 1), and from resolution = 2^(digits - 1) unit on all doubles of
  * `digits` significant bits. The index of a point is i, or the leading bits of its magnitude less `origin`, signed. */
 typedef struct {
-    double lower, upper;        /* points */
-    double missing;             /* the value for NaN: any number */
-    double resolution, unit;    /* powers of two; resolution at least 2^-1022 */
-    int64_t origin, first;      /* the bits of resolution less 2^52; the index of lower */
-    int shift;                  /* the bits of a fraction that are dropped: 53 - digits, at least 12 */
+    double lower, upper;     /* points */
+    double missing;          /* the value for NaN: any number */
+    double resolution, unit; /* powers of two; resolution at least 2^-1022 */
+    int64_t origin, first;   /* the bits of resolution less 2^52; the index of lower */
+    int shift;               /* the bits of a fraction that are dropped: 53 - digits, at least 12 */
 } dpfast_floats;
 
 /* The code of a double, as a double in [0, 2^52). The sum that rounds the bits half to even may carry into the exponent,

@@ -18,8 +18,8 @@
 
 /* What the weights take from the rate alone. */
 typedef struct {
-    double rate, loss;      /* loss = 1 - q */
-    const double *powers;   /* q^0 .. q^(count - 1), kept for draws with one rate; count may be 0 */
+    double rate, loss;    /* loss = 1 - q */
+    const double *powers; /* q^0 .. q^(count - 1), kept for draws with one rate; count may be 0 */
     ptrdiff_t count;
 } dpfast_decay;
 
@@ -71,8 +71,8 @@ static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t
         dpfast_level_weights(cumulative, n, depth, decay->rate, decay->loss);
     if (n)
         cumulative[0] = first * (depth ? dpfast_one_minus_exp_neg((double)(depth + 1) * decay->rate) : decay->loss);
-    cumulative[n] = (kept ? decay->powers[n + depth] : dpfast_exp_neg((double)(n + depth) * decay->rate))
-                    * (double)measure->total;
+    cumulative[n] =
+        (kept ? decay->powers[n + depth] : dpfast_exp_neg((double)(n + depth) * decay->rate)) * (double)measure->total;
     dpfast_level_sums(cumulative, n);
 }
 
@@ -80,8 +80,8 @@ static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t
  * are not in box t - 1; level n has the points outside all boxes. A shell may be empty. */
 
 /* The weights of the shells of the levels 0..n, exact. */
-static void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper, int64_t *sizes,
-                                 ptrdiff_t n)
+static void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                 int64_t *sizes, ptrdiff_t n)
 {
     int64_t below = 0;
     for (ptrdiff_t t = 0; t <= n; t++) {
@@ -102,9 +102,9 @@ static ptrdiff_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *w
                              double rate)
 {
     ptrdiff_t best = -1;
-    double bottom = -INFINITY, top = -INFINITY, rival = -INFINITY;  /* bounds of the best value, and one of all others */
+    double bottom = -INFINITY, top = -INFINITY, rival = -INFINITY; /* bounds of the best value, and one of all others */
     const double coin = dpfast_exp_neg(rate);
-    double power = dpfast_exp_neg((double)depth * rate), odds = 1.0;    /* of the level, after its loss; exp(-bottom) */
+    double power = dpfast_exp_neg((double)depth * rate), odds = 1.0; /* of the level, after its loss; exp(-bottom) */
     for (ptrdiff_t t = 0; t <= n; t++) {
         double unused, lower = -INFINITY, upper = INFINITY;
         words[t] = source->next_uint64(source->state);
@@ -112,7 +112,7 @@ static ptrdiff_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *w
         if (sizes[t] == 0 || (best >= 0 && (double)~words[t] * 0x1p-64 > 2.0 * (double)sizes[t] * odds * power))
             continue;
         double loss = t ? (double)(t + depth) * rate : 0.0, l = dpfast_neg_log_word(words[t] | 1, &unused);
-        loss = loss < 0x1p40 ? loss : 0x1p40;   /* enough to lose to level 0, whose value is positive */
+        loss = loss < 0x1p40 ? loss : 0x1p40; /* enough to lose to level 0, whose value is positive */
         if (words[t] >> 12 && l > 0x1p-40) {
             double u = dpfast_from_word(words[t]) * 0x1p-64;
             double value = -dpfast_log(dpfast_one_minus_exp_neg(l / (double)sizes[t]));
@@ -179,7 +179,7 @@ static void dpfast_place_in_gap(const int64_t *low, const int64_t *high, ptrdiff
                                 int64_t *width)
 {
     const int rises = code >= high[0];
-    ptrdiff_t inner = 0, outer = n;             /* the first entry at or beyond the code, if any */
+    ptrdiff_t inner = 0, outer = n; /* the first entry at or beyond the code, if any */
     *step = 0;
     *width = 1;
     if (rises ? code > high[n] : code < low[n])
@@ -201,8 +201,8 @@ static void dpfast_place_in_gap(const int64_t *low, const int64_t *high, ptrdiff
 
 /* lower[t] and upper[t], least and greatest of max(0, high[-a] - low[b]) and of high[a] - low[-b] over a + b = t, for the
  * levels t = 0..n-1; low and high point to the middles of 2n - 1 sorted codes. `scratch` holds n. O(n^2). */
-DPFAST_CLONES static void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
-                                                   int64_t *scratch, ptrdiff_t n)
+DPFAST_CLONES static void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower,
+                                                   int64_t *upper, int64_t *scratch, ptrdiff_t n)
 {
     for (ptrdiff_t t = 0; t < n; t++) {
         lower[t] = INT64_MAX;

@@ -18,28 +18,28 @@
 #define DPFAST_ADDED_TOGETHER 32
 #define DPFAST_BLOCK_OF_PIECES 32
 #define DPFAST_FEW_POWERS 16
-#define DPFAST_MOST_KINDS 128       /* of weights in a piece, to be counted before their powers are added */
+#define DPFAST_MOST_KINDS 128 /* of weights in a piece, to be counted before their powers are added */
 
 typedef struct {
-    uint64_t base, slope;       /* modulo 2^64 */
+    uint64_t base, slope; /* modulo 2^64 */
 } dpfast_piece;
 
 typedef struct {
     int digits, fine;
-    ptrdiff_t step;             /* a power of two: buckets hold fewer than twice as many round numbers */
-    int64_t first, last;        /* the buckets from that of the first round number to the one after that of the last */
+    ptrdiff_t step;      /* a power of two: buckets hold fewer than twice as many round numbers */
+    int64_t first, last; /* the buckets from that of the first round number to the one after that of the last */
     ptrdiff_t pieces;
-    int64_t zero;               /* the weight of 0 */
+    int64_t zero; /* the weight of 0 */
     const dpfast_piece *piece;
-    const int64_t *edge;        /* below(the first magnitude) of each piece, and of the one after all pieces */
-    const int64_t *held;        /* how many round numbers are below each piece, and in all */
-    const int32_t *start;       /* how many are below each bucket first..last */
-    const int64_t *point;       /* their magnitudes, ascending, then INT64_MAX 2 step times */
-    const int64_t *before;      /* the weights of those before each of them, and of all */
-    const int32_t *kind;        /* the kind of weight of each of them, of those of its piece */
-    const int64_t *kinds;       /* for each piece and all, the place of its first kind of weight */
-    ptrdiff_t most_kinds;       /* of a piece */
-    const int64_t *weight, *count;  /* each kind: a weight, and how many magnitudes of the piece have it */
+    const int64_t *edge;           /* below(the first magnitude) of each piece, and of the one after all pieces */
+    const int64_t *held;           /* how many round numbers are below each piece, and in all */
+    const int32_t *start;          /* how many are below each bucket first..last */
+    const int64_t *point;          /* their magnitudes, ascending, then INT64_MAX 2 step times */
+    const int64_t *before;         /* the weights of those before each of them, and of all */
+    const int32_t *kind;           /* the kind of weight of each of them, of those of its piece */
+    const int64_t *kinds;          /* for each piece and all, the place of its first kind of weight */
+    ptrdiff_t most_kinds;          /* of a piece */
+    const int64_t *weight, *count; /* each kind: a weight, and how many magnitudes of the piece have it */
     /* For each piece, the greatest weight in it and in the further pieces of its block of DPFAST_BLOCK_OF_PIECES, and the
      * sums of the powers 1..DPFAST_FEW_POWERS of the weights of their magnitudes over that one; for each block the same of
      * it and all further blocks. */
@@ -52,7 +52,7 @@ static inline int64_t dpfast_bucket(const dpfast_magnitudes *f, int64_t m)
     const int64_t evenly = (int64_t)(dpfast_bits((double)m) >> (52 - f->fine)) - ((int64_t)1023 << f->fine) + 1;
     const int64_t octaves = (m >> (f->digits - 1 - f->fine)) + (((int64_t)f->digits - 2) * ((int64_t)1 << f->fine)) + 1;
     const int64_t bucket = m >> (f->digits - 1) ? octaves : evenly;
-    return bucket < 0 ? 0 : bucket;     /* the bits of 0.0 are 0 */
+    return bucket < 0 ? 0 : bucket; /* the bits of 0.0 are 0 */
 }
 
 static inline ptrdiff_t dpfast_piece_of(const dpfast_magnitudes *f, int64_t bucket)
@@ -72,7 +72,7 @@ static inline ptrdiff_t dpfast_rounds_below(const dpfast_magnitudes *f, int64_t 
     int64_t b = bucket < f->last ? bucket : f->last;
     b = b > f->first ? b - f->first : 0;
     ptrdiff_t j = f->start[b];
-    for (ptrdiff_t step = f->step; step; step >>= 1)    /* those after the bucket are not below m */
+    for (ptrdiff_t step = f->step; step; step >>= 1) /* those after the bucket are not below m */
         j += f->point[j + step - 1] < m ? step : 0;
     return j;
 }
@@ -104,7 +104,7 @@ static int64_t dpfast_magnitude_at(const dpfast_magnitudes *f, int64_t place)
             beyond = middle;
     }
     const dpfast_piece *piece = f->piece + p;
-    ptrdiff_t j = f->held[p], end = f->held[p + 1];     /* j: the round numbers m of the piece with below(m) <= place */
+    ptrdiff_t j = f->held[p], end = f->held[p + 1]; /* j: the round numbers m of the piece with below(m) <= place */
     while (j < end) {
         const ptrdiff_t middle = j + (end - j) / 2;
         if ((int64_t)(piece->base + piece->slope * (uint64_t)f->point[middle]) + f->before[middle] <= place)
@@ -127,7 +127,7 @@ static int64_t dpfast_index_at(const dpfast_magnitudes *f, int64_t place)
 /* Sums of powers, and the last few terms of each, which are added later: fewer additions in a row, less error. */
 typedef struct {
     double *sums, *recent;
-    ptrdiff_t count, apart, terms;      /* the powers 1..count; sums are `apart` */
+    ptrdiff_t count, apart, terms; /* the powers 1..count; sums are `apart` */
 } dpfast_powers;
 
 static inline void dpfast_settle(dpfast_powers *powers)
@@ -171,7 +171,8 @@ static void dpfast_add_tail(const dpfast_magnitudes *f, ptrdiff_t p, double whol
 }
 
 /* Add the powers of weight / whole of the magnitudes low..high, if there are any. */
-static void dpfast_add_magnitudes(const dpfast_magnitudes *f, int64_t low, int64_t high, double whole, dpfast_powers *powers)
+static void dpfast_add_magnitudes(const dpfast_magnitudes *f, int64_t low, int64_t high, double whole,
+                                  dpfast_powers *powers)
 {
     if (low > high)
         return;

@@ -18,15 +18,15 @@
 #define DPFAST_MEASURE_BLOCK 128
 
 typedef struct {
-    double factor, shift;               /* from the count of the part before, or k + offset, to that of this part */
-    int64_t weight;                     /* of each code of the part */
-    int64_t numerator, denominator;     /* of 1 / spacing, in codes */
+    double factor, shift;           /* from the count of the part before, or k + offset, to that of this part */
+    int64_t weight;                 /* of each code of the part */
+    int64_t numerator, denominator; /* of 1 / spacing, in codes */
 } dpfast_part;
 
 typedef struct {
     int64_t total, unit, offset;
-    const int64_t *table;               /* the weight of all codes below k, k = 0..last + 1; or NULL */
-    const dpfast_magnitudes *floats;    /* the weight of code k is that of the index k + offset; or NULL */
+    const int64_t *table;            /* the weight of all codes below k, k = 0..last + 1; or NULL */
+    const dpfast_magnitudes *floats; /* the weight of code k is that of the index k + offset; or NULL */
     ptrdiff_t parts;
     dpfast_part part[DPFAST_PARTS];
 } dpfast_measure;
@@ -72,8 +72,8 @@ static inline int64_t dpfast_interval_weight(const dpfast_measure *measure, int6
 }
 
 /* The weights of the intervals lower[t]..upper[t] as doubles, relative error <= 2^-46. */
-DPFAST_CLONES static void dpfast_interval_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                                  double *weights, ptrdiff_t n)
+DPFAST_CLONES static void dpfast_interval_weights(const dpfast_measure *measure, const int64_t *lower,
+                                                  const int64_t *upper, double *weights, ptrdiff_t n)
 {
     double below[DPFAST_MEASURE_BLOCK], up_to[DPFAST_MEASURE_BLOCK];
     if (measure->table || measure->floats) {
@@ -120,7 +120,7 @@ DPFAST_CLONES static void dpfast_weigh_below(const dpfast_measure *measure, doub
     const double unit = (double)measure->unit, before = (double)(measure->offset - 1);
     for (ptrdiff_t start = 0; start < n; start += DPFAST_MEASURE_BLOCK) {
         const ptrdiff_t count = n - start < DPFAST_MEASURE_BLOCK ? n - start : DPFAST_MEASURE_BLOCK;
-        double *weights = codes + start, none = before;     /* counts of the codes below 0 */
+        double *weights = codes + start, none = before; /* counts of the codes below 0 */
         for (ptrdiff_t t = 0; t < count; t++) {
             counts[t] = weights[t] + before;
             weights[t] *= unit;
@@ -194,12 +194,16 @@ typedef struct {
 } dpfast_interval_counts;
 
 /* A code below 2^52 as a double, by operations that all processors have for vectors. */
-static inline double dpfast_small_double(int64_t code) { return dpfast_double((uint64_t)code | dpfast_bits(0x1p52)) - 0x1p52; }
+static inline double dpfast_small_double(int64_t code)
+{
+    return dpfast_double((uint64_t)code | dpfast_bits(0x1p52)) - 0x1p52;
+}
 
 /* The doubles of dpfast_interval_weights for at most DPFAST_TOGETHER intervals of codes below 2^52, and the counts that
  * dpfast_counted_point needs. */
-DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                                 ptrdiff_t n, dpfast_interval_counts *counts, double *weights)
+DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, const int64_t *lower,
+                                                 const int64_t *upper, ptrdiff_t n, dpfast_interval_counts *counts,
+                                                 double *weights)
 {
     const double unit = (double)measure->unit, offset = (double)measure->offset;
     double below[DPFAST_TOGETHER], up_to[DPFAST_TOGETHER];
@@ -228,8 +232,8 @@ DPFAST_CLONES static void dpfast_counted_weights(const dpfast_measure *measure, 
 }
 
 /* dpfast_draw_point for the interval of entry t. */
-static int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *source, const dpfast_interval_counts *counts,
-                                    int64_t first, int64_t last, ptrdiff_t t)
+static int64_t dpfast_counted_point(const dpfast_measure *measure, bitgen_t *source,
+                                    const dpfast_interval_counts *counts, int64_t first, int64_t last, ptrdiff_t t)
 {
     if (measure->floats)
         return dpfast_draw_point(measure, source, first, last);
@@ -295,10 +299,10 @@ DPFAST_CLONES static void dpfast_power_sums(const dpfast_measure *measure, const
     for (ptrdiff_t l = 0; l < DPFAST_LANES; l++) {
         below[l] = (double)(first[l] + measure->offset - 1);
         up_to[l] = (double)(last[l] + measure->offset);
-        left[l] = (double)(last[l] - first[l] + 1);     /* the codes in the parts so far */
+        left[l] = (double)(last[l] - first[l] + 1); /* the codes in the parts so far */
     }
     int64_t weight = measure->unit;
-    for (ptrdiff_t j = 0; j <= measure->parts; j++) {   /* the codes of one weight */
+    for (ptrdiff_t j = 0; j <= measure->parts; j++) { /* the codes of one weight */
         dpfast_lanes next = {0.0};
         if (j < measure->parts) {
             const double factor = measure->part[j].factor, shift = measure->part[j].shift;

@@ -15,7 +15,9 @@ static inline uint64_t dpfast_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-typedef struct { uint64_t state; } dpfast_mixer;
+typedef struct {
+    uint64_t state;
+} dpfast_mixer;
 
 static inline uint64_t dpfast_next_mixed(void *mixer)
 {

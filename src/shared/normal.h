@@ -148,7 +148,7 @@ static inline int64_t dpfast_decided(int64_t first, int64_t second)
 static inline int32_t dpfast_enough(int32_t most, int32_t count)
 {
     if (__builtin_expect(count > most, 0)) {
-        __asm__ volatile("");  /* not a conditional move */
+        __asm__ volatile(""); /* not a conditional move */
         most = count;
     }
     return most;
@@ -184,7 +184,7 @@ DPFAST_CLONES static void dpfast_rounded_gaussian(const uint64_t *words, int64_t
         int32_t size = n < CHUNK ? (int32_t)n : CHUNK, count = 0, left = 0;
         for (int32_t i = 0; i < size; i++)
             out[i] = dpfast_gaussian_of_center(words[i], sigma);
-        for (int32_t i = 0; i < size; i++) {  /* undecided places from the front, the others from the back */
+        for (int32_t i = 0; i < size; i++) { /* undecided places from the front, the others from the back */
             place[count] = place[size - 1 - i + count] = i;
             count += out[i] == DPFAST_UNDECIDED;
         }

@@ -32,12 +32,14 @@ static inline struct polygamma_shift dpfast_polygamma_steps(struct polygamma_shi
 static inline struct polygamma dpfast_polygamma_stirling(double x, struct polygamma_shift at)
 {
     double r = 1.0 / at.y, w = r * r, inverse = 1.0 / x;
+    /* clang-format off */
     double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
                   - w * (691.0 / 32760 - w * (1.0 / 12)))))));
     double tail1 = w * (0.5 + r * (1.0 / 6 - w * (1.0 / 30 - w * (1.0 / 42 - w * (1.0 / 30 - w * (5.0 / 66
                    - w * (691.0 / 2730 - w * (7.0 / 6))))))));
     double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
                    - w * (691.0 / 210 - w * 17.5)))))));
+    /* clang-format on */
     double square = dpfast_double(dpfast_bits(w - inverse * inverse) & -(uint64_t)(at.y > x));
     return (struct polygamma){tail + at.zero - dpfast_log(at.y / x), tail1 + at.one + (r - inverse),
                               tail2 + at.two + square};

@@ -37,20 +37,29 @@
 /* ---- keys: from a record of any supported dtype to a double ---- */
 
 enum select_kind {
-    SELECT_UNSUPPORTED, SELECT_FLOAT64, SELECT_FLOAT32, SELECT_FLOAT16,
-    SELECT_INT64, SELECT_INT32, SELECT_INT16, SELECT_INT8,
-    SELECT_UINT64, SELECT_UINT32, SELECT_UINT16, SELECT_UINT8
+    SELECT_UNSUPPORTED,
+    SELECT_FLOAT64,
+    SELECT_FLOAT32,
+    SELECT_FLOAT16,
+    SELECT_INT64,
+    SELECT_INT32,
+    SELECT_INT16,
+    SELECT_INT8,
+    SELECT_UINT64,
+    SELECT_UINT32,
+    SELECT_UINT16,
+    SELECT_UINT8
 };
 
 struct select_keys {
-    const char *data;      /* the first record */
-    ptrdiff_t n, stride;   /* records; bytes from one to the next, of any sign */
+    const char *data;    /* the first record */
+    ptrdiff_t n, stride; /* records; bytes from one to the next, of any sign */
     enum select_kind kind;
-    int in_place;          /* aligned contiguous float64: scanned in place */
-    int shift;             /* 64-bit integers are rounded to multiples of 2^shift (negative: to odd), */
-    double scale;          /* scaled back by this, */
-    double lower, upper;   /* and clamped to these */
-    double missing;        /* the key of a NaN */
+    int in_place;        /* aligned contiguous float64: scanned in place */
+    int shift;           /* 64-bit integers are rounded to multiples of 2^shift (negative: to odd), */
+    double scale;        /* scaled back by this, */
+    double lower, upper; /* and clamped to these */
+    double missing;      /* the key of a NaN */
 };
 
 /* Scratch memory as a source of keys: doubles already, none missing. */
@@ -64,12 +73,18 @@ static struct select_keys select_keys_of_doubles(const double *x, ptrdiff_t n)
 static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
 {
     switch (kind) {
-    case 'f': return itemsize == 8 ? SELECT_FLOAT64 : itemsize == 4 ? SELECT_FLOAT32
-                   : itemsize == 2 ? SELECT_FLOAT16 : SELECT_UNSUPPORTED;
-    case 'i': return itemsize == 8 ? SELECT_INT64 : itemsize == 4 ? SELECT_INT32
-                   : itemsize == 2 ? SELECT_INT16 : SELECT_INT8;
-    case 'u': return itemsize == 8 ? SELECT_UINT64 : itemsize == 4 ? SELECT_UINT32
-                   : itemsize == 2 ? SELECT_UINT16 : SELECT_UINT8;
+    case 'f':
+        return itemsize == 8   ? SELECT_FLOAT64
+               : itemsize == 4 ? SELECT_FLOAT32
+               : itemsize == 2 ? SELECT_FLOAT16
+                               : SELECT_UNSUPPORTED;
+    case 'i':
+        return itemsize == 8 ? SELECT_INT64 : itemsize == 4 ? SELECT_INT32 : itemsize == 2 ? SELECT_INT16 : SELECT_INT8;
+    case 'u':
+        return itemsize == 8   ? SELECT_UINT64
+               : itemsize == 4 ? SELECT_UINT32
+               : itemsize == 2 ? SELECT_UINT16
+                               : SELECT_UINT8;
     case 'b': return SELECT_UINT8;
     default: return SELECT_UNSUPPORTED;
     }
@@ -166,11 +181,15 @@ static inline double select_half(uint16_t value)
 #define SELECT_LOAD(type, key) \
     if (stride == (ptrdiff_t)sizeof(type)) \
         for (ptrdiff_t i = 0; i < count; i++) { \
-            type value; memcpy(&value, data + i * (ptrdiff_t)sizeof(type), sizeof value); out[i] = (key); \
+            type value; \
+            memcpy(&value, data + i * (ptrdiff_t)sizeof(type), sizeof value); \
+            out[i] = (key); \
         } \
     else \
         for (ptrdiff_t i = 0; i < count; i++) { \
-            type value; memcpy(&value, data + i * stride, sizeof value); out[i] = (key); \
+            type value; \
+            memcpy(&value, data + i * stride, sizeof value); \
+            out[i] = (key); \
         } \
     break
 
@@ -194,12 +213,20 @@ static void select_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff
     case SELECT_UINT16: SELECT_LOAD(uint16_t, (double)value);
     case SELECT_UINT8: SELECT_LOAD(uint8_t, (double)value);
     case SELECT_INT64:
-        if (shift < 0) { SELECT_LOAD(uint64_t, select_clamp(select_odd_int64(value), lower, upper)); }
-        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_int64(value), lower, upper)); }
+        if (shift < 0) {
+            SELECT_LOAD(uint64_t, select_clamp(select_odd_int64(value), lower, upper));
+        }
+        if (shift == 0) {
+            SELECT_LOAD(uint64_t, select_clamp(select_double_of_int64(value), lower, upper));
+        }
         SELECT_LOAD(uint64_t, select_clamp(select_round_int64(value, shift) * scale, lower, upper));
     case SELECT_UINT64:
-        if (shift < 0) { SELECT_LOAD(uint64_t, select_clamp(select_odd_uint64(value), lower, upper)); }
-        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_uint64(value), lower, upper)); }
+        if (shift < 0) {
+            SELECT_LOAD(uint64_t, select_clamp(select_odd_uint64(value), lower, upper));
+        }
+        if (shift == 0) {
+            SELECT_LOAD(uint64_t, select_clamp(select_double_of_uint64(value), lower, upper));
+        }
         SELECT_LOAD(uint64_t, select_clamp(select_round_uint64(value, shift) * scale, lower, upper));
     case SELECT_UNSUPPORTED: break;
     }
@@ -305,8 +332,8 @@ struct select_bracket {
 };
 
 #define SELECT_SLACK 3.5
-#define SELECT_AHEAD 128              /* sampled keys being fetched */
-#define SELECT_BLOCK FILTER_BLOCK     /* keys loaded at a time */
+#define SELECT_AHEAD 128          /* sampled keys being fetched */
+#define SELECT_BLOCK FILTER_BLOCK /* keys loaded at a time */
 
 static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t last)
 {

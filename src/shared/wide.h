@@ -15,7 +15,7 @@ typedef struct {
     int64_t exponent;
 } dpfast_wide;
 
-#define DPFAST_WIDE_ZERO ((dpfast_wide){0.0, INT64_MIN / 4})   /* its exponent is less than all others */
+#define DPFAST_WIDE_ZERO ((dpfast_wide){0.0, INT64_MIN / 4}) /* its exponent is less than all others */
 
 /* The number x >= 0, exact. */
 static inline dpfast_wide dpfast_wide_of(double x)
@@ -29,7 +29,7 @@ static inline dpfast_wide dpfast_wide_plus(dpfast_wide x, dpfast_wide y)
 {
     const dpfast_wide most = x.exponent < y.exponent ? y : x, least = x.exponent < y.exponent ? x : y;
     const int64_t fall = most.exponent - least.exponent;
-    if (fall > 64)      /* less than half a unit in the last place */
+    if (fall > 64) /* less than half a unit in the last place */
         return most;
     const double sum = most.mantissa + least.mantissa * dpfast_double((uint64_t)(1023 - fall) << 52);
     return sum < 1.0 ? (dpfast_wide){sum, most.exponent} : (dpfast_wide){0.5 * sum, most.exponent + 1};

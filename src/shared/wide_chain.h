@@ -10,10 +10,10 @@
 #include "chain.h"
 #include "wide.h"
 
-#define DPFAST_MOST_RATE 0x1p30     /* exp(-rate) counts as exp(-2^30) for larger ones, to keep exponents in 64 bits */
+#define DPFAST_MOST_RATE 0x1p30 /* exp(-rate) counts as exp(-2^30) for larger ones, to keep exponents in 64 bits */
 
 typedef struct dpfast_wide_state {
-    dpfast_wide value, gap, arrival;    /* 0 for a state that does not exist or that no walk reaches */
+    dpfast_wide value, gap, arrival; /* 0 for a state that does not exist or that no walk reaches */
 } dpfast_wide_state;
 
 /* The filters of chain.h. block: 2 size. */
@@ -32,7 +32,7 @@ static void dpfast_wide_filters(const dpfast_wide *f, ptrdiff_t size, ptrdiff_t 
             prefix[p] = before = dpfast_wide_plus(before, dpfast_wide_times(power[p - start], f[p]));
         }
     }
-    ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
+    ptrdiff_t edge = width; /* the start of the block after that of p + 1 */
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t stop = p + d - 1 < size - 1 ? p + d - 1 : size - 1;
         right[p] = stop > p ? dpfast_wide_times(a, suffix[p + 1]) : DPFAST_WIDE_ZERO;
@@ -47,12 +47,14 @@ static void dpfast_wide_filters(const dpfast_wide *f, ptrdiff_t size, ptrdiff_t 
 static void dpfast_wide_longest(const dpfast_target *t, double widest, const dpfast_wide *power, const int64_t *open,
                                 ptrdiff_t count, int64_t *longest)
 {
-    dpfast_wide places = dpfast_wide_of(1.0);   /* at least the weight of the places of a run, relative to its first one */
+    dpfast_wide places =
+        dpfast_wide_of(1.0); /* at least the weight of the places of a run, relative to its first one */
     for (ptrdiff_t k = 0; k < count; k++)
         longest[k] = 1;
     for (ptrdiff_t r = 1; r < t->free && t->first <= t[-r].last; r++) {
         const dpfast_target *s = t - r;
-        places = dpfast_wide_times(places, dpfast_wide_of(t->measure ? widest : (widest + (double)r) / (double)(r + 1)));
+        places =
+            dpfast_wide_times(places, dpfast_wide_of(t->measure ? widest : (widest + (double)r) / (double)(r + 1)));
         const int64_t least = -90 - places.exponent - power[t->rank - s->rank].exponent;
         for (ptrdiff_t k = 0; k < count && open[k] <= s->last; k++) {
             const int64_t own = t->wide[open[k] - t->first].arrival.exponent;
@@ -74,8 +76,10 @@ static void dpfast_wide_runs(const dpfast_target *t, ptrdiff_t i, const dpfast_w
     for (ptrdiff_t r = 0; r < runs; r++) {
         const dpfast_target *s = t - r;
         if (r > 0)
-            places = dpfast_wide_times(places, dpfast_wide_of(t->measure ? whole : (whole + (double)r) / (double)(r + 1)));
-        terms[r] = dpfast_wide_times(dpfast_wide_times(places, s->wide[i - s->first].arrival), power[t->rank - s->rank]);
+            places =
+                dpfast_wide_times(places, dpfast_wide_of(t->measure ? whole : (whole + (double)r) / (double)(r + 1)));
+        terms[r] =
+            dpfast_wide_times(dpfast_wide_times(places, s->wide[i - s->first].arrival), power[t->rank - s->rank]);
         if (r > 0 && t->measure)
             terms[r] = dpfast_wide_times(terms[r], dpfast_wide_of(gaps.shares[r + 1][0]));
     }
@@ -93,7 +97,7 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
     dpfast_wide *f = scratch, *left = f + size + 1, *right = left + size, *terms = right + 3 * size;
     int64_t *open = (int64_t *)(terms + t->free + 1), *longest = open + (t->last - t->first + 1);
     double widest = 1.0;
-    ptrdiff_t count = 0;    /* of the gaps that are open */
+    ptrdiff_t count = 0; /* of the gaps that are open */
 
     for (ptrdiff_t p = 0; p < size; p++) {
         const ptrdiff_t j = p + shift;
@@ -102,7 +106,7 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
     left[-1] = DPFAST_WIDE_ZERO;
     dpfast_wide_filters(f, size, d, power, left, right, right + size);
     for (ptrdiff_t i = t->first; i <= t->last; i++) {
-        const ptrdiff_t p = i - t->rank - from, same = i - s->first;   /* the source of cost 0, and that of index i */
+        const ptrdiff_t p = i - t->rank - from, same = i - s->first; /* the source of cost 0, and that of index i */
         dpfast_wide_state *state = t->wide + (i - t->first);
         dpfast_wide at = DPFAST_WIDE_ZERO, meeting = at;
         if (same >= 0 && same < sources) {
@@ -121,7 +125,8 @@ static void dpfast_wide_step(dpfast_target *t, const dpfast_wide *power, dpfast_
         int64_t start;
         const int64_t w = dpfast_gap(t, i, &start);
         if (w > 0) {
-            state->arrival = dpfast_wide_plus(dpfast_wide_times(power[2], left[p]), dpfast_wide_plus(right[p], meeting));
+            state->arrival =
+                dpfast_wide_plus(dpfast_wide_times(power[2], left[p]), dpfast_wide_plus(right[p], meeting));
             widest = dpfast_larger(widest, dpfast_gap_weight(t, start, w));
             open[count++] = i;
         }

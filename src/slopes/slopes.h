@@ -17,8 +17,8 @@ static inline uint64_t slopes_end(uint64_t index)
 /* The slopes of the pairs (a + k, b - k) of records, k = 0..count-1, with the indices from `index` on. One without a
  * slope (equal or infinite x, NaN) gets `lower` or `upper`. */
 DPFAST_CLONES
-static void slopes_between(const double *x, const double *y, ptrdiff_t a, ptrdiff_t b, ptrdiff_t count,
-                           uint64_t index, double lower, double upper, double *restrict out)
+static void slopes_between(const double *x, const double *y, ptrdiff_t a, ptrdiff_t b, ptrdiff_t count, uint64_t index,
+                           double lower, double upper, double *restrict out)
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         const double dx = x[a + k] - x[b - k], dy = y[a + k] - y[b - k];
@@ -36,7 +36,7 @@ static void slopes_of_matching(const double *x, const double *y, ptrdiff_t n, pt
     const ptrdiff_t m = n % 2 ? n : n - 1, half = (m - 1) / 2;
     for (ptrdiff_t i = 1, count; i <= half; i += count) {
         const ptrdiff_t a = (turn + i) % m, b = (turn + m - i) % m;
-        count = half - i + 1;               /* until one of the two runs over an end of 0..m-1 */
+        count = half - i + 1; /* until one of the two runs over an end of 0..m-1 */
         if (count > m - a)
             count = m - a;
         if (count > b + 1)

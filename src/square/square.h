@@ -49,7 +49,7 @@ static inline void square_smooth(double *f, ptrdiff_t cells, ptrdiff_t span, dou
         if (i + 1 < cells)
             run += (sums[i + 1 + reach + span] - sums[i + 1 + reach]) - (sums[i + span] - sums[i]);
         if (run < 0.0)
-            run = 0.0;      /* a rounding error */
+            run = 0.0; /* a rounding error */
     }
 }
 
@@ -57,7 +57,8 @@ static inline void square_smooth(double *f, ptrdiff_t cells, ptrdiff_t span, dou
  * sum 1, becomes the density, and its likelihood is returned. `sums` has room for cells + 2 width + 2 span, `expected`
  * for cells + width - 1. */
 static double square_maximise(const double *counts, ptrdiff_t cells, ptrdiff_t width, double inside, double outside,
-                              ptrdiff_t span, double tolerance, ptrdiff_t most, double *f, double *sums, double *expected)
+                              ptrdiff_t span, double tolerance, ptrdiff_t most, double *f, double *sums,
+                              double *expected)
 {
     ptrdiff_t symbols = cells + width - 1;
     double previous = -INFINITY;

@@ -12,14 +12,14 @@
 
 #define STREAM_BLOCK SELECT_BLOCK
 #define STREAM_LEVELS 4
-#define STREAM_LANES 4                    /* records whose digits go to the lower halves of words, and again to the upper */
-#define STREAM_GROUP 16                   /* records whose digits are computed at once */
+#define STREAM_LANES 4  /* records whose digits go to the lower halves of words, and again to the upper */
+#define STREAM_GROUP 16 /* records whose digits are computed at once */
 #define STREAM_WORDS (STREAM_GROUP / 2)
-#define STREAM_AHEAD 512                  /* records being prefetched */
-#define STREAM_HITS 1024                  /* records held for a second look-up */
-#define STREAM_TIES 3                     /* equal neighbours in a group that indicate ties */
-#define STREAM_FEW 16                     /* values of a block that are counted one after the other */
-#define STREAM_RARE 64                    /* a value is rare if it is less than a 64th of the block */
+#define STREAM_AHEAD 512 /* records being prefetched */
+#define STREAM_HITS 1024 /* records held for a second look-up */
+#define STREAM_TIES 3    /* equal neighbours in a group that indicate ties */
+#define STREAM_FEW 16    /* values of a block that are counted one after the other */
+#define STREAM_RARE 64   /* a value is rare if it is less than a 64th of the block */
 #define STREAM_INLINE static inline __attribute__((always_inline))
 
 /* ---- codes ---- */
@@ -30,7 +30,7 @@ struct stream_door {
     double lower, upper, missing;
     double scale, origin; /* 1 / step, 1.5 * 2^52 */
     uint64_t zero;        /* the bits of the sum for the code 0 */
-    int plain;            /* otherwise records are first converted to codes, as doubles, and this is the map for those */
+    int plain; /* otherwise records are first converted to codes, as doubles, and this is the map for those */
 };
 
 static uint64_t stream_bits(double x)
@@ -44,8 +44,8 @@ static struct stream_door stream_door_of(const dpfast_grid *g)
 {
     const double last = g->upper / g->step, limit = 0x1p51, origin = 0x1.8p52;
     if (g->step >= 0x1p-1000 && g->step <= 0x1p1000 && g->first >= -limit && last <= limit)
-        return (struct stream_door){g->lower, g->upper, g->missing, 1.0 / g->step, origin,
-                                    stream_bits(origin + g->first), 1};
+        return (struct stream_door){
+            g->lower, g->upper, g->missing, 1.0 / g->step, origin, stream_bits(origin + g->first), 1};
     return (struct stream_door){0.0, last - g->first, 0.0, 1.0, 0x1p52, stream_bits(0x1p52), 0};
 }
 
@@ -67,7 +67,7 @@ STREAM_INLINE void stream_digits(const double *x, const struct stream_door *door
     for (int w = 0; w < STREAM_WORDS; w += STREAM_LANES)
         for (int k = 0; k < STREAM_LANES; k++)
             words[w + k] = stream_code(x[2 * w + k], door) >> shift
-                         | stream_code(x[2 * w + STREAM_LANES + k], door) >> shift << 32;
+                           | stream_code(x[2 * w + STREAM_LANES + k], door) >> shift << 32;
 }
 
 static void stream_prefetch(const double *x)
@@ -241,17 +241,17 @@ static void stream_count(const struct select_keys *keys, const dpfast_grid *g, i
  * `mark - 2` of the next level. Every level except the first has a row of marks for each table. */
 struct stream_level {
     const int32_t *marks;
-    int shift, bits;      /* the digit: the last `bits` bits of code >> shift */
+    int shift, bits; /* the digit: the last `bits` bits of code >> shift */
 };
 
 /* The destination of marked records. */
 struct stream_sink {
     const struct stream_level *levels; /* `depth` of them, */
     int depth;
-    struct stream_level last;          /* and the level that is counted */
+    struct stream_level last; /* and the level that is counted */
     uint32_t *counts;
     int64_t *room;
-    ptrdiff_t copied, capacity;        /* of the room */
+    ptrdiff_t copied, capacity; /* of the room */
 };
 
 /* The cell of a code in table `mark - 2` of a level. */

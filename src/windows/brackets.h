@@ -62,16 +62,16 @@ static ptrdiff_t brackets_each(const double *x, ptrdiff_t count, const struct br
                    (edges)[(at) + 7 * (step)])
 
 /* Whole vectors; -1 if a key is NaN. */
-__attribute__((target("avx512f,popcnt")))
-static ptrdiff_t brackets_search(const double *x, ptrdiff_t count, const struct brackets *b, double *out,
-                                 struct brackets_counts *counts)
+DPFAST_512 static ptrdiff_t brackets_search(const double *x, ptrdiff_t count, const struct brackets *b, double *out,
+                                            struct brackets_counts *counts)
 {
     const double *edges = b->edges;
     const __m512d top = _mm512_set1_pd(edges[15]), lower = _mm512_set1_pd(edges[7]), upper = _mm512_set1_pd(edges[23]);
     const __m512d fourths = _mm512_setr_pd(edges[3], edges[11], edges[19], edges[27], 0.0, 0.0, 0.0, 0.0);
     const __m512d eighths = BRACKETS_SET(edges, 1, 4);
     const __m512d first = BRACKETS_SET(edges, 0, 2), second = BRACKETS_SET(edges, 16, 2);
-    const __m512i one = _mm512_set1_epi64(1), two = _mm512_set1_epi64(2), nibble = _mm512_set1_epi64(0x0F0F0F0F0F0F0F0F);
+    const __m512i one = _mm512_set1_epi64(1), two = _mm512_set1_epi64(2),
+                  nibble = _mm512_set1_epi64(0x0F0F0F0F0F0F0F0F);
     __m512i bytes[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
     __mmask8 missing = 0;
     double *end = out;
@@ -138,8 +138,8 @@ static ptrdiff_t brackets_filter(const double *x, ptrdiff_t count, const struct 
 
 /* Counts records start..stop-1, and copies those inside to `room`, for `capacity` keys and a block more. Returns how many
  * it copied, -1 if there are too many, or -2 if one is NaN and `missing` too. */
-static ptrdiff_t brackets_scan(const struct select_keys *keys, const struct brackets *b, ptrdiff_t start, ptrdiff_t stop,
-                               double *room, ptrdiff_t capacity, struct brackets_counts *counts)
+static ptrdiff_t brackets_scan(const struct select_keys *keys, const struct brackets *b, ptrdiff_t start,
+                               ptrdiff_t stop, double *room, ptrdiff_t capacity, struct brackets_counts *counts)
 {
     double block[BRACKETS_BLOCK];
     ptrdiff_t copied = 0;

@@ -6,14 +6,14 @@
 
 #include "select.h"
 
-#define WINDOWS_BUCKETS 4096    /* and one on each side, for keys beyond the ends; their counts fit a first-level cache */
-#define WINDOWS_POINTS 16384    /* buckets at most, if each is a point of a grid */
+#define WINDOWS_BUCKETS 4096 /* and one on each side, for keys beyond the ends; their counts fit a first-level cache */
+#define WINDOWS_POINTS 16384 /* buckets at most, if each is a point of a grid */
 #define WINDOWS_COUNTED ((ptrdiff_t)1 << 31) /* keys counted at once: half the range of 32-bit counts */
 
 struct windows_buckets {
-    double lower, upper;        /* keys are clamped to these, */
-    double step;                /* and rounded to multiples of step if step > 0 */
-    double start, scale;        /* start of bucket 1, in half keys or in steps; buckets per such unit */
+    double lower, upper; /* keys are clamped to these, */
+    double step;         /* and rounded to multiples of step if step > 0 */
+    double start, scale; /* start of bucket 1, in half keys or in steps; buckets per such unit */
 };
 
 /* Between the keys low and high. Halves avoid overflow of a difference; subtraction and product are monotone. */

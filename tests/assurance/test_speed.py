@@ -12,9 +12,7 @@ RECORD = json.loads(counts.RECORD.read_text())
 
 def test_every_case_runs_and_is_recorded():
     made = worker.cases()
-    for kind in (worker.SMALL, worker.KERNEL):
-        assert sum(of == kind for name, (of, _) in made.items() if name in RECORD["counts"]) >= 10
-    for _, call in made.values():
+    for call in made.values():
         call()
     assert made.keys() - {worker.EMPTY} - worker.CONTROLS.keys() == RECORD["counts"].keys()
     assert set(worker.CONTROLS.values()) <= RECORD["counts"].keys()

@@ -146,8 +146,6 @@ def test_corollary_1():
         assert theory.local_mean_upper_bound(n, **assumed, method="laplace") == pytest.approx(upper, rel=1e-3)
         exact, two_point = theory.local_mean_lower_bound(n, **assumed), theory.local_mean_upper_bound(n, **assumed)
         assert 4 * lower < exact < two_point < upper
-        assert exact < theory.local_mean_rate(n, **assumed) * 10
-    assert theory.local_mean_rate(100_000, epsilon=0.5, moment=2) == pytest.approx(6.32e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("moment", [1.2, 1.5, 2, 3, 10, math.inf])
@@ -210,27 +208,6 @@ def test_the_lower_bound_of_medians_holds_for_the_descent():
         x = [side * np.where(rng.random(n) < (1 + delta) / 2, 1.0, -1.0) for _ in range(200)]
         excess.append(np.mean([delta * (1 - side * protocol(row, rng=rng)) for row in x]))
     assert max(excess) > theory.local_median_lower_bound(n, epsilon=epsilon, width=2.0)
-
-
-def test_orders():
-    for n in (10**4, 10**6):
-        information = n * 0.25
-        assert theory.local_ball_mean_rate(n, 7, epsilon=0.5, radius=2.0) == pytest.approx(4 * 7 / information)
-        assert theory.local_sparse_mean_rate(n, 7, epsilon=0.5) == pytest.approx(7 * math.log(14) / information)
-        assert theory.local_logistic_rate(n, 7, epsilon=0.5) == pytest.approx(49 / information)
-        assert theory.local_density_rate(n, epsilon=0.5, smoothness=1) == pytest.approx(information**-0.5)
-        assert theory.local_median_rate(n, epsilon=0.5, width=3.0) == pytest.approx(3 * information**-0.5)
-    assert theory.local_ball_mean_rate(100, 1, epsilon=500.0) == 1 / 100
-    for rate in (
-        lambda epsilon: theory.local_mean_rate(1, epsilon=epsilon, moment=2),
-        lambda epsilon: theory.local_median_rate(1, epsilon=epsilon, width=1),
-        lambda epsilon: theory.local_sparse_mean_rate(1, 5, epsilon=epsilon),
-        lambda epsilon: theory.local_logistic_rate(1, 1, epsilon=epsilon),
-        lambda epsilon: theory.local_density_rate(1, epsilon=epsilon, smoothness=2),
-    ):
-        assert rate(0.01) == 1
-        with pytest.raises(ValueError, match="at most 1"):
-            rate(1.01)
 
 
 def test_effective_sample_size_is_the_ratio_of_variances():

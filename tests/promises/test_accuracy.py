@@ -1,4 +1,4 @@
-"""The expectations that ``bench.accuracy`` computes from exact laws, and its choice of sizes."""
+"""The expectations that ``bench.pages accuracy`` computes from exact laws, and its choice of sizes."""
 
 import numpy as np
 import pytest

@@ -122,7 +122,7 @@ def test_few_releases_are_absurd(kind):
 
 
 def test_every_mechanism_is_judged_or_has_a_reason():
-    assert JUDGED.keys() | UNJUDGED.keys() == KINDS
+    assert JUDGED.keys() | UNJUDGED.keys() == KINDS, "tests/absurd.py judges each class of mechanisms, or says why not"
     assert not JUDGED.keys() & UNJUDGED.keys()
     assert max(INFORMATION) > ENOUGH > min(INFORMATION)
 

@@ -1,6 +1,5 @@
 """Numbers of bins chosen from n, and the calculators for histograms."""
 
-import itertools
 import math
 
 import numpy as np
@@ -108,30 +107,6 @@ class TestTheory:
             assert dpf.theory.perturbed_mise(n, found, epsilon=epsilon, roughness=99.5652) < error(bins)
         assert [dpf.theory.perturbed_bins(n, epsilon=1e9, roughness=99.5652) for n in (100, 1000)] == [12, 26]
 
-    def test_delta_of_theorem_7_is_the_root_of_the_rate(self):
-        """F5: m k / n, with the theorem's own m and k."""
-        for r in (1, 2, 3):
-            orders = dpf.theory.smoothed_orders(10**6, dimension=r)
-            assert orders.delta == pytest.approx(orders.cells * orders.k / 10**6)
-            assert orders.delta == pytest.approx(math.sqrt(orders.rate))
-            assert orders.delta != pytest.approx(10 ** (-6 / (r + 3)))
-            distance = dpf.theory.smoothed_orders(10**6, dimension=r, distance="kolmogorov-smirnov")
-            assert distance.k == pytest.approx(distance.cells ** (4 / r))
-
-    def test_no_rate_beats_the_minimax_rate(self):
-        """F6: the smaller of both terms of Theorem 8 would."""
-        for n, distance, r in itertools.product((100, 10**4, 10**8), ("l2", "kolmogorov-smirnov"), (1, 2, 3)):
-            best = dpf.theory.density_rate("minimax", n, distance=distance, dimension=r)
-            for method in ("smoothed", "perturbed"):
-                assert dpf.theory.density_rate(method, n, distance=distance, dimension=r) >= best
-        assert math.log(10**8) * 1e8 ** (-2 / 3) < dpf.theory.density_rate(
-            "minimax", 10**8, distance="kolmogorov-smirnov"
-        )
-        for method in ("series", "exponential-series"):
-            rate = dpf.theory.density_rate(method, 10**6, smoothness=2)
-            assert rate >= dpf.theory.density_rate("minimax-series", 10**6, smoothness=2)
-        assert dpf.theory.density_rate("exponential", 1000, distance="kolmogorov-smirnov") == pytest.approx(0.1)
-
     def test_approximation_5(self):
         exact = dpf.theory.smoothed_delta(0.5, cells=10, n=10**7, k=30)
         assert exact == pytest.approx(10 * 30 / (10**7 * 0.5), rel=0.02)
@@ -157,9 +132,6 @@ class TestTheory:
             (lambda t: t.smoothed_optimum(norm.cdf, 1.0, n=3, epsilon=1.0, bins=[]), "bins must not be empty"),
             (lambda t: t.perturbed_mise(3, 0, epsilon=1.0, roughness=1.0), "bins must be at least 1"),
             (lambda t: t.noise_variance(1.0, neighbors="local"), "neighbors must be"),
-            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "the paper gives rates for"),
-            (lambda t: t.density_rate("series", 9, dimension=2), "dimension must be 1"),
-            (lambda t: t.density_rate("series", 9, smoothness=0.5), "smoothness must be above"),
         ],
     )
     def test_bad_parameters(self, call, message):

@@ -10,7 +10,6 @@ GROUPS = {
     "orders": arrays.orders,
     "dtypes": arrays.dtypes,
     "call": calls.call,
-    "one-draw": calls.one_draw,
     "unbounded": arrays.unbounded,
     "noise": draws.noise,
     "random": draws.random,

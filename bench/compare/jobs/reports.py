@@ -8,7 +8,6 @@ import numpy as np
 
 import dpfast as dpf
 from bench import data
-from bench.asv.bench_descent import numpy_descent
 from bench.compare.clock import Floor, Job, power
 from dpfast import local
 from dpfast._kernels import _randomize
@@ -26,7 +25,8 @@ def local_vectors(size) -> Iterator[Job]:
         yield Job(f"{name}, {method}, n = d = 1000", lines[method], (floor,))
     yield Job("L2Ball, halfspace, one bit, n = d = 1000", lines["sign"], (normals,))
     normals = Floor(normals.name, normals.run)
-    yield Job("L2Ball, privunit, n = d = 1000", lines["privunit"], (normals,))
+    for method in ("privunit", "directions"):
+        yield Job(f"L2Ball, {method}, n = d = 1000", lines[method], (normals,))
     mechanism = local.Hypercube(1000, data.EPSILON, method="majority")
     reports = mechanism.randomize(np.zeros((size(10**5), 1000), np.float32))
     floor = Floor("np.unpackbits(reports).sum(0)", lambda: data.unpacked_sums(reports), 0.2)
@@ -116,8 +116,21 @@ def descents(size) -> Iterator[Job]:
     floor = Floor("x.size steps of 20 ns", partial(time.sleep, 20e-9 * x.size), 1.0)
     yield Job(f"local median, n = {power(x.size)}", lambda: dpf.local.median(x, **public), (floor,))
     y = x[: size(10**4)]
-    floor = Floor("NumPy, a step of all runs at a time", lambda: numpy_descent(y, 400), 0.5)
+    floor = Floor("NumPy, a step of all runs at a time", lambda: _numpy_descent(y, 400, **public), 0.5)
     yield Job(f"local median, 400 runs, n = {power(y.size)}", lambda: dpf.local.median(y, **public, size=400), (floor,))
+
+
+def _numpy_descent(x, runs, bounds, epsilon):
+    """The same descent with NumPy's insecure generator and 53-bit coins: one step of all runs at a time."""
+    rng, (lower, upper) = np.random.default_rng(1), bounds
+    keep = 1 / (1 + np.exp(-epsilon))
+    pushes = (upper - lower) * np.arange(1, len(x) + 1) ** (-2 / 3)
+    theta, total = np.full(runs, (lower + upper) / 2), np.zeros(runs)
+    for value, push in zip(x, pushes, strict=True):
+        total += theta
+        up = (theta < value) == (rng.random(runs) < keep)
+        theta = np.clip(np.where(up, theta + push, theta - push), lower, upper)
+    return total / len(x)
 
 
 def regressions(size) -> Iterator[Job]:

@@ -1,10 +1,9 @@
-"""Which estimator to use: ``python -m bench.accuracy`` writes docs/results/accuracy.md and .svg (`pages`)."""
+"""How the errors of docs/results/accuracy.md are measured: its section "Method"."""
 
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench import pages
-from bench.pages import location_accuracy, peer_accuracy, quantile_accuracy, robust_accuracy
+from bench.pages import location_accuracy
 from bench.pages.populations import populations
 from bench.pages.tables import paragraph
 from bench.peers import installed
@@ -27,36 +26,11 @@ def method(quick):
         output laws: no noise is drawn, so rare large errors count in full. **Sampling error** is E|statistic of the
         data - statistic of the population|. Data sets with fixed seeds: {counted}; the standard error of a sampling
         error is about 0.75 over the root of that number."""
-    again = f"""**To reproduce**: `pip install -e '.[bench]'`, then `python -m bench.accuracy` (about ten minutes on one
-        core). The real pay is left out unless its file is in the folder `DPFAST_DATA`, other libraries unless they are
-        installed. Calls of other libraries are not seeded, so their columns, and only these, change from run to run.
-        Made with dpfast {dpf.__version__}, {", ".join(f"{name} {number}" for name, number in versions.items())}."""
+    again = f"""**To reproduce**: `pip install -e '.[bench]'`, then `python -m bench.pages accuracy` (about ten minutes
+        on one core). The real pay is left out unless its file is in the folder `DPFAST_DATA`, other libraries unless
+        they are installed. Calls of other libraries are not seeded, so their columns, and only these, change from run
+        to run. Made with dpfast {dpf.__version__},
+        {", ".join(f"{name} {number}" for name, number in versions.items())}.
+        """
     texts = [paragraph(text) for text in (public, measured, again)]
     return "\n".join(["## Method", "", data, "", *texts])
-
-
-SECTIONS = {
-    "answer": location_accuracy.answer,
-    "center": location_accuracy.center_of_symmetry,
-    "smooth": location_accuracy.smooth,
-    "peers": peer_accuracy.section,
-    "quantiles": quantile_accuracy.section,
-    "robust": robust_accuracy.section,
-    "method": method,
-    "everything": location_accuracy.everything,
-}
-
-
-def main(arguments=None):
-    pages.write(
-        "accuracy",
-        "Accuracy",
-        SECTIONS,
-        figure=location_accuracy.figure,
-        caption="Noise of the median and the trimmed mean against n",
-        arguments=arguments,
-    )
-
-
-if __name__ == "__main__":
-    main()
