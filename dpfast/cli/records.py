@@ -93,8 +93,10 @@ def charging(arguments: argparse.Namespace) -> Iterator[None]:
 
 def _column(arguments: argparse.Namespace) -> str | None:
     """Return the columns that a command reads."""
-    features = getattr(arguments, "features", None)
-    return ", ".join([*features, arguments.label]) if features else getattr(arguments, "column", None)
+    if features := getattr(arguments, "features", None):
+        return ", ".join([*features, arguments.label])
+    column: str | list[str] | None = getattr(arguments, "column", None)
+    return ", ".join(column) if isinstance(column, list) else column
 
 
 def hides_n(arguments: argparse.Namespace) -> bool:

@@ -143,8 +143,8 @@ def interval(
 
     Notes
     -----
-    Quantiles: two fifths of epsilon release the quantile and a candidate for each end by `Quantiles`, two fifths count
-    the records beyond the candidates, and a fifth is kept for further candidates, for ends that the counts do not
+    Quantiles: 45 % of epsilon release the quantile and a candidate for each end by `Quantiles`, 40 % count the records
+    beyond the candidates, and 15 % are kept for further candidates, for ends that the counts do not
     confirm. An end without a confirmed candidate is that of the grid: with few records the interval is the whole grid,
     and for a `FloatGrid` all floats. The quantile is that of the population rounded to the grid.
     Means: three fifths of epsilon release the mean and two fifths the variance. The interval is that of a normal

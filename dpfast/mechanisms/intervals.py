@@ -193,12 +193,15 @@ class _ResizedInterval(IntervalMechanism):
 
 # ---- quantiles ----
 
-# The shares of epsilon of the candidates, of the counts beyond them, and of the counts beyond second candidates.
-_CANDIDATES, _FIRST, _SECOND = Fraction(2, 5), Fraction(2, 5), Fraction(1, 5)
+# The shares of epsilon of the candidates, of the counts beyond them, and of the counts beyond second candidates. These
+# and the numbers below are by simulation, for n epsilon from 300 to 1e5: with shares of .4, .4 and .2, a margin of 12,
+# a second one of 4 and a stretch of 2 intervals were 4 to 12 % wider on average, the widest tenth 20 to 30 %.
+_CANDIDATES, _FIRST, _SECOND = Fraction(9, 20), Fraction(2, 5), Fraction(3, 20)
 _OF_FIRST = 0.9  # the share of the first candidate in the probability that an end of the interval is wrong
-_MARGIN = 12  # ranks, times epsilon, by which a first candidate is beyond its limit
-_SECOND_MARGIN = 4  # noise scales by which a second candidate aims beyond its limit
-_STRETCH = 2.0  # of the distance of a second candidate: tails are sparser
+_MARGIN = 4, 4  # ranks, times epsilon, by which a first candidate is beyond its limit: and more with log10(n epsilon)
+_LEAST_MARGIN = 12
+_SECOND_MARGIN = 3  # noise scales by which a second candidate aims beyond its limit
+_STRETCH = 1.5  # of the distance of a second candidate: tails are sparser
 _MOST_RECORDS = 2**50
 _MOST_EXCESS = 36  # records, times epsilon, above its limit, for which a second candidate is extrapolated
 
@@ -274,10 +277,18 @@ class _QuantileInterval(IntervalMechanism):
         below.
         """
         middle = self.statistic.rank(n)
-        inner, margin = (middle, n + 1 - middle), math.ceil(_MARGIN / self.epsilon)
+        inner, margin = (middle, n + 1 - middle), self._margin(n)
         ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
         ranks = [rank if limit >= 0 else 0 for rank, limit in zip(ranks, limits.counts[0], strict=True)]
         return ranks, (ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1]))
+
+    def _margin(self, n: int) -> int:
+        """Return the ranks by which first candidates are beyond their limit.
+
+        An interval of more records is wider in ranks, so that a candidate which is more often confirmed costs less.
+        """
+        first, more = _MARGIN
+        return math.ceil(max(first + more * math.log10(max(n * self.epsilon, 1.0)), _LEAST_MARGIN) / self.epsilon)
 
     @cached_property
     def least_narrow(self) -> int:
@@ -285,13 +296,16 @@ class _QuantileInterval(IntervalMechanism):
 
         Public.
         """
-        margin = math.ceil(_MARGIN / self.epsilon)
+
+        def is_few(n: int) -> bool:
+            return min(self._limits(n).counts[0]) <= self._margin(n)
+
         low, high = 1, 2
-        while min(self._limits(high).counts[0]) <= margin and high < _MOST_RECORDS:
+        while is_few(high) and high < _MOST_RECORDS:
             low, high = high, 2 * high
         while high - low > max(low // 100, 1):
             middle = (low + high) // 2
-            low, high = (middle, high) if min(self._limits(middle).counts[0]) <= margin else (low, middle)
+            low, high = (middle, high) if is_few(middle) else (low, middle)
         return high
 
     def _candidates(self, places: Sequence[int], n: int) -> Quantiles:
