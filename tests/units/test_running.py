@@ -549,6 +549,16 @@ def quiet(*args, **options):
     with pytest.warns(dpf.PrivacyWarning) if "epsilon" in options else nullcontext():
         return Running(*args, **options)
 
+    def test_no_error_state_ends_a_release(self):
+        """Least steps, of which estimates are whole numbers and fractions: the total is rounded, not refused."""
+        least = 5e-324
+        for noise in ("gaussian", "discrete-laplace"):
+            grid = dpf.Grid(0, 8 * least, step=least)
+            totals = Running(Sum(), grid=grid, periods=2, epsilon=1.0, delta=1e-6, noise=noise)
+            state = totals.start(rng=PCG64(1))
+            with np.errstate(all="raise"):
+                assert all(isinstance(state.release(), float) for _ in range(2))
+
 
 class TestStates:
     def test_one_charge_for_all_periods(self):
