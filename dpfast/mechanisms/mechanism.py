@@ -226,7 +226,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         source, threads = bit_generator(rng), checks.threads(workers)
-        if type(x) is np.ndarray and x.ndim:
+        if type(x) is np.ndarray and x.ndim and not self.counts_first:
             plan = self._recent
             if plan is None or plan.n != x.shape[0]:  # this call of `plan` is a twentieth of a short release
                 plan = self.plan(x.shape[0])
