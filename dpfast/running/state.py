@@ -60,7 +60,7 @@ class RunningState(Sole):
     """
 
     def __init__(self, mechanism: Running, rng: RandomSource = None, file: StateFile | None = None) -> None:
-        super().__init__(file)
+        super().__init__(mechanism, file)
         self.mechanism, self.period = mechanism, 0
         self.position: int | str | None = None
         self._rng, self._records, self._part = rng, 0, mechanism.part()

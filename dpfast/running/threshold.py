@@ -171,7 +171,7 @@ class ThresholdState(Sole):
     """
 
     def __init__(self, mechanism: AboveThreshold, rng: RandomSource = None, file: StateFile | None = None) -> None:
-        super().__init__(file)
+        super().__init__(mechanism, file)
         self.mechanism, self.positive, self._rng = mechanism, 0, rng
         start, self._noise = map(DiscreteLaplace, mechanism.scales)
         drawn = mechanism.threshold + unbounded(start, bit_generator(rng))

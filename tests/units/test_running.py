@@ -19,6 +19,8 @@ from dpfast import Bins, Categories, Running
 from dpfast.core.divergences import gaussian_delta_up
 from dpfast.laws import RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot, square_root
+from dpfast.running import RunningState, ThresholdState
+from dpfast.running.files import StateFile
 from dpfast.running.schemes import Factored, Tree
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
@@ -561,6 +563,21 @@ def quiet(*args, **options):
 
 
 class TestStates:
+    def test_a_state_that_nobody_charged_is_refused(self, tmp_path):
+        """In the block of a ledger a state is made by `start` alone; outside there is nothing to charge."""
+        totals, alarm = Running(Count(), periods=2, epsilon=1.0), dpf.AboveThreshold(0, epsilon=1.0)
+        for mechanism, state in [(totals, RunningState), (alarm, ThresholdState)]:
+            state(mechanism).close()
+            for made in (lambda: state(mechanism), lambda: state(mechanism, None, StateFile(tmp_path / "a", {}))):  # noqa: B023
+                with dpf.Ledger(2.0) as ledger, pytest.raises(dpf.BudgetError, match="none covers it"):
+                    made()
+                assert not ledger.charges
+            path = tmp_path / state.__name__
+            with dpf.Ledger(2.0) as ledger:
+                for place in (None, path, path):  # the last one goes on
+                    mechanism.start(path=place).close()
+            assert len(ledger.charges) == 2
+
     def test_one_charge_for_all_periods(self):
         running = Running(Count(), periods=4, mu=0.25, neighbors="add-remove")
         with dpf.Ledger(mu=0.25, neighbors="add-remove") as ledger:

@@ -1,4 +1,4 @@
-"""Releases from samples: mixtures of laws of all samples, amplified guarantees, samples that are too large."""
+"""T46: Releases from samples: mixtures of laws of all samples, amplified guarantees, samples that are too large."""
 
 import itertools
 import math
