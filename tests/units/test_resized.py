@@ -1,4 +1,4 @@
-"""T46: Mechanisms for a public number of records with a private one: laws, controls, and all functions that use them."""
+"""T46: Mechanisms for a public number of records with a private one: laws, controls, and functions that use them."""
 
 import itertools
 import math

@@ -551,6 +551,32 @@ def quiet(*args, **options):
     with pytest.warns(dpf.PrivacyWarning) if "epsilon" in options else nullcontext():
         return Running(*args, **options)
 
+
+class TestStates:
+    def test_no_record_is_lost_between_threads(self):
+        """A period ends once a thread that reads its records has read them all: none goes into a part that is over."""
+        state = quiet(Count(), periods=2, mu=1e6, neighbors="add-remove").start()
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def __iter__(self):
+                yield np.zeros(5)
+                begun.set()
+                assert go_on.wait(60)
+                yield np.zeros(5)
+
+        reader = threading.Thread(target=state.update, args=(dpf.Chunks(Slow()),))
+        reader.start()
+        assert begun.wait(60)
+        ender = threading.Thread(target=state.release)
+        ender.start()
+        ender.join(0.2)
+        assert state.period == 0
+        go_on.set()
+        reader.join()
+        ender.join()
+        assert (state.period, round(state.total)) == (1, 10)
+
     def test_no_error_state_ends_a_release(self):
         """Least steps, of which estimates are whole numbers and fractions: the total is rounded, not refused."""
         least = 5e-324
@@ -561,8 +587,6 @@ def quiet(*args, **options):
             with np.errstate(all="raise"):
                 assert all(isinstance(state.release(), float) for _ in range(2))
 
-
-class TestStates:
     def test_a_state_that_nobody_charged_is_refused(self, tmp_path):
         """In the block of a ledger a state is made by `start` alone; outside there is nothing to charge."""
         totals, alarm = Running(Count(), periods=2, epsilon=1.0), dpf.AboveThreshold(0, epsilon=1.0)
