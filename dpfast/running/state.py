@@ -67,7 +67,9 @@ class RunningState(Sole):
         self.mechanism, self.period = mechanism, 0
         self.position: int | str | None = None
         self._rng, self._records, self._part = rng, 0, mechanism.part()
-        self._reading = threading.RLock()  # no record is read into a part whose period ends meanwhile, and lost
+        # No record is read into a part whose period ends meanwhile, and lost: not by another thread, nor in chunks that
+        # end the period themselves.
+        self._reading, self._reads = threading.RLock(), 0
         self._totals = mechanism.scheme.start(mechanism.contents.shape)
         if file is not None:
             try:
@@ -128,7 +130,11 @@ class RunningState(Sole):
         self.check_process()  # before the lock, as in `release`
         with self._reading:
             self._check_open()
-            yield self._part
+            self._reads += 1
+            try:
+                yield self._part
+            finally:
+                self._reads -= 1
 
     def _check_open(self) -> None:
         self.check_process()
@@ -152,6 +158,8 @@ class RunningState(Sole):
         self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock, self._reading:
             self._check_open()
+            if self._reads:
+                raise ValueError("the period cannot end while its records are read: release after update")
             integers = self._part.integers(self.mechanism.scheme.most)
             noisy, records = self._totals.noisy(integers, bit_generator(self._rng)), self._part.n
             entry = {

@@ -102,7 +102,7 @@ class AboveThreshold(Started["ThresholdState"]):
     def scales(self) -> tuple[Fraction, Fraction]:
         """The scale of the noise of the threshold, and that of each value. Public."""
         epsilon, times = Fraction(self.epsilon), self.answers * (1 if self.monotone else 2)
-        share = Fraction(max(1, round(_PARTS / (1 + float(times) ** (2 / 3)))), _PARTS)
+        share = Fraction(max(1, round(_PARTS / (1 + float(min(times, _MOST)) ** (2 / 3)))), _PARTS)
         return 1 / (share * epsilon), times / ((1 - share) * epsilon)
 
     @property

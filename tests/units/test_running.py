@@ -577,6 +577,18 @@ class TestStates:
         ender.join()
         assert (state.period, round(state.total)) == (1, 10)
 
+    def test_no_chunk_ends_its_own_period(self):
+        state = quiet(Count(), periods=2, mu=1e6, neighbors="add-remove").start()
+
+        def pieces():
+            yield np.zeros(3)
+            with pytest.raises(ValueError, match="release after update"):
+                state.release()
+            yield np.zeros(4)
+
+        state.update(dpf.Chunks(pieces))
+        assert (round(state.release()), state.period) == (7, 1)
+
     def test_no_error_state_ends_a_release(self):
         """Least steps, of which estimates are whole numbers and fractions: the total is rounded, not refused."""
         least = 5e-324

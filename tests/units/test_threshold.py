@@ -195,6 +195,7 @@ class TestStates:
             ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
             ({"epsilon": 1e-20}, ValueError, "needs noise of more"),
             ({"answers": 0}, ValueError, "answers must be at least 1"),
+            ({"answers": 10**400}, ValueError, "needs noise of more"),
             ({"monotone": 3}, TypeError, "monotone"),
             ({"neighbors": "local"}, ValueError, "neighbors"),
         ],
