@@ -215,9 +215,13 @@ class ThresholdState(Sole):
                 raise ValueError(f"all {self.mechanism.answers} answers by yes are given: start another state")
             answer = number + unbounded(self._noise, bit_generator(self._rng)) >= self._threshold
             if answer:
-                if self._file is not None:  # what a crash leaves unwritten, nobody has seen
-                    self._file.note({"positive": self.positive + 1})
-                self.positive += 1
+                try:
+                    if self._file is not None:  # what a crash leaves unwritten, nobody has seen
+                        self._file.note({"positive": self.positive + 1})
+                    self.positive += 1
+                except BaseException:  # half of it: the file may count an answer that the state does not
+                    self.end("interrupted")
+                    raise
             return answer
 
 
