@@ -187,7 +187,10 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, np.str_) or (isinstance(value, str) and type(value).__eq__ is str.__eq__)
+    return any(
+        isinstance(value, text) and (type(value).__eq__, type(value).__ne__) == (text.__eq__, text.__ne__)
+        for text in (str, np.str_)
+    )
 
 
 def trim(value: Any) -> float:

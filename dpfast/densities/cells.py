@@ -256,6 +256,7 @@ def axis_with(grid: Grid, codes: NDArray[np.int64]) -> _bins.Axis:
     It is (index - 1/2) step or an adjacent double, where index belongs to the bin's first code: ties round to even.
     """
     middle = (codes + grid.first - 0.5) * grid.step
-    candidates = np.stack([np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)])
+    with np.errstate(all="ignore"):  # neighbours of the least doubles, whatever a caller raises for
+        candidates = np.stack([np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)])
     reached = np.array([grid.encode(row) for row in candidates]) >= codes
     return _bins.Axis(np.where(reached, candidates, np.inf).min(axis=0), width=span(grid) * grid.step, **grid.kernel)

@@ -255,7 +255,7 @@ def counted(
     bins = np.array([column.size for _, column in columns], np.int32)
     runs = [[places[name] for name in names] for names in marginals]
     out = np.empty(sum(int(bins[run].prod()) for run in runs), np.int64)
-    _marginals.count(codes.T, bins, runs, out, workers=threads)
+    _marginals.count(np.ascontiguousarray(codes.T), bins, runs, out, workers=threads)
     return out
 
 

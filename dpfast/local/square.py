@@ -128,7 +128,8 @@ class SquareWave(ScalarRandomizer):
             raise ValueError(f"cells must be at most {_MOST_CELLS}, not {cells}")
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "cells", Cells((grid,), (cells,)).bins[0])
-        _wave(cells, epsilon)
+        largest = float(np.abs(self._wave.values).max()) * ((grid.upper - grid.lower) / cells)
+        checks.finite_scale(largest * largest)
 
     def _traps(self) -> Iterator[Trap]:
         yield from super()._traps()

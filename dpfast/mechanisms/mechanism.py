@@ -39,6 +39,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
     reads_records : bool
         Class attribute: whether it is called with records, of which the guarantee protects one. False for scores: one
         record may change all of them.
+    reads_all : bool
+        Class attribute: whether all records are read, and not only those with listed keys, whose number is private.
     ordered : bool
         Whether the law depends on the order of the records, as it does for a grid with ``missing="half"``. Neighbours
         then differ in one entry, with all others in the same places.
@@ -56,6 +58,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
     _recent: Plan | None = None  # that of the last n
 
     reads_records: ClassVar[bool] = True
+    reads_all: ClassVar[bool] = True
     fills_empty_groups: ClassVar[bool] = False
     counts_first: ClassVar[str] = ""
     releases_numbers: ClassVar[bool] = True
@@ -166,7 +169,9 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         ValueError
             If n is public and not supported.
         """
-        number = None if n is None or self.hides_n else n if type(n) is int else int.__index__(operator.index(n))
+        number = None
+        if not (n is None or self.hides_n) and self.reads_all:
+            number = n if type(n) is int else int.__index__(operator.index(n))
         recent = self._recent
         if recent is None or recent.n != number:
             if self.resolves:
@@ -221,7 +226,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         source, threads = bit_generator(rng), checks.threads(workers)
-        if type(x) is np.ndarray and x.ndim:
+        if type(x) is np.ndarray and x.ndim and not self.counts_first:
             plan = self._recent
             if plan is None or plan.n != x.shape[0]:  # this call of `plan` is a twentieth of a short release
                 plan = self.plan(x.shape[0])

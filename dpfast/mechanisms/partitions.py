@@ -33,7 +33,6 @@ from dpfast.laws.keyed import (
 )
 from dpfast.laws.thresholds import thresholded
 from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.mechanisms.plan import Plan
 from dpfast.random import RandomSource
 from dpfast.streaming import Counts, KeyReading, Reading
 
@@ -141,6 +140,7 @@ class PartitionSelection(Mechanism):
     array(['a', 'b'], dtype=object)
     """
 
+    reads_all: ClassVar[bool] = False  # the number of records with listed keys is private
     releases_numbers: ClassVar[bool] = False
 
     epsilon: float
@@ -263,9 +263,6 @@ class PartitionSelection(Mechanism):
         total = np.sum(np.diff(noise.cdf(ends)) * distances) + noise.extra(ends[-1]) * abs(noise.other - number)
         released = noise.below(ends[-1])
         return float(total / released) if released else math.nan
-
-    def plan(self, n: SupportsIndex | None = None) -> Plan:
-        return super().plan(None)  # the number of records with keys of the domain is private
 
     def reading(self) -> Reading:
         if not isinstance(self.domain, tuple):

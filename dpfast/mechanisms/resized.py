@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +31,7 @@ MOST = 10**9  # records of a sample
 OF_NUMBER = Fraction(1, 10)  # of epsilon, for the number of records
 LEAST_EPSILON = 2.0**-12  # of the number, whose noise the memory must hold
 _NEGLIGIBLE = 60.0  # of the noise, in scales, in a law
+_MOST_COLUMNS = 2**12  # of rows of which samples are drawn
 
 
 @dataclass(frozen=True)
@@ -265,12 +267,13 @@ def _reads_one_array(mechanism: Mechanism) -> bool:
     """
     if callable(getattr(mechanism, "least_records", None)):
         return False
-    records = np.zeros((3,) * mechanism.dimensions)
-    try:
-        read = mechanism.values_of(records)
-    except ValueError:  # rows of another number of columns
-        return mechanism.dimensions > 1
-    return isinstance(read, np.ndarray) and (read.shape, read.dtype) == (records.shape, records.dtype)
+    rows = [(3, columns) for columns in range(1, _MOST_COLUMNS + 1)]
+    for shape in rows if mechanism.dimensions > 1 else [(3,)]:
+        records = np.zeros(shape)
+        with suppress(TypeError, ValueError):  # records of another kind, or rows of another number of columns
+            read = mechanism.values_of(records)
+            return isinstance(read, np.ndarray) and (read.shape, read.dtype) == (records.shape, records.dtype)
+    return False
 
 
 class ResizedPlan(RecordsPlan):

@@ -21,7 +21,7 @@ from dpfast.laws import Law
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Chunks, Counted
+from dpfast.streaming import Chunks, Counted, Labelled
 
 _MOST_SAMPLES = 2**12  # in a law
 _MOST_EXPONENT = 700.0
@@ -41,6 +41,8 @@ class OfSamples(Mechanism):
             raise ValueError(f"mechanism must be for one record replaced, not {stated}")
         if stated.unit != "epsilon":
             raise ValueError(f"mechanism must state its guarantee in epsilon, not in {stated.unit}")
+        if not mechanism.reads_all:
+            raise ValueError(f"mechanism must read all records, because a sample shows their number: {mechanism!r}")
         object.__setattr__(self, "releases_numbers", mechanism.releases_numbers)
 
     @property
@@ -57,7 +59,7 @@ class OfSamples(Mechanism):
         return self.mechanism.parts
 
     def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else self.mechanism.values_of(x)
+        return self.mechanism.values_of(x)
 
     def sampled(self, law: Law, shape: tuple[int, ...], source: np.random.BitGenerator) -> NDArray[Any]:
         return self.mechanism.sampled(law, shape, source)
@@ -134,7 +136,13 @@ class Subsampled(OfSamples):
         return self.mechanism.ordered
 
     def number_of(self, values: Any) -> int | None:
-        return values.records() if isinstance(values, Chunks) else len(values)
+        return values.records() if isinstance(values, Chunks) else self.mechanism.number_of(values)
+
+    @property
+    def least_records(self) -> Any:
+        """The least number of records for which there is a sample, and a release from it. Public."""
+        least = getattr(self.mechanism, "least_records", 1)
+        return least if callable(least) else math.ceil(max(least, 1) / Fraction(self.share))
 
     def size(self, n: SupportsIndex) -> int:
         """Return the number of records in a sample of n. Public."""
@@ -237,10 +245,30 @@ def drawn_places(n: int, size: int, source: np.random.BitGenerator) -> NDArray[n
 
 
 def sample_of(mechanism: Mechanism, records: Any, places: NDArray[np.int64]) -> Any:
-    """Return the records at places in ascending order, for the plan of a mechanism. PRIVATE."""
+    """Return the records at places in ascending order, for the plan of a mechanism. PRIVATE.
+
+    Those of chunks are read once: what a mechanism makes of records may not be records that it reads again.
+    """
     if not isinstance(records, Chunks):
-        return records[places]
-    return Chunks(list(_samples(mechanism, records, places)))
+        return _taken(records, places)
+    pieces = list(_samples(mechanism, records, places))
+    if all(isinstance(piece, Counted) for piece in pieces):
+        return Chunks(pieces)
+    repeated = [np.repeat(piece.values, piece.counts) if isinstance(piece, Counted) else piece for piece in pieces]
+    return _joined([mechanism.values_of(x) if x is not piece else x for x, piece in zip(repeated, pieces, strict=True)])
+
+
+def _taken(values: Any, places: NDArray[np.int64]) -> Any:
+    return tuple(part[places] for part in values) if isinstance(values, tuple) else values[places]
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """Return what a mechanism reads of all pieces together."""
+    if isinstance(pieces[0], Labelled):
+        return Labelled(*map(np.concatenate, zip(*((piece.rows, piece.labels) for piece in pieces), strict=True)))
+    if isinstance(pieces[0], tuple):
+        return tuple(map(np.concatenate, zip(*pieces, strict=True)))
+    return np.concatenate(pieces)
 
 
 def _samples(mechanism: Mechanism, records: Chunks, places: NDArray[np.int64]) -> Iterator[Any]:
@@ -248,11 +276,12 @@ def _samples(mechanism: Mechanism, records: Chunks, places: NDArray[np.int64]) -
     start = 0
     for piece in records:
         values = piece if isinstance(piece, Counted) else mechanism.values_of(piece)
-        size = values.records() if isinstance(values, Counted) else len(values)
+        size = values.records() if isinstance(values, Counted) else mechanism.number_of(values)
+        assert size is not None
         first, last = np.searchsorted(places, [start, start + size])
         own, start = places[first:last] - start, start + size
         if not isinstance(values, Counted):
-            yield values[own]
+            yield _taken(values, own)
             continue
         held = np.searchsorted(np.cumsum(values.counts), own, side="right")
         kinds, counts = np.unique(held, return_counts=True)

@@ -30,7 +30,6 @@ from dpfast.mechanisms.orders import (
     missed_by_peeling,
 )
 from dpfast.mechanisms.partitions import PartitionSelection
-from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.selection import Selection
 from dpfast.random import RandomSource
 from dpfast.streaming import Counts, known_records
@@ -93,6 +92,7 @@ class TopK(Mechanism):
     ('counts', array(['Lima', 'Oslo'], dtype=object))
     """
 
+    reads_all: ClassVar[bool] = False  # the number of records with listed keys is private
     releases_numbers: ClassVar[bool] = False
 
     k: int
@@ -215,9 +215,6 @@ class TopK(Mechanism):
     def __repr__(self) -> str:
         how = {"counts": "noisy counts", "joint": "one selection"}.get(self.method, self.method)
         return f"<TopK release of {self.k} of {len(self.keys)} keys by {how}: {self.privacy}>"
-
-    def plan(self, n: SupportsIndex | None = None) -> Plan:
-        return super().plan(None)  # the number of records with listed keys is private
 
     def reading(self) -> Counts:
         size = len(self.keys)

@@ -21,7 +21,7 @@ from dpfast.mechanisms import BoundedRange
 from dpfast.mechanisms.plan import Plan
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median
-from dpfast.streaming import Chunks, Labelled
+from dpfast.streaming import Chunks, Labelled, known_records
 
 Values = NDArray[np.float64]
 
@@ -154,8 +154,9 @@ class BlockFits(BoundedRange):
         if not self.useful(n, d):
             yield Trap(
                 UtilityWarning,
-                f"{n:,} records are too few for fits of blocks of {d} columns at epsilon = {self.epsilon:.3g}: a "
-                f"release may be far from all of them; give label_bound, or use more records or a larger epsilon",
+                f"{n:,} records are too few for fits of blocks of {d} column{'s' * (d > 1)} at epsilon = "
+                f"{self.epsilon:.3g}: a release may be far from all of them; give label_bound, or use more records or "
+                f"a larger epsilon",
             )
 
     def error(self, n: SupportsIndex, d: SupportsIndex, *, deviation: float) -> float:
@@ -188,6 +189,15 @@ class BlockFits(BoundedRange):
         self._check_columns(records.columns)
         return records
 
+    def _foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
+        """Return a plan that warns by the number of columns, too; code of others is not called before the charge."""
+        plan, x = super()._foresee(x, threads)
+        pair = type(x) is tuple and all(known_records(part) is not None for part in x)
+        if plan is None and not pair:
+            return None, x
+        records = self.values_of(x)
+        return _Blocks(self, checks.records(len(records)), records.columns), records
+
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _Blocks(self, checks.records(n))
 
@@ -216,6 +226,10 @@ class _Blocks(Plan):
     """A draw from the fits of blocks of a public number of records."""
 
     mechanism: BlockFits
+
+    def __init__(self, mechanism: BlockFits, n: int, d: int = 1) -> None:
+        super().__init__(mechanism, n)
+        self.traps = tuple(mechanism.traps_for(n, d))
 
     def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, Values]:
         """Return the plan and the fits. PRIVATE."""

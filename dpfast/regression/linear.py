@@ -115,11 +115,9 @@ class Public(NamedTuple):
             candidates["sums"] = self.sums(domain, 0.0)
         return Choice(candidates, method, _REASONS[method], limits=limits)
 
-    def warn_of_few(self, choice: Choice, n: int, d: int) -> None:
-        """Warn if n records are few for the method that a user has asked for."""
-        if self.method == "blocks":
-            warn(choice.mechanism.traps_for(n, d))
-        elif self.method == "residuals":
+    def warn_of_few(self, choice: Choice) -> None:
+        """Warn if n records are few for corrections that a user has asked for; fits of blocks warn by themselves."""
+        if self.method == "residuals":
             warn(choice.mechanism.few_records())
 
     def explanation_of(self, choice: Choice, domain: Ball, n: int, d: int) -> Choice | None:
@@ -288,7 +286,7 @@ def linear_regression(
             explain=explain,
         )
     choice = public.chosen(domain, checks.records(n), d)
-    public.warn_of_few(choice, n, d)
+    public.warn_of_few(choice)
     if explain is not False:
         describe(choice.mechanism, explain, n, public.explanation_of(choice, domain, n, d))
     return released(records, choice, n)

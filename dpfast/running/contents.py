@@ -90,7 +90,8 @@ class SummedCodes(Contents):
         return min(max((total + (1 << self._shift >> 1)) >> self._shift, -most), most)
 
     def value(self, estimate: Any, records: int) -> float:
-        return float(estimate * self.unit + (0.0 if self._hides_n else records * self.grid.lower))
+        total = float(estimate) * self.unit  # of Python's numbers, which no error state of NumPy refuses
+        return total if self._hides_n else total + records * self.grid.lower
 
 
 class Averaged(SummedCodes):

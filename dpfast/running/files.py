@@ -36,10 +36,13 @@ class StateFile(LineFile):
         self.ended = "closed"  # why no more lines are written
 
     def begun(self) -> bool:
-        """Whether there is a file with a complete header. Public."""
+        """Whether there is a file with a complete header and line. Public.
+
+        A header alone has no time and no number of a file: copies of it would all start without a charge.
+        """
         try:
             with Path(self.path).open("rb") as file:
-                return file.readline().endswith(b"\n")
+                return all(file.readline().endswith(b"\n") for _ in range(2))
         except FileNotFoundError:
             return False
 
@@ -48,9 +51,10 @@ class StateFile(LineFile):
         self._hold(os.O_CREAT)
         try:
             self.begin()
-            self.found, _, _ = self.entries()
+            self.found, end, _ = self.entries()
             if self.found:
                 raise ValueError(f"the state {self.path} was started by another process meanwhile")
+            self.cut(end)
         except BaseException:
             self.close()
             raise
@@ -62,7 +66,7 @@ class StateFile(LineFile):
         try:
             status = os.fstat(self._file)
             self.found, end, torn = self.entries()
-            if self.found and not moved:
+            if not moved:
                 self._check_last(status, torn)
         except BaseException:
             self.close()
@@ -83,12 +87,11 @@ class StateFile(LineFile):
             number = [entry["file"] for entry in self.found if "file" in entry][-1]
             last = self.found[-1]["at"]
             begun = _BEGUN.match(torn)
-            late = status.st_ctime_ns - (int(begun[1]) if begun else last)
-            if torn and not begun and last <= status.st_ctime_ns:  # too short to have a time
-                late = 0
+            last = int(begun[1]) if begun else self.found[-1]["at"]
+            apart = abs(status.st_ctime_ns - last) > _TOLERANCE or (torn and not begun)  # too short to have a time
         except (IndexError, KeyError, TypeError):
             raise ValueError(f"the state {self.path} is damaged: its lines have no times") from None
-        if number != status.st_ino or abs(late) > _TOLERANCE:
+        if number != status.st_ino or apart:
             raise ValueError(
                 f"the state {self.path} was copied, moved, restored or changed after it was last written: if the "
                 f"original has answered since, a copy would answer again with other noise. Give moved=True if it has "

@@ -6,6 +6,7 @@ import os
 import threading
 from typing import NoReturn, SupportsIndex
 
+from dpfast.core.spending import STEP, refuse
 from dpfast.running.files import StateFile
 
 
@@ -17,7 +18,9 @@ class Sole:
     process that started it, and one answer of each kind. With a file, another process goes on when this one has ended.
     """
 
-    def __init__(self, file: StateFile | None = None) -> None:
+    def __init__(self, mechanism: object, file: StateFile | None = None) -> None:
+        if file is None or file.ended:  # not by `Started.start`, which charges a state or opens its file
+            refuse(STEP, mechanism)
         self._process, self._file, self._ended = os.getpid(), file, ""
         self._lock = threading.Lock()  # two threads must not answer the same question with other noise
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -60,10 +63,13 @@ class RunningState(Sole):
     """
 
     def __init__(self, mechanism: Running, rng: RandomSource = None, file: StateFile | None = None) -> None:
-        super().__init__(file)
+        super().__init__(mechanism, file)
         self.mechanism, self.period = mechanism, 0
         self.position: int | str | None = None
         self._rng, self._records, self._part = rng, 0, mechanism.part()
+        # No record is read into a part whose period ends meanwhile, and lost: not by another thread, nor in chunks that
+        # end the period themselves.
+        self._reading, self._reads = threading.RLock(), 0
         self._totals = mechanism.scheme.start(mechanism.contents.shape)
         if file is not None:
             try:
@@ -101,9 +107,9 @@ class RunningState(Sole):
         workers : int
             Threads that read the records; the totals do not depend on it.
         """
-        self._check_open()
         several = isinstance(x, Chunks) and not isinstance(x, Counted)
-        self._part.read(x if several else [x], workers=workers)
+        with self._open_part() as part:
+            part.read(x if several else [x], workers=workers)
 
     def merge(self, part: PeriodRecords) -> None:
         """Add the records that a worker has read in a `Running.part` of the same parameters, once.
@@ -113,10 +119,22 @@ class RunningState(Sole):
         TypeError, ValueError
             If it is not a part, or of other parameters.
         """
-        self._check_open()
-        if not isinstance(part, PeriodRecords):
-            raise TypeError(f"a RunningState merges with a PeriodRecords, not with {type(part).__name__}")
-        self._part.merge(part)
+        with self._open_part() as own:
+            if not isinstance(part, PeriodRecords):
+                raise TypeError(f"a RunningState merges with a PeriodRecords, not with {type(part).__name__}")
+            own.merge(part)
+
+    @contextmanager
+    def _open_part(self) -> Iterator[PeriodRecords]:
+        """Hold the records of the current period, which does not end in another thread meanwhile."""
+        self.check_process()  # before the lock, as in `release`
+        with self._reading:
+            self._check_open()
+            self._reads += 1
+            try:
+                yield self._part
+            finally:
+                self._reads -= 1
 
     def _check_open(self) -> None:
         self.check_process()
@@ -138,8 +156,10 @@ class RunningState(Sole):
             After the last period.
         """
         self.check_process()  # before the lock, which another thread may have held when the process was forked
-        with self._lock:
+        with self._lock, self._reading:
             self._check_open()
+            if self._reads:
+                raise ValueError("the period cannot end while its records are read: release after update")
             integers = self._part.integers(self.mechanism.scheme.most)
             noisy, records = self._totals.noisy(integers, bit_generator(self._rng)), self._part.n
             entry = {
@@ -171,7 +191,7 @@ class RunningState(Sole):
         to the file, as large as a part.
         """
         self.check_process()
-        with self._lock:
+        with self._lock, self._reading:
             self._check_open()
             if self._file is None:
                 raise ValueError("a state without a file cannot be saved: start it with path=")

@@ -102,7 +102,7 @@ class AboveThreshold(Started["ThresholdState"]):
     def scales(self) -> tuple[Fraction, Fraction]:
         """The scale of the noise of the threshold, and that of each value. Public."""
         epsilon, times = Fraction(self.epsilon), self.answers * (1 if self.monotone else 2)
-        share = Fraction(max(1, round(_PARTS / (1 + float(times) ** (2 / 3)))), _PARTS)
+        share = Fraction(max(1, round(_PARTS / (1 + float(min(times, _MOST)) ** (2 / 3)))), _PARTS)
         return 1 / (share * epsilon), times / ((1 - share) * epsilon)
 
     @property
@@ -171,7 +171,7 @@ class ThresholdState(Sole):
     """
 
     def __init__(self, mechanism: AboveThreshold, rng: RandomSource = None, file: StateFile | None = None) -> None:
-        super().__init__(file)
+        super().__init__(mechanism, file)
         self.mechanism, self.positive, self._rng = mechanism, 0, rng
         start, self._noise = map(DiscreteLaplace, mechanism.scales)
         drawn = mechanism.threshold + unbounded(start, bit_generator(rng))
@@ -215,9 +215,13 @@ class ThresholdState(Sole):
                 raise ValueError(f"all {self.mechanism.answers} answers by yes are given: start another state")
             answer = number + unbounded(self._noise, bit_generator(self._rng)) >= self._threshold
             if answer:
-                if self._file is not None:  # what a crash leaves unwritten, nobody has seen
-                    self._file.note({"positive": self.positive + 1})
-                self.positive += 1
+                try:
+                    if self._file is not None:  # what a crash leaves unwritten, nobody has seen
+                        self._file.note({"positive": self.positive + 1})
+                    self.positive += 1
+                except BaseException:  # half of it: the file may count an answer that the state does not
+                    self.end("interrupted")
+                    raise
             return answer
 
 

@@ -18,8 +18,10 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import spending
+from dpfast.core.traps import warn
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
+from dpfast.random import bit_generator
 from dpfast.regression import Descent, Fit
 from dpfast.regression.linear import Public, fitted
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
@@ -120,10 +122,15 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
         rng, choice = self._rng(), public.chosen(self._ball(values.shape[1]), *values.shape)
-        public.warn_of_few(choice, *values.shape)
-        made = choice.mechanism
-        with self._paid([made]):
-            self.fit_ = fitted(made, Labelled.of((values, labels)), len(values), rng=rng, workers=1)
+        public.warn_of_few(choice)
+        made, n, records = choice.mechanism, len(values), Labelled.of((values, labels))
+        if choice.method == "blocks":
+            warn(made.traps_for(*values.shape))
+            with self._paid([made]):  # a call of the mechanism would warn again, after the charge
+                self.fit_ = made.fit(made.plan(n).draw(records, bit_generator(rng)), n)
+        else:
+            with self._paid([made]):
+                self.fit_ = fitted(made, records, n, rng=rng, workers=1)
         self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
         self.standard_errors_, self.privacy_ = self.fit_.standard_errors, self.fit_.privacy
         return self

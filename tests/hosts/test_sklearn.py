@@ -423,6 +423,17 @@ class TestDensity:
                 density.fit(np.ones((100, 2), int))
         assert ledger.charges == ()
 
+    def test_few_records_for_fits_of_blocks_are_told_before_the_charge(self):
+        regression, rows, labels = PrivateLinearRegression(radius=2.0), np.zeros((50, 3)), np.zeros(50)
+        with pytest.warns(dpf.UtilityWarning, match="too few for fits of blocks of 3 columns") as told:
+            regression.fit(rows, labels)
+        assert len(told) == 1
+        with dpf.Ledger(epsilon=1.0) as ledger, warnings.catch_warnings():
+            warnings.simplefilter("error", dpf.UtilityWarning)
+            with pytest.raises(dpf.UtilityWarning):
+                regression.fit(rows, labels)
+        assert ledger.charges == ()
+
     def test_too_many_columns_for_one_histogram(self):
         with pytest.raises(ValueError, match="4"):
             PrivateHistogramDensity(bounds=(0, 1), joint=True, bins=2).fit(np.zeros((10, 5)))

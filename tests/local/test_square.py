@@ -276,6 +276,9 @@ def test_parameters():
         make((0.0, 5e-324), 1.0)
     with pytest.raises(ValueError, match="lower"):
         make((1, 0), 1.0)
+    for bounds, epsilon in [((-1e300, 1e300), 1.0), ((0, 1e150), 2.0**-40)]:  # of a decoded report, or its square
+        with pytest.raises(ValueError, match="beyond the range of float64"):
+            make(bounds, epsilon)
     for missing in ("half", "drop"):
         with pytest.raises(ValueError, match="missing"):
             make(Grid(0, 1, missing=missing), 1.0)

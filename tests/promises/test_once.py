@@ -1,7 +1,9 @@
 """T34: Every public parameter is read once, before the charge: later readings would find another value."""
 
 import dataclasses
+import enum
 import inspect
+import itertools
 from contextlib import suppress
 from functools import partial
 
@@ -104,14 +106,19 @@ class TestMechanisms:
                 assert released is None or found == [(1, mechanism.privacy_profile)], field.name
 
 
-def test_names_that_compare_in_their_own_way_are_refused():
-    class Name(str):
-        def __eq__(self, other):
-            return True
-
-        __hash__ = str.__hash__
-
-    for refused in (dpf.Privacy, partial(dpf.GlobalSensitivity, dpf.statistics.Count(), grid=dpf.Grid(0, 9))):
+@every("text, compared", itertools.product((str, np.str_), ("__eq__", "__ne__")))
+def test_names_that_compare_in_their_own_way_are_refused(text, compared):
+    Name = type("Name", (text,), {compared: lambda *_: compared == "__eq__", "__hash__": text.__hash__})
+    makers = [dpf.Privacy, partial(dpf.GlobalSensitivity, dpf.statistics.Count(), grid=dpf.Grid(0, 9))]
+    makers.append(partial(dpf.Running, dpf.Bins(3, bounds=(0, 3)), periods=2))
+    for refused in makers:
         with pytest.raises(ValueError, match="neighbors must be"):
-            refused(epsilon=1.0, neighbors=Name("replace-one"))
+            refused(epsilon=1.0, neighbors=Name("add-remove"))
     assert dpf.Privacy(1.0, neighbors=np.str_("add-remove")).neighbors == "add-remove"
+
+
+def test_names_of_an_enumeration():
+    class Relation(enum.StrEnum):
+        OTHER = "add-remove"
+
+    assert dpf.Privacy(1.0, neighbors=Relation.OTHER).neighbors == "add-remove"

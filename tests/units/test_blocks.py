@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -145,6 +147,27 @@ class TestFit:
         assert made.useful(200_001, 2)
         [trap] = made.traps_for(50_000, 2)
         assert trap.category is dpf.UtilityWarning
+
+    def test_every_release_from_too_few_records_warns_before_the_charge(self):
+        made = BlockFits(Ball(3.0), epsilon=1.0)
+        for n, d in ((50, 1), (50, 2), (2_500, 4)):  # the last are enough for one column
+            X, y, _ = normal(n, d, 0.5)
+            table, pair = np.column_stack([X, y]), (X, y)
+            forms = [pair, table, Labelled.of(pair), dpf.Chunks([pair]), (X.tolist(), y.tolist()), table.tolist()]
+            calls = [partial(made, form) for form in forms] + [partial(made.release, pair, size=2)]
+            for call in [*calls, partial(dpf.linear_regression, X, y, radius=3.0, epsilon=1.0)]:
+                with pytest.warns(dpf.UtilityWarning, match="too few for fits of blocks") as found:
+                    call()
+                assert len(found) == 1
+                with dpf.Ledger(9.0) as ledger, warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    with pytest.raises(dpf.UtilityWarning):
+                        call()
+                assert not ledger.charges
+        assert not made.plan(2_500).traps
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made(normal(20_000, 2, 0.5)[:2])
 
     def test_the_errors_that_a_caller_raises_for_do_not_depend_on_a_label(self):
         X, y, _ = normal(2_000, 2, 0.5)

@@ -475,6 +475,12 @@ def test_few_records_are_counted_by_their_codes(sizes, step, data):
     assert cells.codes[0].tolist() == [*((2 * i * divided + bins) // (2 * bins) for i in range(bins)), last]
 
 
+def test_no_error_state_ends_a_release():
+    """An edge at 0 within the least bounds, whose neighbours are the least doubles."""
+    with np.errstate(all="raise"):
+        assert dpf.histogram([0.0], 2, bounds=(-(2.0**-1000), 2.0**-1000), epsilon=1.0).counts.shape == (2,)
+
+
 def test_bad_parameters_of_one_function():
     for options, message in (
         ({"method": "smoothed"}, "method must be 'perturbed'"),

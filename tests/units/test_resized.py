@@ -1,4 +1,4 @@
-"""Mechanisms for a public number of records with a private one: laws, controls, and all functions that use them."""
+"""T46: Mechanisms for a public number of records with a private one: laws, controls, and functions that use them."""
 
 import itertools
 import math
@@ -14,13 +14,14 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import Quantiles, Resized, audit
 from dpfast.mechanisms.resized import NoisySize, ResizedPlan, sample_places
+from dpfast.regression import GradientSums, ResidualScale
 from dpfast.robust import RangeFreeBoxes
 from dpfast.statistics import InterquartileRange, Mean, Median, Sum, TrimmedMean
 from tests.cases import every
 from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
 
-GRID = dpf.Grid(0, 4, step=1)
+GRID, BALL = dpf.Grid(0, 4, step=1), dpf.domains.Ball(2.0)
 MEDIAN = dpf.InverseSensitivity(Median(), grid=GRID, epsilon=1.0)
 QUARTILES = Quantiles((0.25, 0.75), grid=GRID, epsilon=1.0)
 RANGE = dpf.InverseSensitivity(InterquartileRange(), grid=GRID, epsilon=1.0)
@@ -187,6 +188,34 @@ class TestArguments:
     def test_what_no_sample_can_be_drawn_of(self, mechanism):
         with pytest.raises((TypeError, ValueError), match="must"):
             Resized(mechanism, epsilon=2.0)
+
+    @every(
+        "mechanism",
+        [
+            GradientSums("huber", [0.0] * 3, transform=np.eye(3), domain=BALL, clip=1.0, bound=1.0, epsilon=1.0),
+            ResidualScale([1.0, 2.0, 3.0], 0.0, domain=BALL, labels=BALL, q=0.5, epsilon=1.0),
+            dpf.TheilSen(epsilon=1.0),
+            dpf.NoisyMarginals(dict.fromkeys("abcd", (0, 2)), [("a", "b")], epsilon=1.0),
+            dpf.NoisyMarginals({"a": ["x", "y"]}, [("a",)], epsilon=1.0),
+        ],
+        ids=repr,
+    )
+    def test_records_that_are_not_read_as_they_are(self, mechanism):
+        """Whatever the number of their columns: filled samples of codes or labels would fail, for small n only."""
+        with pytest.raises(TypeError, match="must read one array of numbers or rows"):
+            Resized(mechanism, epsilon=2.0)
+
+    @every("columns", [1, 2, 7])
+    def test_rows_of_any_number_of_columns(self, columns):
+        box = dpf.domains.Box([GRID] * columns)
+        means = Resized(dpf.NoisySums(Mean(), domain=box, epsilon=1.0, delta=1e-6), epsilon=2.0)
+        assert means(np.zeros((9, columns))).shape == (columns,)
+
+    def test_a_sample_of_a_sample_has_records(self):
+        sampled = dpf.Subsampled(dpf.Subsampled(MEDIAN, 0.3), Fraction(2, 7))
+        assert sampled.least_records == Resized(sampled, epsilon=2.0).least == 14
+        assert [sampled.mechanism.size(sampled.size(n)) for n in (14, 13 + 1)] == [1, 1]
+        assert all(0 <= Resized(sampled, epsilon=2.0)(np.zeros(n)) <= 4 for n in range(9))
 
     def test_labels_are_refused(self):
         moments = dpf.RegressionMoments(domain=dpf.domains.Ball(1.0), labels=dpf.domains.Ball(1.0), epsilon=1.0)

@@ -19,6 +19,8 @@ from dpfast import Bins, Categories, Running
 from dpfast.core.divergences import gaussian_delta_up
 from dpfast.laws import RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot, square_root
+from dpfast.running import RunningState, ThresholdState
+from dpfast.running.files import StateFile
 from dpfast.running.schemes import Factored, Tree
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
@@ -551,6 +553,67 @@ def quiet(*args, **options):
 
 
 class TestStates:
+    def test_no_record_is_lost_between_threads(self):
+        """A period ends once a thread that reads its records has read them all: none goes into a part that is over."""
+        state = quiet(Count(), periods=2, mu=1e6, neighbors="add-remove").start()
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def __iter__(self):
+                yield np.zeros(5)
+                begun.set()
+                assert go_on.wait(60)
+                yield np.zeros(5)
+
+        reader = threading.Thread(target=state.update, args=(dpf.Chunks(Slow()),))
+        reader.start()
+        assert begun.wait(60)
+        ender = threading.Thread(target=state.release)
+        ender.start()
+        ender.join(0.2)
+        assert state.period == 0
+        go_on.set()
+        reader.join()
+        ender.join()
+        assert (state.period, round(state.total)) == (1, 10)
+
+    def test_no_chunk_ends_its_own_period(self):
+        state = quiet(Count(), periods=2, mu=1e6, neighbors="add-remove").start()
+
+        def pieces():
+            yield np.zeros(3)
+            with pytest.raises(ValueError, match="release after update"):
+                state.release()
+            yield np.zeros(4)
+
+        state.update(dpf.Chunks(pieces))
+        assert (round(state.release()), state.period) == (7, 1)
+
+    def test_no_error_state_ends_a_release(self):
+        """Least steps, of which estimates are whole numbers and fractions: the total is rounded, not refused."""
+        least = 5e-324
+        for noise in ("gaussian", "discrete-laplace"):
+            grid = dpf.Grid(0, 8 * least, step=least)
+            totals = Running(Sum(), grid=grid, periods=2, epsilon=1.0, delta=1e-6, noise=noise)
+            state = totals.start(rng=PCG64(1))
+            with np.errstate(all="raise"):
+                assert all(isinstance(state.release(), float) for _ in range(2))
+
+    def test_a_state_that_nobody_charged_is_refused(self, tmp_path):
+        """In the block of a ledger a state is made by `start` alone; outside there is nothing to charge."""
+        totals, alarm = Running(Count(), periods=2, epsilon=1.0), dpf.AboveThreshold(0, epsilon=1.0)
+        for mechanism, state in [(totals, RunningState), (alarm, ThresholdState)]:
+            state(mechanism).close()
+            for made in (lambda: state(mechanism), lambda: state(mechanism, None, StateFile(tmp_path / "a", {}))):  # noqa: B023
+                with dpf.Ledger(2.0) as ledger, pytest.raises(dpf.BudgetError, match="none covers it"):
+                    made()
+                assert not ledger.charges
+            path = tmp_path / state.__name__
+            with dpf.Ledger(2.0) as ledger:
+                for place in (None, path, path):  # the last one goes on
+                    mechanism.start(path=place).close()
+            assert len(ledger.charges) == 2
+
     def test_one_charge_for_all_periods(self):
         running = Running(Count(), periods=4, mu=0.25, neighbors="add-remove")
         with dpf.Ledger(mu=0.25, neighbors="add-remove") as ledger:

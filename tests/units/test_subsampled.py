@@ -1,4 +1,4 @@
-"""Releases from samples: mixtures of laws of all samples, amplified guarantees, samples that are too large."""
+"""T46: Releases from samples: mixtures of laws of all samples, amplified guarantees, samples that are too large."""
 
 import itertools
 import math
@@ -14,8 +14,11 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import Subsampled
 from dpfast.mechanisms.subsampled import sample_of
+from dpfast.regression import BlockFits
 from dpfast.statistics import Mean, Median
 from tests.cases import every
+from tests.central import shaped
+from tests.releases import MECHANISMS, X
 from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
 
@@ -102,6 +105,36 @@ class TestReleases:
             read = [np.repeat(p.values, p.counts) if isinstance(p, dpf.Counted) else p for p in pieces]
             assert np.concatenate(read).tolist() == x[places].tolist()
 
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @pytest.mark.filterwarnings("ignore")
+    def test_all_mechanisms(self, mechanism):
+        """A mechanism is refused, or releases the same from an array and from chunks, whatever it makes of records."""
+        try:
+            sampled = Subsampled(mechanism, 0.5)
+        except (TypeError, ValueError):
+            return
+        x = shaped(mechanism, X)
+        parts = [
+            tuple(y[part] for y in x) if isinstance(x, tuple) else x[part] for part in np.split(np.arange(len(X)), [7])
+        ]
+        whole, pieces = (np.asarray(sampled(form, rng=PCG64(8)), object) for form in (x, dpf.Chunks(parts)))
+        assert (whole.shape, repr(whole)) == (pieces.shape, repr(pieces))
+
+    def test_samples_of_labels_in_chunks(self):
+        """Rows whose labels say which they are: samples of chunks have the same ones, each with its label."""
+        rows, places = np.arange(40.0).reshape(20, 2), np.arange(0, 20, 3)
+        fits = BlockFits(domain=dpf.domains.Ball(100.0), epsilon=1.0)
+        pieces = dpf.Chunks([(rows[:5], rows[:5, 0]), (rows[5:], rows[5:, 0])])
+        sample = sample_of(fits, pieces, places)
+        assert sample.rows.tolist() == rows[places].tolist()
+        assert sample.labels.tolist() == rows[places, 0].tolist()
+
+    def test_chunks_of_counted_and_other_values(self):
+        sample = sample_of(
+            MEDIAN, dpf.Chunks([dpf.Counted([1.0, 2.0], [2, 3]), np.array([3.0, 0.0])]), np.array([1, 4, 6])
+        )
+        assert sample.tolist() == [1.0, 2.0, 0.0]
+
     def test_rows_and_objects(self):
         domain = dpf.domains.Ball(10.0)
         sums = Subsampled(dpf.NoisySums(Mean(), domain=domain, epsilon=1.0, delta=1e-6), 0.5)
@@ -126,6 +159,10 @@ class TestReleases:
             ({"mechanism": 3}, TypeError, "mechanism must be a dpfast.Mechanism"),
             ({"mechanism": dpf.Selection(epsilon=1.0)}, TypeError, "that reads records"),
             ({"mechanism": dpf.PartitionSelection(1.0, 1e-6)}, ValueError, "one record replaced"),
+            # The number of records with listed keys is private: samples by it would differ for neighbours by more.
+            ({"mechanism": dpf.TopK(1, ["a"], epsilon=1.0, neighbors="replace-one")}, ValueError, "read all records"),
+            ({"mechanism": dpf.TopK(1, [0.0], epsilon=1.0, neighbors="replace-one")}, ValueError, "read all records"),
+            ({"mechanism": dpf.PartitionSelection(1.0, 0.1, neighbors="replace-one")}, ValueError, "read all records"),
             ({"mechanism": dpf.NoisyMarginals({"a": [0, 1, 2]}, [("a",)], mu=1.0)}, ValueError, "in epsilon"),
             ({"share": 0}, ValueError, "share must be positive"),
             ({"share": 1.5}, ValueError, "share must be positive"),

@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast import AboveThreshold
 from dpfast.laws import DiscreteLaplace
 from dpfast.running import threshold as module
+from dpfast.running.files import StateFile
 from tests.cases import every
 from tests.reference import threshold as slow
 from tests.statistical import chi_square_rejects
@@ -195,6 +196,7 @@ class TestStates:
             ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
             ({"epsilon": 1e-20}, ValueError, "needs noise of more"),
             ({"answers": 0}, ValueError, "answers must be at least 1"),
+            ({"answers": 10**400}, ValueError, "needs noise of more"),
             ({"monotone": 3}, TypeError, "monotone"),
             ({"neighbors": "local"}, ValueError, "neighbors"),
         ],
@@ -215,3 +217,22 @@ def test_a_closed_state_gives_no_answers(tmp_path):
             with pytest.raises(ValueError, match="closed"):
                 state(value)
         assert state.positive == 0
+
+
+def test_an_interrupted_answer_ends_the_state(tmp_path, monkeypatch):
+    """The file counts the answer, and goes on with those that are left."""
+    mechanism = AboveThreshold(0, epsilon=1.0, answers=3)
+    state, note = mechanism.start(path=tmp_path / "state"), StateFile.note
+
+    def interrupt(*args):
+        note(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateFile, "note", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            state(10**6)
+    with pytest.raises(ValueError, match="interrupted"):
+        state(10**6)
+    again = mechanism.start(path=tmp_path / "state")
+    assert [again.positive, again(10**6), again(10**6), again.closed] == [1, True, True, True]
