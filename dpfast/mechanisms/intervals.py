@@ -288,7 +288,8 @@ class _QuantileInterval(IntervalMechanism):
         An interval of more records is wider in ranks, so that a candidate which is more often confirmed costs less.
         """
         first, more = _MARGIN
-        return math.ceil(max(first + more * math.log10(max(n * self.epsilon, 1.0)), _LEAST_MARGIN) / self.epsilon)
+        scaled = first + more * (math.log10(n) + math.log10(self.epsilon))  # the product may be infinite
+        return math.ceil(max(scaled, _LEAST_MARGIN) / self.epsilon)
 
     @cached_property
     def least_narrow(self) -> int:
