@@ -92,11 +92,11 @@ class Keys:
 class HashedKeys:
     """The server of many keys: a count of reports for each cell of each hash function, an estimate, one report."""
 
-    params = (["aggregate", "sort of the reports", "estimate", "one report"], [1, 1000, 1_000_000])
-    param_names = ("line", "n")
+    params = (["aggregate", "sort of the reports", "estimate", "one report"], [1, 1000, 1_000_000], [1.0, 3.0, 5.0])
+    param_names = ("line", "n", "epsilon")
 
-    def setup(self, line, n):
-        survey = local.HashedCategorical(2**30, data.EPSILON)
+    def setup(self, line, n, epsilon):
+        survey = local.HashedCategorical(2**30, epsilon)
         reports = survey.randomize(np.random.default_rng(0).integers(0, 2**30, n))
         total = survey.aggregate(reports)
         self.run = {
@@ -106,7 +106,24 @@ class HashedKeys:
             "one report": partial(survey.randomize, 5),
         }[line]
 
-    def time_hashed(self, line, n):
+    def time_hashed(self, line, n, epsilon):
+        self.run()
+
+
+class FrequentKeys:
+    """The server's count of the reports of prefixes, next to a sort of them."""
+
+    params = (["aggregate", "sort of the reports"], [10, 100_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        survey = local.HeavyHitters(data.EPSILON, 30)
+        reports = survey.randomize(np.random.default_rng(0).integers(0, 2**30, n))
+        self.run = {"aggregate": partial(survey.aggregate, reports), "sort of the reports": partial(np.sort, reports)}[
+            line
+        ]
+
+    def time_count(self, line, n):
         self.run()
 
 

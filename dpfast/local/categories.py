@@ -17,11 +17,10 @@ from dpfast.core.coin import Coin, coin
 from dpfast.core.grid import Grid
 from dpfast.local.randomizer import Aggregate, counted
 from dpfast.local.responses import LARGEST_LAW, METHODS, ResponseMethod, least_variance, method_of
-from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
+from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, widened
 from dpfast.local.simplex import likeliest, rule_of, shrunken, simplex
 
 _MOST_CATEGORIES = 2**31
-_WIDE = {kind: np.dtype(wide) for kind, wide in zip("fiub", (np.float64, np.int64, np.uint64, np.uint64), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -252,12 +251,8 @@ class Categorical(ScalarRandomizer):
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
         """Categories of records of any dtype; 0 for a record that is not a category."""
-        wide = _WIDE[x.dtype.kind]
-        if x.dtype != wide or not x.flags.aligned:
-            with np.errstate(invalid="ignore"):  # a signalling NaN
-                x = x.astype(wide)
         codes = np.empty(x.size, np.uint32)
-        _randomize.categories(x, self.k, codes)
+        _randomize.categories(widened(x), self.k, codes)
         return codes
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:

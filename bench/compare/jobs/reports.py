@@ -79,6 +79,10 @@ def hashed_keys(size) -> Iterator[Job]:
         cells = np.ones(survey.outcomes // 2 * 2, np.uint32)
         floor = Floor("plain read of a table of all reports", partial(_read_all, [cells]))
         yield Job(f"HashedCategorical, {power(n)} reports", partial(survey.aggregate, reports), (floor,))
+    wide = local.HashedCategorical(2**30, 5.0)  # of the prime 131
+    many = wide.randomize(source.integers(0, 2**30, size(10**6)))
+    floor = Floor("sort of the reports", partial(np.sort, many))
+    yield Job(f"HashedCategorical, epsilon = 5, {power(many.size)} reports", partial(wide.aggregate, many), (floor,))
     total, places = survey.aggregate(reports), source.integers(0, survey.buckets, survey.hashes)
     table = total.sums.reshape(survey.hashes, survey.buckets)
     floor = Floor("as many entries of a table", lambda: table[np.arange(survey.hashes), places].sum())
