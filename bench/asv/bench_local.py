@@ -44,6 +44,22 @@ class Others:
         self.run()
 
 
+class Sets:
+    """Reports that are sets, and as many random words as one of them takes."""
+
+    params = (["subset", "random words"], [64, 1024])
+    param_names = ("line", "k")
+
+    def setup(self, line, k):
+        x, words = np.random.default_rng(0).integers(0, k, 10_000), np.random.default_rng(1)
+        survey = local.Categorical(k, data.EPSILON, "subset")
+        drawn = partial(words.integers, 0, 2**64, (x.size, k // 8), np.uint64)
+        self.run = {"subset": partial(survey.randomize, x), "random words": drawn}[line]
+
+    def time_randomize(self, line, k):
+        self.run()
+
+
 class ManyCategories:
     """Reports of a million categories counted, at once and in ten parts, and a plain read of the same reports."""
 

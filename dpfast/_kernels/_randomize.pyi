@@ -30,6 +30,9 @@ def fill_unary(
 def fill_subsets(
     bit_generator: BitGenerator, x: NDArray[uint32], width: int, size: int, threshold: int, out: NDArray[uint64]
 ) -> None: ...
+def fill_large_subsets(
+    bit_generator: BitGenerator, x: NDArray[uint32], width: int, size: int, threshold: int, out: NDArray[uint64]
+) -> None: ...
 def fill_lines(
     bit_generator: BitGenerator, x: NDArray[uint32], edge: int, threshold: int, out: NDArray[uint32]
 ) -> None: ...

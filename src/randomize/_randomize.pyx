@@ -36,6 +36,10 @@ cdef extern from "randomize.h":
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
         uint64_t *out
     ) noexcept nogil
+    void dpfast_large_subset(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
+        uint64_t *out, uint64_t *lanes, Py_ssize_t n
+    ) noexcept nogil
     void dpfast_line(
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
     ) noexcept nogil
@@ -60,24 +64,24 @@ cdef extern from "hyperplanes.h":
         int64_t *out
     ) noexcept nogil
     void dpfast_supports_8(
-        uint8_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes, uint8_t *room,
-        const uint8_t **rows
+        uint8_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint8_t *room, const uint8_t **rows
     ) noexcept nogil
     void dpfast_supports_alone_8(
         uint8_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
         uint8_t *other, uint8_t *room, const uint8_t **places
     ) noexcept nogil
     void dpfast_supports_16(
-        uint16_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes, uint16_t *room,
-        const uint16_t **rows
+        uint16_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint16_t *room, const uint16_t **rows
     ) noexcept nogil
     void dpfast_supports_alone_16(
         uint16_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
         uint16_t *other, uint16_t *room, const uint16_t **places
     ) noexcept nogil
     void dpfast_supports_32(
-        uint32_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes, uint32_t *room,
-        const uint32_t **rows
+        uint32_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint32_t *room, const uint32_t **rows
     ) noexcept nogil
     void dpfast_supports_alone_32(
         uint32_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
@@ -390,6 +394,30 @@ def fill_subsets(
         with bit_generator.lock, nogil:
             for i in range(m):
                 dpfast_subset(source, &words[each * i], x[done + i], width, size, threshold, &out[done + i, 0])
+        done += m
+
+
+def fill_large_subsets(
+    bit_generator, const uint32_t[::1] x not None, uint32_t width, uint32_t size, uint64_t threshold,
+    uint64_t[:, ::1] out not None,
+):
+    """Fill each row, packed, as `fill_subsets` does, in a time that hardly depends on `width`.
+
+    **Law** that of `fill_subsets`, exactly. **Assumes** out.shape == (len(x), ceil(size / 64)), 1 <= width < size,
+    x < size. **Cost** 8 words for 64 categories and about sqrt(width) further ones each.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], each = DPFAST_DIGITS * out.shape[1] + 1, done = 0, i, m
+    cdef uint64_t[::1] words = room(n, each), lanes = np.empty(out.shape[1], np.uint64)
+    while done < n:
+        m = min(n - done, words.shape[0] // each)
+        refill(bit_generator, words[:each * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_large_subset(
+                    source, &words[each * i], x[done + i], width, size, threshold, &out[done + i, 0], &lanes[0],
+                    out.shape[1])
         done += m
 
 
