@@ -59,6 +59,24 @@ class OneLine:
         self.run()
 
 
+class Intervals:
+    """Estimates with intervals of 100 records, and the release of the estimate alone."""
+
+    params = (["interval", "release"], ["mean", "median", "variance", "sum"])
+    param_names = ("line", "statistic")
+
+    def setup(self, line, statistic):
+        x, public = data.pay(100), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+        release = getattr(dpf, statistic)
+        self.run = {
+            "interval": lambda: dpf.interval(statistic, x, **public),
+            "release": lambda: release(x, **public),
+        }[line]
+
+    def time_call(self, line, statistic):
+        self.run()
+
+
 class Several:
     """Nine quantiles and a histogram of 20 bins of 100 records."""
 

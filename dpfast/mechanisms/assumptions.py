@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ from dpfast.laws import IntegerNoise, ScalarLaw
 from dpfast.statistics import Huber, Statistic, Summary
 from dpfast.streaming import Integers
 
+Array = NDArray[np.float64]
 Cdf = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 # The number of imagined samples, a power of two for Sobol points. The error of a probability is then about 1 / 500.
@@ -34,7 +35,7 @@ _MOST_EVEN = 2**26
 _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
-_CELLS = 2**11
+_CELLS, _TOGETHER, _WIDE = 2**11, 32, 1 / 32  # the first steps take a tenth of the time of one for all cells
 
 
 @cache
@@ -379,8 +380,38 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
     10000.
 
     The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45. Newton's
-    steps enclose the result narrowly. It is then found by bisection, so that on every machine it is the same double.
+    steps, first for cells put together, enclose the result narrowly. It is then found by bisection, so that on every
+    machine it is the same double.
     """
+    masses, places = _magnitudes(noise, unit)
+
+    def inside(t: float, masses: Array, places: Array) -> float:
+        inner = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
+        return float(np.sum(masses * inner))
+
+    def slope(t: float, masses: Array, places: Array) -> float:
+        with np.errstate(under="ignore"):
+            densities = np.exp(((t - places) / deviation) ** 2 / -2) + np.exp(((t + places) / deviation) ** 2 / -2)
+        return float(np.sum(masses * densities)) / (deviation * math.sqrt(2 * math.pi))
+
+    def enclosed(start: float, *cells: Array) -> tuple[float, float]:
+        return _enclosed(lambda t: confidence - inside(t, *cells), lambda t: slope(t, *cells), low, high, start)
+
+    low, high = 0.0, 10 * deviation + float(places[-1])
+    start = deviation * float(scipy.special.ndtri((1 + confidence) / 2))  # below the result: that without noise
+    if deviation > _WIDE * float(places[-1]):  # else cells put together are too wide to be near
+        start = enclosed(start, *_magnitudes(noise, unit, _TOGETHER))[1]
+    left, right = enclosed(start, masses, places)
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        reached = middle >= right or (middle > left and inside(middle, masses, places) >= confidence)
+        low, high = (low, middle) if reached else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=64)
+def _magnitudes(noise: IntegerNoise, unit: float, together: int = 1) -> tuple[Array, Array]:
+    """Return masses and middles of cells of ``unit |K|``; of so many cells `together`, at their means."""
     with np.errstate(divide="ignore", over="ignore"):  # far out
         reach = 2 ** int(np.argmax(noise.log_tail(np.ldexp(1.0, np.arange(128))) <= -45))
     width = -(-reach // _CELLS)
@@ -388,24 +419,12 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
     tails = np.exp(noise.log_tail(np.append(starts, starts[-1] + width)))
     masses = np.append(1 - 2 * tails[0], 2 * (tails[:-1] - tails[1:]))
     places = np.append(0.0, unit * (starts + (width - 1) / 2))
-
-    def lacking(t: float) -> float:
-        inside = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
-        return confidence - float(np.sum(masses * inside))
-
-    def slope(t: float) -> float:
-        with np.errstate(under="ignore"):
-            densities = np.exp(((t - places) / deviation) ** 2 / -2) + np.exp(((t + places) / deviation) ** 2 / -2)
-        return float(np.sum(masses * densities)) / (deviation * math.sqrt(2 * math.pi))
-
-    low, high = 0.0, 10 * deviation + float(places[-1])
-    start = deviation * float(scipy.special.ndtri((1 + confidence) / 2))  # below the result: that without noise
-    left, right = _enclosed(lacking, slope, low, high, start)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        reached = middle >= right or (middle > left and lacking(middle) <= 0)
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+    if together == 1:
+        return masses, places
+    firsts = np.arange(0, masses.size, together)
+    sums = np.add.reduceat(masses, firsts)
+    kept = sums > 0
+    return sums[kept], np.add.reduceat(masses * places, firsts)[kept] / sums[kept]
 
 
 def _enclosed(

@@ -312,16 +312,19 @@ class _Certified(Plan):
         self._ranks, self._places = mechanism._candidates(n, self._limits)
 
     @cached_property
+    def _first(self) -> Quantiles:
+        """The release of the quantile and of the first candidates."""
+        return self.mechanism._finding(self._places, self._size, self.mechanism._shares[0])
+
+    @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        epsilon = self.mechanism._shares[0]
-        return self.mechanism._finding(self._places, self._size, epsilon).plan(self._size).traps
+        return self._first.plan(self._size).traps
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
         mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
         grid, last, shares = mechanism.grid, mechanism.grid.size - 1, mechanism._shares
 
-        def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
-            finding = mechanism._finding(places, n, epsilon)
+        def quantiles(finding: Quantiles) -> list[float]:
             released: list[float] = finding.plan(n).draw(values, source, threads).tolist()
             return released
 
@@ -334,7 +337,7 @@ class _Certified(Plan):
             code = int(grid.encode([value])[0])
             return last - code if end else code
 
-        found = quantiles(places, shares[0])
+        found = quantiles(self._first)
         ends = [outward(end, found[2 * end]) if ranks[end] else 0 for end in (0, 1)]
         beyond = counts(ends, 2 / Fraction(shares[1]))
         failed = [end for end in (0, 1) if ends[end] and beyond[end] > limits.counts[0][end]]
@@ -347,7 +350,8 @@ class _Certified(Plan):
                 excess, limit = beyond[end] - limits.counts[0][end], limits.counts[k][end]
                 rank = limits.ranks[k - 1][end]
                 if rank > 0 and (tied or limit < 0 or excess > _MOST_EXCESS / mechanism.epsilon):
-                    [value] = quantiles([n + 1 - rank if end else rank], float(second / k))
+                    finding = mechanism._finding([n + 1 - rank if end else rank], n, float(second / k))
+                    [value] = quantiles(finding)
                     ends[end] = outward(end, value)
                     continue
                 aim = max(limit - math.ceil(_SECOND_MARGIN * k / second), 0)

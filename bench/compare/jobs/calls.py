@@ -48,6 +48,9 @@ def call(size) -> Iterator[Job]:
         )
         yield Job(f"5 one-line calls, {name}, n = 100", partial(_five, line), floors[:1])
         yield Job(f"one-line call, {name}, n = 100", line, floors[1:])
+    for name in ("mean", "median", "variance", "sum"):
+        run = partial(dpf.interval, name, x, bounds=data.BOUNDS, epsilon=data.EPSILON)
+        yield Job(f"interval of the {name}, n = 100", run, (Floor("np.median", theirs),))
     deciles = np.arange(1, 10) / 10
     floor = Floor("np.quantile", lambda: np.quantile(x, deciles), 4.0)
     yield Job("9 quantiles, n = 100, mechanism built", partial(data.deciles_mechanism(), x), (floor,))
