@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -171,6 +171,27 @@ class Uniform:
         return self._center + (u - self._q) / self._density
 
 
+class Predicting(Protocol):
+    """A mechanism with a hash that predicts its error."""
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> Any: ...
+
+
+def error_under(mechanism: Predicting, n: int, distribution: Any, confidence: float) -> Any:
+    """Return the error of a release from n records of an assumed distribution: at once, if it was asked for before."""
+    try:
+        hash(distribution)
+    except TypeError:  # it may change
+        return mechanism._error_under(n, Assumed(distribution), confidence)
+    found = _error_under(mechanism, n, distribution, confidence)
+    return found.copy() if isinstance(found, np.ndarray) else found
+
+
+@lru_cache(maxsize=256)
+def _error_under(mechanism: Predicting, n: int, distribution: Any, confidence: float) -> Any:
+    return mechanism._error_under(n, Assumed(distribution), confidence)
+
+
 def target(statistic: Statistic, assumed: Assumed) -> float:
     """Return the population value."""
     value = float(statistic.functional(assumed))
@@ -179,12 +200,15 @@ def target(statistic: Statistic, assumed: Assumed) -> float:
     return value
 
 
+@cache
 def sobol(dimensions: int) -> NDArray[np.float64]:
     """Return the fixed low-discrepancy points in the interior of the cube."""
     from scipy.stats import qmc
 
     points = qmc.Sobol(dimensions, scramble=True, seed=_SEED).random(SAMPLES)
-    return np.asarray(np.clip(points, 2.0**-40, 1 - 2.0**-40))
+    points = np.asarray(np.clip(points, 2.0**-40, 1 - 2.0**-40))
+    points.flags.writeable = False
+    return points
 
 
 def _interior(rng: np.random.Generator, d: int, head: int, tail: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -249,14 +273,16 @@ class ImaginedRanks:
             yield np.concatenate(parts)
 
 
-def summaries(statistic: Any, assumed: Assumed, grid: Points, n: int, levels: int) -> Iterator[Summary]:
-    """Yield the summaries that `RankStatistic.reading` would make of imagined samples of n records.
+def summaries(
+    statistic: Any, assumed: Assumed, grid: Points, n: int, levels: int, samples: int = SAMPLES
+) -> Iterator[Summary]:
+    """Yield the summaries that `RankStatistic.reading` would make of the first imagined samples of n records.
 
     The sum of the records between two stretches is drawn from its normal approximation, given the ends of both.
     """
     ranks, reach = statistic.ranks(n), levels - 1
     different = sorted(set(ranks))
-    cube = sobol(len(different) + 1)
+    cube = sobol(len(different) + 1)[:samples]
     imagined = ImaginedRanks(n, different, reach, cube[:, :-1])
     codes_of_nodes = _codes(assumed.nodes[0], grid)
     first, second = assumed.integral(codes_of_nodes), assumed.integral(codes_of_nodes**2)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import singledispatch
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from dpfast.core.grid import Grid, Points
 from dpfast.core.spending import imagined
 from dpfast.laws import ClampedNoise, NestedIntervals
+from dpfast.laws.nested import distinct
 from dpfast.mechanisms.assumptions import Assumed, code_moments, summaries, target
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import (
@@ -57,8 +57,7 @@ def expected_error(
         law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
         population = target(statistic, assumed) if isinstance(statistic, Mean) else None
         return Expected(mean_distance(law, population), sampling)
-    samples = islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES)
-    laws = [law_for(law_of, sample) for sample in samples]
+    laws = [law_for(law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels, _SAMPLES)]
     centers = None, target(statistic, assumed)
     noise, joint = (float(np.mean([mean_distance(law, center) for law in laws])) for center in centers)
     return Expected(noise, sampling, joint)
@@ -113,7 +112,7 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
     unit = (stop - start) / max(last - first, 1)
     place = center if target is None else first + (target - start) / unit
     cut = math.floor(min(max(place, first), last))  # the place may be infinite
-    knots = np.unique(np.concatenate([around, [first, last + 1, cut, cut + 1]]).clip(first, last + 1))
+    knots = distinct(np.concatenate([around, [first, last + 1, cut, cut + 1]]).clip(first, last + 1))
     middles = (knots[:-1] + knots[1:] - 1) / 2
     distance = float(np.sum(np.diff(law.cdf(knots - 1)) * np.abs(middles - place)))
     return distance * float(unit)

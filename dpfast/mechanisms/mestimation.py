@@ -21,7 +21,7 @@ from dpfast.core.grid import Grid, check_grid, grid_for
 from dpfast.core.traps import Trap, of_corner
 from dpfast.core.types import Exact, Records
 from dpfast.laws import TAIL, ScalarLaw
-from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
+from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.prior import Cauchy, edges
@@ -199,8 +199,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         >>> round(mechanism.error(1000, distribution=norm(50, 15)), 1)
         1.0
         """
-        n, assumed = checks.whole("n", n, least=1), Assumed(distribution)
-        confidence, grid, last = checks.between("confidence", confidence, 0, 1), self.grid, self.grid.size - 1
+        n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
+        return float(error_under(self, n, distribution, confidence))
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        grid, last = self.grid, self.grid.size - 1
         codes, mass = grid.encode(assumed.nodes[0]), assumed.nodes[1]
 
         def expected(theta: int, power: int = 1) -> float:

@@ -81,6 +81,8 @@ def assumption(distribution: Any) -> Any:
     """Return what a user assumes: None, `Typical` values of a pair (low, high), or an object with a
     quantile function.
     """
+    if isinstance(distribution, Typical):
+        return distribution
     if isinstance(distribution, tuple | list):
         low, high = checks.interval("distribution", distribution)
         if not (low < high and math.isfinite(high - low)):

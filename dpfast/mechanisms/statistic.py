@@ -10,7 +10,7 @@ import numpy as np
 from dpfast.core import checks, containers
 from dpfast.core.traps import Trap, of_corner
 from dpfast.laws import anywhere
-from dpfast.mechanisms.assumptions import Assumed
+from dpfast.mechanisms.assumptions import Assumed, error_under
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import Huber
@@ -121,7 +121,7 @@ class StatisticMechanism(Mechanism):
             return self._error_at_density(n, checks.positive("density", density), confidence)
         if deviation is not None:
             return self._error_at_deviation(n, checks.positive("deviation", deviation), confidence)
-        return self._error_under(n, Assumed(distribution), confidence)
+        return error_under(self, n, distribution, confidence)
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
         assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)

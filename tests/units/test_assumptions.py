@@ -398,3 +398,62 @@ def test_records_are_counted():
     for n, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
         with pytest.raises(error, match="n must be"):
             globally(Mean(), 1.0).error(n, deviation=1.0)
+
+
+class Counting:
+    """A distribution that counts the calls of its quantile function; without a hash on request."""
+
+    def __init__(self, center):
+        self.center, self.calls = center, 0
+
+    def ppf(self, u):
+        self.calls += 1
+        return stats.norm(self.center, 10).ppf(u)
+
+
+class Changing(Counting):
+    __hash__ = None
+
+    def __eq__(self, other):
+        return self is other
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+        dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+        dpf.MEstimator(dpf.psi.Huber(20.0), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+    ],
+)
+def test_errors_are_kept(mechanism):
+    """A second call computes nothing, and what a caller does to its result does not show; objects that may change are
+    asked each time.
+    """
+    public, confident = Counting(50), {"confidence": 0.3}
+    first = mechanism.error(200, distribution=public)
+    calls = public.calls
+    first *= 1.0  # an array is the caller's own
+    np.testing.assert_array_equal(mechanism.error(200, distribution=public), first)
+    assert public.calls == calls
+    assert np.all(mechanism.error(200, distribution=public, **confident) < first)
+    assert np.all(mechanism.error(20_000, distribution=public) < first)
+    changing = Changing(50)
+    np.testing.assert_array_equal(mechanism.error(200, distribution=changing), first)
+    changing.center = 0
+    assert np.any(mechanism.error(200, distribution=changing) != first)
+
+
+def test_explanations_are_kept():
+    public = Counting(50)
+    given = {"n": 200, "bounds": (0, 128), "epsilon": 1.0}
+    first = dpf.explain("median", **given, distribution=public)
+    text, calls = str(first), public.calls
+    second = dpf.explain("median", **given, distribution=public)
+    assert str(second) == text
+    assert public.calls == calls
+    second.candidates.clear()  # the caller's own
+    assert str(dpf.explain("median", **given, distribution=public)) == text
+    assert str(dpf.explain("median", **given, distribution=Changing(50))) == text
+    with pytest.raises(ValueError, match="typical values"):
+        dpf.explain("median", **given, distribution=(3, 3))

@@ -48,13 +48,15 @@ def call(size) -> Iterator[Job]:
         )
         yield Job(f"5 one-line calls, {name}, n = 100", partial(_five, line), floors[:1])
         yield Job(f"one-line call, {name}, n = 100", line, floors[1:])
+    public = {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
     for name in ("mean", "median", "variance", "sum"):
-        run = partial(dpf.interval, name, x, bounds=data.BOUNDS, epsilon=data.EPSILON)
+        run = partial(dpf.interval, name, x, **public)
         yield Job(f"interval of the {name}, n = 100", run, (Floor("np.median", theirs),))
+    assumed = partial(dpf.explain, "median", n=1000, **public, distribution=(20_000.0, 80_000.0))
+    yield Job("explain under typical values, asked before", assumed, (Floor("np.median", theirs),))
     deciles = np.arange(1, 10) / 10
     floor = Floor("np.quantile", lambda: np.quantile(x, deciles), 4.0)
     yield Job("9 quantiles, n = 100, mechanism built", partial(data.deciles_mechanism(), x), (floor,))
-    public = {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
     floor = Floor("np.histogram", lambda: np.histogram(x, 20, range=data.BOUNDS), 1.8)
     yield Job("histogram of 20 bins, n = 100", lambda: dpf.histogram(x, 20, **public), (floor,))
 
