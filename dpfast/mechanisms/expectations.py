@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import TypeVar
 
 import numpy as np
@@ -52,7 +52,7 @@ def expected_error(
 
     The bias of a mean that is cut at the bounds counts as noise.
     """
-    sampling = mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
+    sampling = _sampling_error(statistic, assumed, grid, n)
     if statistic.adds or isinstance(statistic, Huber):
         law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
         population = target(statistic, assumed) if isinstance(statistic, Mean) else None
@@ -80,13 +80,22 @@ def even_summary(statistic: RankStatistic, assumed: Assumed, grid: Points, n: in
     if isinstance(statistic, Huber):
         return Summary(grid, n, levels, (_codes(assumed, grid, np.arange(1, n + 1), n),))
     windows = tuple(_codes(assumed, grid, np.arange(rank - reach, rank + reach + 1), n) for rank in ranks)
-    total = 0
-    if statistic.adds:
-        first, last = ranks
-        codes = grid.encode(assumed.nodes[0]).astype(np.float64)
-        start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
-        total = round(n * (stop - start))
-    return Summary(grid, n, levels, windows, total)
+    return Summary(grid, n, levels, windows, _even_total(statistic, assumed, grid, n) if statistic.adds else 0)
+
+
+@lru_cache(maxsize=64)
+def _even_total(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int) -> int:
+    """Return the sum of the codes from the first to the last rank."""
+    first, last = statistic.ranks(n)
+    codes = grid.encode(assumed.nodes[0]).astype(np.float64)
+    start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
+    return round(n * (stop - start))
+
+
+@lru_cache(maxsize=64)
+def _sampling_error(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int) -> float:
+    """Return E|exact statistic of n records - population value|, which mechanisms and epsilons share."""
+    return mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
 
 
 def _codes(assumed: Assumed, grid: Points, ranks: Integers, n: int) -> Integers:
