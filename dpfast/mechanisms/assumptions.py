@@ -174,6 +174,8 @@ class Uniform:
 class Predicting(Protocol):
     """A mechanism with a hash that predicts its error."""
 
+    def __hash__(self) -> int: ...
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> Any: ...
 
 

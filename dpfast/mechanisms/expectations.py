@@ -89,7 +89,7 @@ def _even_total(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int
     first, last = statistic.ranks(n)
     codes = grid.encode(assumed.nodes[0]).astype(np.float64)
     start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
-    return round(n * (stop - start))
+    return int(round(n * (stop - start)))
 
 
 @lru_cache(maxsize=64)
