@@ -32,3 +32,21 @@ class MEstimate:
 
     def time_m_estimate(self, line, prior, n):
         self.run()
+
+
+class SmallEpsilons:
+    """A release of a logistic M-estimate where theta may be at very many bends of its sum; a sort of the records."""
+
+    params = (["logistic", "Huber", "np.sort"], [0.05, 0.001, 0.0001], [10_000, 1_000_000])
+    param_names = ("line", "epsilon", "n")
+
+    def setup(self, line, epsilon, n):
+        x = data.pay(n)
+        if line == "np.sort":
+            self.run = lambda: np.sort(x)
+            return
+        mechanism = dpf.MEstimator(PSIS[line], grid=dpf.Grid(*data.BOUNDS), epsilon=epsilon)
+        self.run = lambda: mechanism(x)
+
+    def time_m_estimate(self, line, epsilon, n):
+        self.run()

@@ -89,7 +89,8 @@ def _even_total(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int
     first, last = statistic.ranks(n)
     codes = grid.encode(assumed.nodes[0]).astype(np.float64)
     start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
-    return int(round(n * (stop - start)))
+    total: int = round(n * (stop - start))
+    return total
 
 
 @lru_cache(maxsize=64)
