@@ -10,7 +10,10 @@ from scipy import integrate, optimize, stats
 
 import dpfast as dpf
 from dpfast import theory
+from dpfast.laws import DiscreteLaplace, Staircase
+from dpfast.mechanisms import assumptions
 from dpfast.mechanisms.assumptions import Assumed, ImaginedRanks, sobol, summaries, target
+from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.statistics import (
     Huber,
     InterquartileRange,
@@ -457,3 +460,39 @@ def test_explanations_are_kept():
     assert str(dpf.explain("median", **given, distribution=Changing(50))) == text
     with pytest.raises(ValueError, match="typical values"):
         dpf.explain("median", **given, distribution=(3, 3))
+
+
+def test_few_nodes_find_the_same_double(monkeypatch):
+    """The error of a normal variable plus noise by Gauss's rule and by all cells; a rule of two nodes differs."""
+    source = np.random.default_rng(1)
+
+    def errors():
+        found = []
+        for epsilon, last, wide, confidence in settings:
+            noise = integer_noise("auto", last, last, epsilon)
+            deviation = wide * float(noise.scale) * 0.25
+            found.append(assumptions.normal_plus_noise_error(deviation, noise, 0.25, confidence))
+        return found
+
+    settings = [
+        (10 ** source.uniform(-2, 1), 2 ** int(source.integers(1, 40)) - 1, 10 ** source.uniform(-1, 2), confidence)
+        for confidence in (0.5, 0.9, 0.95, 0.99, 0.999)
+        for _ in range(20)
+    ]
+    few = errors()
+    monkeypatch.setattr(assumptions, "_NODES", (2, 2))
+    assert errors() != few
+    monkeypatch.setattr(assumptions, "_DOUBT", 0.0)  # no rule is good enough
+    monkeypatch.setattr(assumptions, "_NODES", (32, 40))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        assert errors() == few
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(3.0), DiscreteLaplace(1e6), Staircase(4, 10), DiscreteLaplace(0.01)])
+def test_gauss_rules_have_the_moments_of_the_cells(noise):
+    masses, places = assumptions._magnitudes(noise, 1.0)
+    weights, nodes = assumptions._unit_rule(noise, 16)
+    assert (weights >= 0).all()
+    for power in range(12):
+        expected = np.sum(masses * (places / places[-1]) ** power)
+        np.testing.assert_allclose(np.sum(weights * (nodes / places[-1]) ** power), expected, rtol=1e-10)
