@@ -38,7 +38,7 @@ def score_cap(epsilon: float, log_outcomes: float) -> int:
 def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the different codes, ascending. For the few codes of a law `np.unique` takes several times as long."""
     ascending = np.sort(codes)
-    return ascending[np.append(True, ascending[1:] != ascending[:-1])]
+    return np.asarray(ascending[np.append(True, ascending[1:] != ascending[:-1])])
 
 
 class NestedIntervals(ScalarLaw):

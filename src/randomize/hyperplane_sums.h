@@ -41,7 +41,10 @@ static inline __attribute__((always_inline)) void DPFAST_OF(dpfast_add_rows)(
             first += row[0], second += row[1], third += row[2], fourth += row[3];
         }
         sums[0] = first, sums[1] = second, sums[2] = third, sums[3] = fourth;
-        memcpy(out + i, sums, (size_t)(n - i < strip ? n - i : strip) * sizeof *out);
+        if (n - i >= strip)     /* a copy of known size is no call, which would take as long as the sums */
+            memcpy(out + i, sums, DPFAST_STRIP);
+        else
+            memcpy(out + i, sums, (size_t)(n - i) * sizeof *out);
     }
 }
 
@@ -88,8 +91,8 @@ static void DPFAST_OF(dpfast_swap_digits)(
     const DPFAST_COUNT *from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t prime, DPFAST_COUNT *to)
 {
     for (ptrdiff_t c = 0; c < columns; c++)
-        for (ptrdiff_t b = 0; b < prime; b++)
-            for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t r = 0; r < rows; r++)    /* few neighbours in, `prime` streams out */
+            for (ptrdiff_t b = 0; b < prime; b++)
                 to[(c * prime + b) * rows + r] = from[(r * columns + c) * prime + b];
 }
 
@@ -97,10 +100,14 @@ static void DPFAST_OF(dpfast_swap_digits)(
 static void DPFAST_OF(dpfast_swap_lanes)(
     const DPFAST_COUNT *from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t prime, DPFAST_COUNT *to)
 {
-    for (ptrdiff_t c = 0; c < columns; c++)
-        for (ptrdiff_t b = 0; b < prime; b++)
-            for (ptrdiff_t r = 0; r < rows; r++)
-                to[(c * prime + b) * rows + r] = from[(r * prime + b) * columns + c];
+    enum { BLOCK = 32 };    /* of rows, whose lines a cache holds */
+    for (ptrdiff_t first = 0; first < rows; first += BLOCK) {
+        const ptrdiff_t last = first + BLOCK < rows ? first + BLOCK : rows;
+        for (ptrdiff_t c = 0; c < columns; c++)
+            for (ptrdiff_t b = 0; b < prime; b++)
+                for (ptrdiff_t r = first; r < last; r++)
+                    to[(c * prime + b) * rows + r] = from[(r * prime + b) * columns + c];
+    }
 }
 
 /* The supports of the cells of `lanes` functions, at h = 0, in place of their reports. */
@@ -118,8 +125,8 @@ static void DPFAST_OF(dpfast_supports_alone)(
     DPFAST_COUNT *table, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t prime, int low, int high, ptrdiff_t width,
     DPFAST_COUNT *other, DPFAST_COUNT *room, const DPFAST_COUNT **places)
 {
-    DPFAST_OF(dpfast_near)(table, rows * columns, prime, width, 1, room);
     DPFAST_OF(dpfast_swap_digits)(table, rows, columns, prime, other);
+    DPFAST_OF(dpfast_near)(other, columns, prime, width, rows, room);
     DPFAST_OF(dpfast_sum_digits)(other, columns, prime, low, rows, 0, room, places);
     DPFAST_OF(dpfast_swap_lanes)(other, columns, rows, prime, table);
     DPFAST_OF(dpfast_sum_digits)(table, rows, prime, high, columns, 1, room, places);
