@@ -162,7 +162,7 @@ class Categorical(ScalarRandomizer):
 
     - "k-rr": one category; the true one has E times the probability of any other. 1, 2 or 4 bytes.
     - "subset": a set of about k / (E + 1) categories; a set with the true category is E times as likely as one without
-      it. k bits. It takes as many random words as the set has members.
+      it. k bits. It takes as many random words as the set has members; large sets take one for 8 categories.
     - "oue": k bits; the true one is fair, the others are 1 with probability 1 / (E + 1). 1/8 random word for each bit.
     - "olh": a line over the field of 2**32 - 5 elements. A line that is below an edge at the true category is E times
       as likely as one that is not; at another category it is below the edge with probability exactly

@@ -74,7 +74,8 @@ class HashedCategorical(LocalMechanism):
     """Local randomiser for one of k keys, k up to 2**64, to estimate the frequencies of all or of some of them.
 
     Pure epsilon-local differential privacy. A report takes a few bytes and is drawn in O(log k) steps. The server
-    counts n reports in O(n log n) and one transform, whatever k is, and estimates the frequency of a key in O(hashes).
+    counts n reports in two passes and one transform, whatever k is, or few of them without it, and estimates the
+    frequency of a key in O(hashes).
 
     Parameters
     ----------
