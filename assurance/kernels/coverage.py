@@ -18,10 +18,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "bounding.h": "dpfast_bound_pairs dpfast_grow dpfast_reservoirs_free dpfast_reservoirs_reserve",
         "csv.h": "csv_rest csv_row csv_rows",
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
-        "hyperplanes.h": (
-            "dpfast_add_rows dpfast_cell dpfast_hash_of dpfast_mixed dpfast_near dpfast_product dpfast_sum_digit "
-            "dpfast_sum_digits dpfast_swap_digits dpfast_swap_lanes"
-        ),
+        "hyperplane_sums.h": "DPFAST_OF",  # all of them, for each type of count
+        "hyperplanes.h": ("dpfast_add_report dpfast_cell dpfast_hash_of dpfast_mixed dpfast_product dpfast_roots"),
         "keys.h": (
             "dpfast_group_integers dpfast_group_spans dpfast_integer_hash dpfast_keys_free dpfast_keys_reserve "
             "dpfast_keys_resize"
@@ -51,7 +49,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_chain_of dpfast_depth_2 dpfast_depth_3 dpfast_floor_sum dpfast_height dpfast_height_sum "
             "dpfast_least_side dpfast_polygon dpfast_polygon_count dpfast_polygon_point dpfast_strip_count"
         ),
-        "randomize.h": "dpfast_line",
+        "randomize.h": "dpfast_line dpfast_large_subset dpfast_weight",
         "ranked.h": "dpfast_clipped_sum",
         "segments.h": (
             "dpfast_add_code dpfast_length dpfast_quotient dpfast_spread_code dpfast_spread_of dpfast_spread_value"

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from bench import data
 from bench.asv.timed import Timed
 from dpfast import local
@@ -55,3 +57,48 @@ class Aggregate:
 
     def time_aggregate(self, method):
         return self.survey.aggregate(self.reports).sums
+
+
+class Sets(Timed):
+    """Reports that are sets, and as many random words as one of them takes."""
+
+    params = (["subset", "random words"], [64, 1024])
+    param_names = ("line", "k")
+
+    def setup(self, line, k):
+        x, words = np.random.default_rng(0).integers(0, k, 10_000), np.random.default_rng(1)
+        survey = local.Categorical(k, data.EPSILON, "subset")
+        drawn = partial(words.integers, 0, 2**64, (x.size, k // 8), np.uint64)
+        self.run = {"subset": partial(survey.randomize, x), "random words": drawn}[line]
+
+
+class HashedKeys(Timed):
+    """The server of many keys: a count of reports for each cell of each hash function, an estimate, one report."""
+
+    params = (["aggregate", "sort of the reports", "estimate", "one report"], [1, 1000, 1_000_000], [1.0, 3.0, 5.0])
+    param_names = ("line", "n", "epsilon")
+
+    def setup(self, line, n, epsilon):
+        survey = local.HashedCategorical(2**30, epsilon)
+        reports = survey.randomize(np.random.default_rng(0).integers(0, 2**30, n))
+        total = survey.aggregate(reports)
+        self.run = {
+            "aggregate": partial(survey.aggregate, reports),
+            "sort of the reports": partial(np.sort, reports),
+            "estimate": partial(survey.estimate, total, [5]),
+            "one report": partial(survey.randomize, 5),
+        }[line]
+
+
+class FrequentKeys(Timed):
+    """The server's count of the reports of prefixes, next to a sort of them."""
+
+    params = (["aggregate", "sort of the reports"], [10, 100_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        survey = local.HeavyHitters(data.EPSILON, 30)
+        reports = survey.randomize(np.random.default_rng(0).integers(0, 2**30, n))
+        self.run = {"aggregate": partial(survey.aggregate, reports), "sort of the reports": partial(np.sort, reports)}[
+            line
+        ]

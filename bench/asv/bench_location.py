@@ -34,6 +34,24 @@ class Median(Timed):
         }[line]
 
 
+class Huber:
+    """Huber's estimate, next to the M-estimate by the exponential mechanism and a sort."""
+
+    params = (["huber", "m_estimate", "np.sort"], [10_000, 1_000_000, 10_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        x, public = data.pay(n), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+        self.run = {
+            "huber": lambda: dpf.huber(x, 20_000.0, **public),
+            "m_estimate": lambda: dpf.m_estimate(x, dpf.psi.Huber(20_000.0), **public),
+            "np.sort": lambda: np.sort(x),
+        }[line]
+
+    def time_huber(self, line, n):
+        self.run()
+
+
 class SmallEpsilon:
     """Releases from as many levels as there are records, at an epsilon far below 1 / n, against NumPy's quantiles."""
 

@@ -30,3 +30,18 @@ class MEstimate(Timed):
         grid = weights.grid(2.0**-12) if prior == "Cauchy, no bounds" else dpf.Grid(*data.BOUNDS)
         mechanism = dpf.MEstimator(PSIS[line], grid=grid, epsilon=data.EPSILON, prior=weights)
         self.run = lambda: mechanism(x)
+
+
+class SmallEpsilons(Timed):
+    """A release of a logistic M-estimate where theta may be at very many bends of its sum; a sort of the records."""
+
+    params = (["logistic", "Huber", "np.sort"], [0.05, 0.001, 0.0001], [10_000, 1_000_000])
+    param_names = ("line", "epsilon", "n")
+
+    def setup(self, line, epsilon, n):
+        x = data.pay(n)
+        if line == "np.sort":
+            self.run = lambda: np.sort(x)
+            return
+        mechanism = dpf.MEstimator(PSIS[line], grid=dpf.Grid(*data.BOUNDS), epsilon=epsilon)
+        self.run = lambda: mechanism(x)

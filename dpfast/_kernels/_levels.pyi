@@ -74,8 +74,17 @@ def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...
 def huber_ranges(
-    codes: NDArray[int64], corner: int, last: int, lower: NDArray[int64], upper: NDArray[int64]
+    codes: NDArray[int64],
+    corner: int,
+    last: int,
+    lower: NDArray[int64],
+    upper: NDArray[int64],
+    rest: tuple[int, int, int, int, int, int] | None = None,
 ) -> None: ...
+def count_cells(codes: NDArray[int64], shift: int, counts: NDArray[int64]) -> None: ...
+def near_corners(
+    codes: NDArray[int64], corner: int, least: int, greatest: int
+) -> tuple[NDArray[int64], tuple[int, int, int, int, int, int]]: ...
 def draw_groups(
     bit_generator: BitGenerator,
     values: NDArray[float64],

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, overload
 
+from dpfast._kernels._calls import Calls, Parameters
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks
-from dpfast.core.grid import Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core.foreign import active
+from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact, Records
 from dpfast.groups.keyed import KeyedReleases
@@ -15,11 +18,12 @@ from dpfast.groups.releases import by_group
 from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.random import RandomSource
-from dpfast.statistics import Count, Median, Quantile, Statistic
+from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
 from dpfast.statistics.named import WITH_INTERVAL
 from dpfast.streaming import Chunks
 
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
+_calls = Calls(frozenset([Grid, FloatGrid, Median, Quantile, Mean, Variance, Sum, Count]))  # the mechanisms of calls
 
 
 @overload
@@ -172,7 +176,7 @@ def interval(
     >>> list(by_region), bool(abs(by_region["south"].value - np.exp(10.5)) < 1000)
     (['south', 'north'], True)
     """
-    made = estimator(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
+    made = _kept(statistic, x, Parameters(bounds, grid, epsilon, missing=missing, neighbors=neighbors), confidence)
     if all(given is None for given in (labels, keys, partitions, others)):
         return explained(made, explain, x)(x, rng=rng, workers=workers)
     if labels is None or keys is None:
@@ -180,6 +184,17 @@ def interval(
     warn_of(made)
     groups = {"labels": labels, "keys": keys, "partitions": partitions, "others": others}
     return by_group(made, x, **groups, rng=rng, workers=workers, explain=explain)
+
+
+def _kept(statistic: Any, x: Any, public: Parameters, confidence: float) -> Mechanism:
+    """Return the mechanism of `estimator`, from the cache of calls. It never keeps an error."""
+    sums, of = active.get() is None or sums_epsilons(), (statistic, confidence)
+    made: Mechanism | None = _calls.find(of, x, public, sums)
+    if made is None:
+        given = public.bounds, public.grid, public.epsilon, confidence, public.neighbors, public.missing
+        made = estimator(statistic, x, *given)
+        _calls.keep(of, x, public, sums, made)
+    return made
 
 
 def estimator(

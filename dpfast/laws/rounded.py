@@ -44,10 +44,18 @@ class IntegerNoise(ABC):
         tail = np.exp(self.log_tail(np.where(z < 0, -z, z + 1)))
         return np.where(z < 0, tail, 1 - tail)
 
+    _recent: tuple[float, int] | None = None  # the last confidence, and its magnitude
+
     def magnitude(self, confidence: float) -> int:
         """Return the least m with P(|Z| <= m) >= confidence, in (0, 1); a probability within 2**-40 of it counts as
         less.
         """
+        recent = self._recent
+        if recent is None or recent[0] != confidence:
+            recent = self._recent = confidence, self._magnitude(confidence)
+        return recent[1]
+
+    def _magnitude(self, confidence: float) -> int:
         allowed = math.log((1 - confidence) / 2) - 2.0**-40
 
         def beyond(m: int) -> bool:

@@ -17,11 +17,10 @@ from dpfast.core.coin import Coin, coin
 from dpfast.core.grid import Grid
 from dpfast.local.randomizer import Aggregate, counted
 from dpfast.local.responses import LARGEST_LAW, METHODS, ResponseMethod, least_variance, method_of
-from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
+from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, widened
 from dpfast.local.simplex import likeliest, rule_of, shrunken, simplex
 
 _MOST_CATEGORIES = 2**31
-_WIDE = {kind: np.dtype(wide) for kind, wide in zip("fiub", (np.float64, np.int64, np.uint64, np.uint64), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ class Categorical(ScalarRandomizer):
 
     - "k-rr": one category; the true one has E times the probability of any other. 1, 2 or 4 bytes.
     - "subset": a set of about k / (E + 1) categories; a set with the true category is E times as likely as one without
-      it. k bits. It takes as many random words as the set has members.
+      it. k bits. It takes as many random words as the set has members; large sets take one for 8 categories.
     - "oue": k bits; the true one is fair, the others are 1 with probability 1 / (E + 1). 1/8 random word for each bit.
     - "olh": a line over the field of 2**32 - 5 elements. A line that is below an edge at the true category is E times
       as likely as one that is not; at another category it is below the edge with probability exactly
@@ -252,12 +251,8 @@ class Categorical(ScalarRandomizer):
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
         """Categories of records of any dtype; 0 for a record that is not a category."""
-        wide = _WIDE[x.dtype.kind]
-        if x.dtype != wide or not x.flags.aligned:
-            with np.errstate(invalid="ignore"):  # a signalling NaN
-                x = x.astype(wide)
         codes = np.empty(x.size, np.uint32)
-        _randomize.categories(x, self.k, codes)
+        _randomize.categories(widened(x), self.k, codes)
         return codes
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:

@@ -20,9 +20,9 @@ from dpfast.core.grid import Grid
 from dpfast.core.types import Records
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
-from dpfast.local.scalar import FiniteLaw, record, symbols
+from dpfast.local.scalar import FiniteLaw, record, symbols, widened
 from dpfast.local.simplex import rule_of, subsimplex
-from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks
 
 _MOST_KEYS = 2**64
 _CELLS = 2**20
@@ -31,7 +31,8 @@ _SYMBOLS = 2**21  # symbols of one hash function, about; their counts are transf
 _ALL = 2**24  # so many estimates are made without a list of keys
 _PRIMES = tuple(q for q in range(2, 200) if all(q % d for d in range(2, q)))
 _AT_ONCE = 2**31  # reports whose counts are 32-bit integers
-_LANES, _MANY = 16, 64  # hash functions that are counted at once: a vector; one alone if a prime is longer than vectors
+_LANES, _MANY = 32, 64  # hash functions that are counted at once: a vector; one alone if a prime is longer than vectors
+_ADDITIONS = 24  # of vectors, that take as long as the addition of 1 to a cell; 20 to 35 for the primes from 5 to 131
 _TOLERANCE = Fraction(1, 200)
 
 
@@ -73,7 +74,8 @@ class HashedCategorical(LocalMechanism):
     """Local randomiser for one of k keys, k up to 2**64, to estimate the frequencies of all or of some of them.
 
     Pure epsilon-local differential privacy. A report takes a few bytes and is drawn in O(log k) steps. The server
-    counts n reports in O(n log n) and one transform, whatever k is, and estimates the frequency of a key in O(hashes).
+    counts n reports in two passes and one transform, whatever k is, or few of them without it, and estimates the
+    frequency of a key in O(hashes).
 
     Parameters
     ----------
@@ -231,17 +233,11 @@ class HashedCategorical(LocalMechanism):
         threads = checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         one = not hasattr(x, "__len__")
-        values = containers.numbers("x", [x] if one else x, dimensions=1)
+        values = containers.cell(x) if one else containers.numbers("x", x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
         out, flat = np.empty(values.size, self.report), values.reshape(-1)
-        parts = streams(rng, -(-values.size // BLOCK))
-
-        def block(i: int) -> None:
-            part = slice(i * BLOCK, (i + 1) * BLOCK)
-            self.fill(parts[i], flat[part], out[part])
-
-        each(block, range(len(parts)), threads)
+        over_blocks(lambda source, block: self.fill(source, flat[block], out[block]), rng, flat.size, BLOCK, threads)
         return out.reshape(() if one else values.shape)
 
     def fill(self, source: Any, x: NDArray[Any], out: NDArray[Any]) -> None:
@@ -318,31 +314,35 @@ class HashedCategorical(LocalMechanism):
             If the dtype or shape is not that of the arrays that `randomize` returns.
         """
         threads, rows = checks.threads(workers), self._rows(reports)
-        valid = rows[rows < self.outcomes] if self.outcomes <= np.iinfo(rows.dtype).max else rows
-        sums = np.zeros((self.hashes, self.buckets), np.int64)
-        for first in range(0, valid.size, _AT_ONCE):
-            self._add(valid[first : first + _AT_ONCE], sums, threads)
-        refused = int(rows.size - valid.size)
-        return Aggregate(int(valid.size), sums.reshape(-1), refused, parameters=self.digest())
+        sums, n = np.zeros((self.hashes, self.buckets), np.int64), 0
+        for first in range(0, rows.size, _AT_ONCE):
+            n += self._add(rows[first : first + _AT_ONCE], sums, threads)
+        return Aggregate(n, sums.reshape(-1), int(rows.size) - n, parameters=self.digest())
 
-    def _add(self, reports: NDArray[Any], sums: NDArray[np.int64], threads: int) -> None:
-        """Add the supports that reports give to the cells of their functions; other rows of `sums` are not touched."""
-        if self.hashes == 1:
-            _randomize.add_function(reports, self.prime, self.digits, self.width, sums[0])
-            return
-        order, size = np.sort(reports), self.buckets * self.prime
-        starts = np.searchsorted(order, (np.arange(self.hashes, dtype=np.uint64) * np.uint64(size)).astype(order.dtype))
-        ends = np.append(starts, order.size)
+    def _add(self, reports: NDArray[Any], sums: NDArray[np.int64], threads: int) -> int:
+        """Add the supports that reports give to the cells of their functions, and return the number of valid reports;
+        other rows of `sums` are not touched.
+        """
+        ends, order = np.empty(self.hashes + 1, np.int64), np.empty_like(reports)
+        n = _randomize.group_functions(reports, self.buckets * self.prime, ends, order)
         present = np.flatnonzero(np.diff(ends))
-        ends = np.append(ends[present], order.size)
-        lanes = _LANES if self.prime < _MANY else 1
+        ends = np.append(ends[present], n)
+        kind, lanes = (self.prime, self.digits, self.width), _LANES if self.prime < _MANY else 1
+        together = present.size * self.buckets * self.prime * ((self.digits - 1) * self.prime + 1)  # additions
+        few = _ADDITIONS * n * self.width * self.buckets // self.prime < together
         share = lanes * max(1, -(-present.size // (lanes * threads)))
 
         def add(first: int) -> None:
             some, own = ends[first : first + share + 1], present[first : first + share]
-            _randomize.add_functions(order, some, own, self.prime, self.digits, self.width, lanes, sums)
+            if few:
+                _randomize.add_reports(order[some[0] : some[-1]], *kind, sums)
+            elif self.hashes == 1:
+                _randomize.add_function(order[:n], *kind, sums[0])
+            else:
+                _randomize.add_functions(order, some, own, *kind, lanes, sums)
 
         each(add, range(0, present.size, share), threads)
+        return n
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != self.report:
@@ -443,15 +443,9 @@ class HashedCategorical(LocalMechanism):
 
 def keys_of(x: NDArray[Any], k: int) -> NDArray[np.uint64]:
     """Keys of records of any dtype; 0 for a record that is not one of 0..k - 1."""
-    if x.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):  # a signalling NaN
-            x = x.astype(np.float64, copy=False) if x.dtype.itemsize < 8 else x
-            inside = (x >= 0) & (x <= k - 1) & (x < 2.0**64) & (x == np.floor(x))
-            whole = np.where(inside, x, 0).astype(np.uint64)
-    else:
-        wide = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False)
-        whole = np.where(wide >= 0, wide, 0).astype(np.uint64)
-    return np.where(whole <= np.uint64(k - 1), whole, np.uint64(0))
+    keys = np.empty(x.size, np.uint64)
+    _randomize.fill_keys(widened(x), k - 1, keys)
+    return keys
 
 
 def _checked_keys(keys: ArrayLike, k: int) -> NDArray[np.uint64]:

@@ -255,15 +255,12 @@ class HeavyHitters(LocalMechanism):
             raise TypeError(f"reports must be an array of {self.report}, as randomize returns it")
         if reports.ndim != 1:
             raise ValueError(f"reports must be of shape (n,), not {reports.shape}")
-        order = np.sort(reports)
-        ends = np.searchsorted(order, np.array(self._offsets, np.uint64)).tolist()
         parts = []
-        for i, (oracle, offset, (start, end)) in enumerate(
-            zip(self.oracles, self._offsets, pairwise(ends), strict=False)
-        ):
-            own = (order[start:end] - self.report.type(offset)).astype(oracle.report)
+        for i, (oracle, (start, end)) in enumerate(zip(self.oracles, pairwise(self._offsets), strict=True)):
+            places = reports - self.report.type(start)  # of other levels, modulo the range of the dtype, too large
+            own = places[places < end - start].astype(oracle.report)
             parts.append(replace(oracle.aggregate(own, workers=workers), parameters=self.digest(i)))
-        parts[0] = replace(parts[0], refused=reports.size - ends[-1])
+        parts[0] = replace(parts[0], refused=reports.size - sum(part.n for part in parts))
         return tuple(parts)
 
     def estimate(self, reports: NDArray[Any] | Sequence[Aggregate]) -> FrequentKeys:

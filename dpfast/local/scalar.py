@@ -21,6 +21,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, strea
 # Reports are summed in blocks of this many bytes, which fit a second-level cache, but of at least this many reports.
 _CACHE = 2**20
 _LEAST_REPORTS = 992
+_WIDE = {kind: np.dtype(wide) for kind, wide in zip("fiub", (np.float64, np.int64, np.uint64, np.uint64), strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,15 @@ class ScalarRandomizer(BlockRandomizer):
 def symbols(count: int) -> np.dtype[Any]:
     """Return the smallest unsigned dtype for 0..count - 1."""
     return np.min_scalar_type(count - 1)
+
+
+def widened(x: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers as an aligned array of doubles or of 64-bit integers, which kernels read."""
+    wide = _WIDE[x.dtype.kind]
+    if x.dtype == wide and x.flags.aligned:
+        return x
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return x.astype(wide)
 
 
 def unpadded(rows: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:

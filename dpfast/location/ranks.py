@@ -435,7 +435,8 @@ def huber(
 
     Notes
     -----
-    Cost: a sort of x, and log(size) bisections of at most 2 (log(size) + 42) / epsilon levels.
+    Cost: three passes over x, 8 bytes per record, a sort of the records near the corners, of all if epsilon n is small;
+    and log(size) bisections of at most 2 (log(size) + 42) / epsilon levels.
 
     Examples
     --------

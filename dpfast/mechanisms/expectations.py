@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
-from itertools import islice
+from functools import lru_cache, singledispatch
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from dpfast.core.grid import Grid, Points
 from dpfast.core.spending import imagined
 from dpfast.laws import ClampedNoise, NestedIntervals
+from dpfast.laws.nested import distinct
 from dpfast.mechanisms.assumptions import Assumed, code_moments, summaries, target
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import (
@@ -52,13 +52,12 @@ def expected_error(
 
     The bias of a mean that is cut at the bounds counts as noise.
     """
-    sampling = mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
+    sampling = _sampling_error(statistic, assumed, grid, n)
     if statistic.adds or isinstance(statistic, Huber):
         law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
         population = target(statistic, assumed) if isinstance(statistic, Mean) else None
         return Expected(mean_distance(law, population), sampling)
-    samples = islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES)
-    laws = [law_for(law_of, sample) for sample in samples]
+    laws = [law_for(law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels, _SAMPLES)]
     centers = None, target(statistic, assumed)
     noise, joint = (float(np.mean([mean_distance(law, center) for law in laws])) for center in centers)
     return Expected(noise, sampling, joint)
@@ -81,13 +80,23 @@ def even_summary(statistic: RankStatistic, assumed: Assumed, grid: Points, n: in
     if isinstance(statistic, Huber):
         return Summary(grid, n, levels, (_codes(assumed, grid, np.arange(1, n + 1), n),))
     windows = tuple(_codes(assumed, grid, np.arange(rank - reach, rank + reach + 1), n) for rank in ranks)
-    total = 0
-    if statistic.adds:
-        first, last = ranks
-        codes = grid.encode(assumed.nodes[0]).astype(np.float64)
-        start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
-        total = round(n * (stop - start))
-    return Summary(grid, n, levels, windows, total)
+    return Summary(grid, n, levels, windows, _even_total(statistic, assumed, grid, n) if statistic.adds else 0)
+
+
+@lru_cache(maxsize=64)
+def _even_total(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int) -> int:
+    """Return the sum of the codes from the first to the last rank."""
+    first, last = statistic.ranks(n)
+    codes = grid.encode(assumed.nodes[0]).astype(np.float64)
+    start, stop = assumed.integral(codes)(np.array([(first - 1) / n, last / n])).tolist()
+    total: int = round(n * (stop - start))
+    return total
+
+
+@lru_cache(maxsize=64)
+def _sampling_error(statistic: RankStatistic, assumed: Assumed, grid: Points, n: int) -> float:
+    """Return E|exact statistic of n records - population value|, which mechanisms and epsilons share."""
+    return mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
 
 
 def _codes(assumed: Assumed, grid: Points, ranks: Integers, n: int) -> Integers:
@@ -113,7 +122,7 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
     unit = (stop - start) / max(last - first, 1)
     place = center if target is None else first + (target - start) / unit
     cut = math.floor(min(max(place, first), last))  # the place may be infinite
-    knots = np.unique(np.concatenate([around, [first, last + 1, cut, cut + 1]]).clip(first, last + 1))
+    knots = distinct(np.concatenate([around, [first, last + 1, cut, cut + 1]]).clip(first, last + 1))
     middles = (knots[:-1] + knots[1:] - 1) / 2
     distance = float(np.sum(np.diff(law.cdf(knots - 1)) * np.abs(middles - place)))
     return distance * float(unit)

@@ -362,8 +362,13 @@ class _Certified(Plan):
         self._ranks, self._places = mechanism._places(n, self._limits)
 
     @cached_property
+    def _first(self) -> Quantiles:
+        """The release of the quantile and of the first candidates."""
+        return self.mechanism._candidates(self._places, self._size)
+
+    @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return self.mechanism._candidates(self._places, self._size).plan(self._size).traps
+        return self._first.plan(self._size).traps
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
         mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
@@ -382,7 +387,7 @@ class _Certified(Plan):
             code = int(grid.encode([value])[0])
             return last - code if end else code
 
-        found = quantiles(mechanism._candidates(places, n))
+        found = quantiles(self._first)
         ends = [outward(end, found[2 * end]) if ranks[end] else 0 for end in (0, 1)]
         beyond = counts(ends, 2 / Fraction(shares[1]))
         failed = [end for end in (0, 1) if ends[end] and beyond[end] > limits.counts[0][end]]

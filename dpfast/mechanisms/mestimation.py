@@ -21,9 +21,10 @@ from dpfast.core.grid import Grid, check_grid, grid_for
 from dpfast.core.traps import Trap, of_corner
 from dpfast.core.types import Exact, Records
 from dpfast.laws import TAIL, ScalarLaw
-from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
+from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
+from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
@@ -31,6 +32,9 @@ from dpfast.streaming import Chunks, Gathered, Values
 
 if TYPE_CHECKING:
     from scipy import LowLevelCallable
+
+# The cost of a piece, and of a knot of sums for few pieces, relative to that of a record of a sort.
+_BEND, _KNOT = 4, 2**11
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,9 +74,9 @@ class MEstimator(BoundedRange):
     if equal records let S jump over 0.) There is no solver and no tolerance: the law is exact and no float decides it
     (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html).
     Cost: one pass over the data and two bytes per record, a sort of the few records at which S bends near its root, a
-    few words of randomness; a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee:
-    it depends on the number of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000,
-    epsilon = 1e-300).
+    few words of randomness. If epsilon is so small that S bends very often where theta may be, a release sorts all
+    records, 24 bytes per record, and sums psi at about a hundred points. Timing is outside the guarantee: it depends on
+    the number of distinct records near the root.
     For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and more accurate if many
     records are equal.
 
@@ -199,8 +203,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         >>> round(mechanism.error(1000, distribution=norm(50, 15)), 1)
         1.0
         """
-        n, assumed = checks.whole("n", n, least=1), Assumed(distribution)
-        confidence, grid, last = checks.between("confidence", confidence, 0, 1), self.grid, self.grid.size - 1
+        n, confidence = checks.whole("n", n, least=1), checks.between("confidence", confidence, 0, 1)
+        return float(error_under(self, n, distribution, confidence))
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        grid, last = self.grid, self.grid.size - 1
         codes, mass = grid.encode(assumed.nodes[0]), assumed.nodes[1]
 
         def expected(theta: int, power: int = 1) -> float:
@@ -222,22 +229,33 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     def law_of(self, batch: Gathered) -> ScoreLaw:
         (values, threads), grid, table = batch, self.grid, self._table
-        pieces = _scores.Pieces(
-            values,
-            table.knots,
-            table.values,
-            table.slopes,
-            reach=self.reach(len(values)),
-            rate=Fraction(self.epsilon) / (2 * self.sensitivity),
-            last=grid.size - 1,
-            first=grid.first,
-            **grid.kernel,
-            edges=self._edges,
-            center=self._center,
-            width=self._width,
-            workers=threads,
-        )
-        return ScoreLaw(pieces, grid=grid, center=self._center, width=self._width)
+        reach, rate = self.reach(len(values)), Fraction(self.epsilon) / (2 * self.sensitivity)
+        prior = {"center": self._center, "width": self._width}
+
+        def pieces() -> _scores.Pieces:
+            return _scores.Pieces(
+                values,
+                table.knots,
+                table.values,
+                table.slopes,
+                reach=reach,
+                rate=rate,
+                last=grid.size - 1,
+                first=grid.first,
+                **grid.kernel,
+                edges=self._edges,
+                center=self._center,
+                width=self._width,
+                workers=threads,
+            )
+
+        def few() -> FewPieces:
+            sums = ScoreSums(grid.encode(values), table)
+            return FewPieces(sums.at, reach=reach, rate=rate, last=grid.size - 1, **prior)
+
+        bends = min(len(values), reach // self.sensitivity) * table.knots.size  # about
+        many = _BEND * bends > len(values) + _KNOT * table.knots.size
+        return ScoreLaw(pieces, grid=grid, **prior, few=few if many else None)
 
 
 class ScoreLaw(ScalarLaw):
@@ -245,10 +263,13 @@ class ScoreLaw(ScalarLaw):
 
     Parameters
     ----------
-    pieces : dpfast._kernels._scores.Pieces
+    pieces : callable
+        Returns the pieces, a `dpfast._kernels._scores.Pieces`.
     grid : Grid
     center, width : int
         w(k) is ``1 / (width**2 + (k - center)**2)``, or 1 if width is 0.
+    few : callable, optional
+        Returns a `FewPieces` of the same law, for a single draw if there are very many pieces.
 
     Notes
     -----
@@ -257,10 +278,22 @@ class ScoreLaw(ScalarLaw):
     probability weight / largest weight of the piece.
     """
 
-    def __init__(self, pieces: _scores.Pieces, *, grid: Grid, center: int = 0, width: int = 0) -> None:
+    def __init__(
+        self,
+        pieces: Callable[[], _scores.Pieces],
+        *,
+        grid: Grid,
+        center: int = 0,
+        width: int = 0,
+        few: Callable[[], FewPieces] | None = None,
+    ) -> None:
         self.grid, self.center, self.width = grid, center, width
         self.support = (0, grid.size - 1)
-        self._pieces = pieces
+        self._make, self._few = pieces, few
+
+    @cached_property
+    def _pieces(self) -> _scores.Pieces:
+        return self._make()
 
     @cached_property
     def _parts(self) -> _Parts:
@@ -277,6 +310,8 @@ class ScoreLaw(ScalarLaw):
         return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], np.clip(below, 0.0, 1.0))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        if size is None and self._few:
+            return self._few().draw(bit_generator(rng))
         shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):

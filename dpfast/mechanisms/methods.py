@@ -129,19 +129,39 @@ def choice_among(
     distribution: Any = None,
 ) -> Choice:
     """Return the choice of "auto" among methods by these names, the default first."""
+    given = tuple(names), statistic, grid, epsilon, delta, rounded_down(n) if n else None, assumption(distribution)
+    try:
+        errors, limits = _errors(*given, sums_epsilons())
+    except TypeError:  # of a distribution without a hash, which may change, or for parameters that no method takes
+        errors, limits = _errors.__wrapped__(*given, sums_epsilons())
+    return errors.choice(limits)
+
+
+@lru_cache(maxsize=64)
+def _errors(
+    names: tuple[str, ...],
+    statistic: Statistic | tuple[float, ...],
+    grid: Grid,
+    epsilon: float,
+    delta: float,
+    n: int | None,
+    distribution: Any,
+    sums: bool,
+) -> tuple[ExpectedErrors, dict[str, str]]:
+    """Return the expected errors of the candidates, and the limits of the methods that are none."""
     methods, limit = _methods(type(statistic)), math.inf
 
     def build(name: str) -> Mechanism:
         options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
         mechanism = methods[name](statistic, grid=grid, epsilon=epsilon, **options)
-        if not sums_epsilons() and mechanism.privacy_profile.rho > limit:
+        if not sums and mechanism.privacy_profile.rho > limit:
             raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
         return mechanism
 
     limit = build(names[0]).privacy_profile.rho
     considered = names if epsilon >= _LEAST_COMPARED else names[:1]
     candidates, limits = built({name: partial(build, name) for name in considered}, required=names[0])
-    return ExpectedErrors(candidates, rounded_down(n) if n else None, grid, distribution).choice(limits)
+    return ExpectedErrors(candidates, n, grid, distribution), limits
 
 
 def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:

@@ -10,7 +10,7 @@ import numpy as np
 from dpfast.core import checks, containers
 from dpfast.core.traps import Trap, of_corner
 from dpfast.laws import anywhere
-from dpfast.mechanisms.assumptions import Assumed
+from dpfast.mechanisms.assumptions import Assumed, error_under
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import Huber
@@ -92,7 +92,8 @@ class StatisticMechanism(Mechanism):
         each, a confidence of 0.8 was kept with frequency 0.81 on average and a deviation of at most 0.04 (0.95: 0.951,
         0.015). Sample moments, Huber's estimate and the sum of the records far from the ends of a mean are treated as
         normal. Cost: that of the laws and windows, not of n records, 0.1 to 1 s; more for epsilon below 0.1 and for
-        many `Quantiles`; O(n) for `dpfast.statistics.Huber`.
+        many `Quantiles`; O(n) for `dpfast.statistics.Huber`. It is kept for the same public numbers, unless the
+        distribution has no hash.
         With `density`, inverse sensitivity uses `dpfast.theory.quantile_error`, accurate to 15 %, in microseconds;
         other mechanisms assume a uniform distribution with this density. With `deviation` the sample mean is treated as
         normal.
@@ -121,7 +122,7 @@ class StatisticMechanism(Mechanism):
             return self._error_at_density(n, checks.positive("density", density), confidence)
         if deviation is not None:
             return self._error_at_deviation(n, checks.positive("deviation", deviation), confidence)
-        return self._error_under(n, Assumed(distribution), confidence)
+        return error_under(self, n, distribution, confidence)
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
         assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)

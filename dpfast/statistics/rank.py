@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from dpfast._kernels import _levels
 from dpfast.core import checks, containers
 from dpfast.core.grid import Points
+from dpfast.statistics.corners import Rest, near_corners
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
 from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading, ascending
 
@@ -72,9 +73,12 @@ class Summary:
         Public: the number of records, and the number of values t = 0..levels - 1 of replaced records.
     windows : tuple of ndarray of int64
         Sorted codes. For each rank r of the statistic, the codes of the ranks r - levels + 1 .. r + levels - 1, with 0
-        for ranks below 1 and ``grid.size - 1`` for ranks above n. (`Huber`: one window with all n codes.)
+        for ranks below 1 and ``grid.size - 1`` for ranks above n. (`Huber`: one window with all n codes, or with those
+        near its corners.)
     total : int
         The sum of the codes from the first rank to the last, for a statistic that needs it; else 0.
+    rest : tuple of int, optional
+        For `Huber`, what its attack range takes of the other codes.
     """
 
     grid: Points
@@ -82,6 +86,7 @@ class Summary:
     levels: int
     windows: tuple[Integers, ...]
     total: int = 0
+    rest: Rest | None = None
 
 
 class RankStatistic(Statistic):
@@ -443,15 +448,17 @@ class Huber(RankStatistic):
 
     def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         def finish(codes: Integers) -> Summary:
-            n = len(codes)
-            return Summary(grid, n, levels(n), (ascending(codes),))
+            n, wanted = len(codes), levels(len(codes))
+            if near := near_corners(codes[:, 0], self.corner(grid), grid.size - 1, wanted):
+                return Summary(grid, n, wanted, (near[0],), rest=near[1])
+            return Summary(grid, n, wanted, (ascending(codes),))
 
         return Codes((grid,), finish)
 
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         [codes] = summary.windows
         lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
-        _levels.huber_ranges(codes, self.corner(summary.grid), summary.grid.size - 1, lower, upper)
+        _levels.huber_ranges(codes, self.corner(summary.grid), summary.grid.size - 1, lower, upper, summary.rest)
         return lower, upper
 
     def gaps(self, n: int) -> Gaps:

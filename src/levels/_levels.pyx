@@ -67,8 +67,16 @@ cdef extern from "ranked.h":
         int64_t corner
         int64_t last
         int64_t radius
+    ctypedef struct dpfast_huber_rest:
+        int64_t below
+        int64_t between
+        int64_t above
+        int64_t total
+        int64_t least
+        int64_t greatest
     void dpfast_huber_ranges(const int64_t *x, const int64_t *sums, Py_ssize_t n, int64_t k, int64_t last,
-                             int64_t *lower, int64_t *upper, Py_ssize_t levels) noexcept nogil
+                             const dpfast_huber_rest *rest, int64_t *lower, int64_t *upper,
+                             Py_ssize_t levels) noexcept nogil
     void dpfast_ranked_boxes(int kind, const dpfast_ranked_size *size, int64_t *codes, Py_ssize_t n, int64_t whole,
                              int64_t corner, int64_t *lower, int64_t *upper, int64_t *scratch) noexcept nogil
     int DPFAST_SUM, DPFAST_DIFFERENCE, DPFAST_HUBER
@@ -453,19 +461,63 @@ def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high n
 
 
 def huber_ranges(const int64_t[::1] codes not None, int64_t corner, int64_t last, int64_t[::1] lower not None,
-                 int64_t[::1] upper not None):
-    """Fill with the attack range of Huber's estimate, from all n sorted codes of 0..last.
+                 int64_t[::1] upper not None, rest=None):
+    """Fill with the attack range of Huber's estimate, from all sorted codes of 0..last, or those near its corners.
 
     **Law** deterministic: lower[t] and upper[t] are the least theta in 0..last with sum(clip(theta - x, -corner,
     corner)) >= 0 after the t greatest codes became 0, and after the t least became `last`. **Assumes** `lower` and
-    `upper` of equal length, at most n; 1 <= corner <= last < 2**53, n last < 2**63. **Cost** O(n).
-    **Reference** docs/proofs/monotone-statistics.md.
+    `upper` of equal length, at most n; 1 <= corner <= last < 2**53, n last < 2**63; `rest` as `near_corners` returns
+    it. **Cost** O(n). **Reference** docs/proofs/monotone-statistics.md.
     """
     cdef Py_ssize_t n = codes.shape[0], levels = lower.shape[0]
     cdef int64_t[::1] sums = np.zeros(n + 1, np.int64)
+    cdef dpfast_huber_rest others = dpfast_huber_rest(0, 0, 0, 0, 0, last)
+    if rest is not None:
+        others.below, others.between, others.above, others.total, others.least, others.greatest = rest
     np.cumsum(codes, out=np.asarray(sums)[1:])
     with nogil:
-        dpfast_huber_ranges(&codes[0], &sums[0], n, corner, last, &lower[0], &upper[0], levels)
+        dpfast_huber_ranges(&codes[0] if n else NULL, &sums[0], n, corner, last, &others, &lower[0], &upper[0], levels)
+
+
+def count_cells(const int64_t[:] codes not None, int shift, int64_t[::1] counts not None):
+    """Add to counts[i] the number of codes of i * 2**shift .. (i + 1) * 2**shift - 1.
+
+    **Law** exact. **Assumes** codes >> shift below len(counts). **Cost** 1 ns each.
+    """
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(codes.shape[0]):
+            counts[codes[i] >> shift] += 1
+
+
+def near_corners(const int64_t[:] codes not None, int64_t corner, int64_t least, int64_t greatest):
+    """The sorted codes from least - corner to greatest - corner and from least + corner to greatest + corner, and
+    what `huber_ranges` takes of the others: the numbers below, between and above, the sum of those between, and
+    least and greatest.
+
+    **Law** exact. **Assumes** greatest - corner < least + corner, a sum of all codes below 2**63. **Cost** two passes
+    of 1 ns each.
+    """
+    cdef int64_t low = least - corner, high = least + corner, width = greatest - least, code
+    cdef int64_t below = 0, between = 0, above = 0, total = 0, is_between
+    cdef Py_ssize_t i, found = 0
+    cdef int64_t[::1] kept
+    with nogil:
+        for i in range(codes.shape[0]):
+            code = codes[i]
+            is_between = (code > low + width) & (code < high)
+            below += code < low
+            between += is_between
+            total += code & -is_between
+            above += code > high + width
+    kept = np.empty(codes.shape[0] - below - between - above, np.int64)
+    with nogil:
+        for i in range(codes.shape[0]):
+            code = codes[i]
+            if (<uint64_t> (code - low) <= <uint64_t> width) | (<uint64_t> (code - high) <= <uint64_t> width):
+                kept[found] = code
+                found += 1
+    return np.sort(kept), (below, between, above, total, least, greatest)
 
 
 def draw_groups(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None, Py_ssize_t start,

@@ -36,6 +36,10 @@ cdef extern from "randomize.h":
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
         uint64_t *out
     ) noexcept nogil
+    void dpfast_large_subset(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
+        uint64_t *out, uint64_t *lanes, Py_ssize_t n
+    ) noexcept nogil
     void dpfast_line(
         bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
     ) noexcept nogil
@@ -54,18 +58,34 @@ cdef extern from "hyperplanes.h":
     dpfast_hash dpfast_hash_of(uint64_t number, uint64_t seed) noexcept nogil
     uint64_t dpfast_cell(dpfast_hash hash, uint64_t key, uint64_t buckets) noexcept nogil
     uint64_t dpfast_product(uint64_t a, uint64_t v, uint64_t prime, int digits) noexcept nogil
-    void dpfast_near(
-        uint32_t *table, Py_ssize_t vectors, Py_ssize_t prime, Py_ssize_t width, Py_ssize_t lanes, uint32_t *room
+    void dpfast_roots(Py_ssize_t prime, uint8_t *roots) noexcept nogil
+    void dpfast_add_report(
+        uint64_t a, uint64_t b, Py_ssize_t prime, int digits, Py_ssize_t width, const uint8_t *roots, uint16_t *heights,
+        int64_t *out
     ) noexcept nogil
-    void dpfast_sum_digits(
-        uint32_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t lanes, bint only, uint32_t *room,
-        const uint32_t **rows
+    void dpfast_supports_8(
+        uint8_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint8_t *room, const uint8_t **rows
     ) noexcept nogil
-    void dpfast_swap_digits(
-        const uint32_t *source, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, uint32_t *to
+    void dpfast_supports_alone_8(
+        uint8_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
+        uint8_t *other, uint8_t *room, const uint8_t **places
     ) noexcept nogil
-    void dpfast_swap_lanes(
-        const uint32_t *source, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, uint32_t *to
+    void dpfast_supports_16(
+        uint16_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint16_t *room, const uint16_t **rows
+    ) noexcept nogil
+    void dpfast_supports_alone_16(
+        uint16_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
+        uint16_t *other, uint16_t *room, const uint16_t **places
+    ) noexcept nogil
+    void dpfast_supports_32(
+        uint32_t *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes,
+        uint32_t *room, const uint32_t **rows
+    ) noexcept nogil
+    void dpfast_supports_alone_32(
+        uint32_t *table, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t prime, int low, int high, Py_ssize_t width,
+        uint32_t *other, uint32_t *room, const uint32_t **places
     ) noexcept nogil
 
 
@@ -80,6 +100,12 @@ ctypedef fused any_symbol:
     uint16_t
     uint32_t
     uint64_t
+
+
+ctypedef fused count:
+    uint8_t
+    uint16_t
+    uint32_t
 
 
 ctypedef fused counter:
@@ -187,6 +213,33 @@ def categories(cnp.ndarray x not None, uint32_t k, cnp.ndarray out not None):
     cdef bint is_float = chr(x.descr.kind) == "f"
     with nogil:
         _fill_categories(&records, is_float, k, &codes)
+
+
+cdef inline uint64_t _key(double x, uint64_t last) noexcept nogil:
+    """x, or 0 if it is not one of 0..last; without a jump that depends on it."""
+    cdef double inside = x if (x >= 0) & (x < 18446744073709551616.0) else 0.0
+    cdef uint64_t whole = <uint64_t> inside
+    return whole & -<uint64_t> ((<double> whole == inside) & (whole <= last))
+
+
+def fill_keys(cnp.ndarray x not None, uint64_t last, uint64_t[::1] out not None):
+    """Fill with the keys of doubles or 64-bit integers, 0 for a number that is none of 0..last, as NaN or 0.5.
+
+    **Law** deterministic. **Assumes** len(out) = len(x). **Cost** 1 ns each.
+    """
+    cdef column records = vector(x, "fiu")
+    cdef bint is_float = chr(x.descr.kind) == "f"
+    cdef uint64_t most = last, whole
+    cdef Py_ssize_t i
+    if chr(x.descr.kind) == "i":  # negative numbers are no keys
+        most = min(last, <uint64_t> 2**63 - 1)
+    with nogil:
+        for i in range(records.n):
+            if is_float:
+                out[i] = _key(double_at(&records, i), last)
+            else:
+                whole = (<uint64_t *> (records.data + i * records.stride))[0]
+                out[i] = whole & -<uint64_t> (whole <= most)
 
 
 cdef void _fill_windows(bitgen_t *source, const uint64_t *words, const column *starts, uint32_t width, uint32_t size,
@@ -344,6 +397,30 @@ def fill_subsets(
         done += m
 
 
+def fill_large_subsets(
+    bit_generator, const uint32_t[::1] x not None, uint32_t width, uint32_t size, uint64_t threshold,
+    uint64_t[:, ::1] out not None,
+):
+    """Fill each row, packed, as `fill_subsets` does, in a time that hardly depends on `width`.
+
+    **Law** that of `fill_subsets`, exactly. **Assumes** out.shape == (len(x), ceil(size / 64)), 1 <= width < size,
+    x < size. **Cost** 8 words for 64 categories and about sqrt(width) further ones each.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], each = DPFAST_DIGITS * out.shape[1] + 1, done = 0, i, m
+    cdef uint64_t[::1] words = room(n, each), lanes = np.empty(out.shape[1], np.uint64)
+    while done < n:
+        m = min(n - done, words.shape[0] // each)
+        refill(bit_generator, words[:each * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_large_subset(
+                    source, &words[each * i], x[done + i], width, size, threshold, &out[done + i, 0], &lanes[0],
+                    out.shape[1])
+        done += m
+
+
 def fill_lines(
     bit_generator, const uint32_t[::1] x not None, uint32_t edge, uint64_t threshold, uint32_t[:, ::1] out not None
 ):
@@ -452,8 +529,85 @@ def add_cells(
                 out[i] += sums[j, dpfast_cell(hash, keys[i], buckets)]
 
 
-cdef Py_ssize_t _room(Py_ssize_t prime, Py_ssize_t lanes) noexcept nogil:
-    return prime * (2 * prime * lanes + DPFAST_STRIP)
+def group_functions(
+    const any_symbol[::1] reports not None, uint64_t cells, int64_t[::1] ends not None, any_symbol[::1] out not None
+):
+    """Put reports together by their functions, report / cells: those of function j are out[ends[j]:ends[j + 1]] then.
+
+    Reports of functions from len(ends) - 1 on are left out; returns the number of the others. **Law** exact.
+    **Assumes** len(out) = len(reports). **Cost** two divisions each and 5 ns.
+    """
+    cdef Py_ssize_t i, functions = ends.shape[0] - 1
+    cdef int64_t before = 0, some
+    cdef uint64_t function
+    cdef int64_t[::1] places = np.zeros(functions + 1, np.int64)
+    with nogil:
+        for i in range(reports.shape[0]):
+            function = reports[i] / cells
+            places[min(function, <uint64_t> functions)] += 1
+        for i in range(functions):
+            ends[i], some = before, places[i]
+            places[i], before = before, before + some
+        ends[functions] = before
+        for i in range(reports.shape[0]):
+            function = reports[i] / cells
+            if function < <uint64_t> functions:
+                out[places[function]] = reports[i]
+                places[function] += 1
+    return before
+
+
+cdef enum:
+    ALIGNED = 64  # bytes of a line of the cache: vectors that cross lines take twice as long
+
+
+cdef count *_table(Py_ssize_t size, list owners, count of) except NULL:
+    """An aligned array of zeros, with room for a strip beyond its end; `owners` keeps it."""
+    cdef uint8_t[::1] octets = np.zeros(size * sizeof(count) + DPFAST_STRIP + ALIGNED, np.uint8)
+    owners.append(octets)
+    return <count *> (&octets[0] + (ALIGNED - <size_t> &octets[0] % ALIGNED) % ALIGNED)
+
+
+cdef count *_room(Py_ssize_t prime, Py_ssize_t lanes, list owners, count of) except NULL:
+    return _table(prime * (2 * prime * lanes + <Py_ssize_t> (DPFAST_STRIP // sizeof(count))), owners, of)
+
+
+cdef void _supports(
+    count *table, Py_ssize_t size, Py_ssize_t prime, int digits, Py_ssize_t width, Py_ssize_t lanes, count *room,
+    void **rows,
+) noexcept nogil:
+    if count is uint8_t:
+        dpfast_supports_8(table, size, prime, digits, width, lanes, room, <const uint8_t **> rows)
+    elif count is uint16_t:
+        dpfast_supports_16(table, size, prime, digits, width, lanes, room, <const uint16_t **> rows)
+    else:
+        dpfast_supports_32(table, size, prime, digits, width, lanes, room, <const uint32_t **> rows)
+
+
+cdef int _add_functions(
+    const any_symbol *reports, const int64_t[::1] ends, const int64_t[::1] functions, Py_ssize_t prime, int digits,
+    Py_ssize_t width, Py_ssize_t lanes, int64_t[:, ::1] out, count of,
+) except -1:
+    cdef list owners = []
+    cdef Py_ssize_t size = out.shape[1], cells = size * prime, first = 0, some, lane, i
+    cdef count *table = _table(cells * lanes, owners, of)
+    cdef count *room = _room(prime, lanes, owners, of)
+    cdef Py_ssize_t[::1] rows = np.empty(prime, np.intp)  # room for pointers
+    cdef uint64_t least
+    with nogil:
+        while first < functions.shape[0]:
+            some = min(lanes, functions.shape[0] - first)
+            memset(table, 0, cells * lanes * sizeof(count))
+            for lane in range(some):
+                least = <uint64_t> functions[first + lane] * <uint64_t> cells
+                for i in range(ends[first + lane], ends[first + lane + 1]):
+                    table[<Py_ssize_t> (reports[i] - least) * lanes + lane] += 1
+            _supports(table, size, prime, digits, width, lanes, room, <void **> &rows[0])
+            for lane in range(some):
+                for i in range(size):
+                    out[functions[first + lane], i] += table[i * prime * lanes + lane]
+            first += some
+    return 0
 
 
 def add_functions(
@@ -463,29 +617,50 @@ def add_functions(
     """Add to the rows of `functions` in `out` the numbers of their reports that support each cell.
 
     reports[ends[i]:ends[i + 1]] are those of functions[i]. **Law** exact. **Assumes** each range has fewer than 2**32
-    reports; out.shape[1] = prime**digits. **Cost** digits prime**(digits + 2) additions a function, and 4 lanes
-    prime**(digits + 1) bytes for `lanes` of them, at once.
+    reports; out.shape[1] = prime**digits. **Cost** digits prime**(digits + 2) additions a function, and lanes
+    prime**(digits + 1) counts for `lanes` of them, at once. A count is a byte or two if a range has so few reports.
     **Reference** docs/proofs/local-categories.md.
     """
-    cdef Py_ssize_t size = out.shape[1], cells = size * prime, first = 0, count, lane, i
-    cdef uint32_t[::1] table = np.empty(cells * lanes + DPFAST_STRIP, np.uint32)
-    cdef uint32_t[::1] room = np.empty(_room(prime, lanes), np.uint32)
-    cdef Py_ssize_t[::1] places = np.empty(prime, np.intp)  # room for pointers
-    cdef uint64_t least
+    cdef const any_symbol *known = &reports[0] if reports.shape[0] else NULL
+    cdef int64_t most = 0
+    cdef Py_ssize_t i
+    for i in range(functions.shape[0]):
+        most = max(most, ends[i + 1] - ends[i])
+    if most < 2**8:
+        _add_functions(known, ends, functions, prime, digits, width, lanes, out, <uint8_t> 0)
+    elif most < 2**16:
+        _add_functions(known, ends, functions, prime, digits, width, lanes, out, <uint16_t> 0)
+    else:
+        _add_functions(known, ends, functions, prime, digits, width, lanes, out, <uint32_t> 0)
+
+
+cdef int _add_function(
+    const any_symbol *reports, Py_ssize_t n, Py_ssize_t prime, int digits, Py_ssize_t width, int64_t[::1] out, count of,
+) except -1:
+    cdef list owners = []
+    cdef int low = digits / 2
+    cdef Py_ssize_t size = out.shape[0], columns = prime**low, rows = size / columns, i, j
+    cdef count *table = _table(size * prime, owners, of)
+    cdef count *other = _table(size * prime, owners, of)
+    cdef count *room = _room(prime, rows, owners, of)
+    cdef Py_ssize_t[::1] room_of_rows = np.empty(prime, np.intp)  # room for pointers
+    cdef void **places = <void **> &room_of_rows[0]
     with nogil:
-        while first < functions.shape[0]:
-            count = min(lanes, functions.shape[0] - first)
-            memset(&table[0], 0, cells * lanes * sizeof(uint32_t))
-            for lane in range(count):
-                least = <uint64_t> functions[first + lane] * <uint64_t> cells
-                for i in range(ends[first + lane], ends[first + lane + 1]):
-                    table[<Py_ssize_t> (reports[i] - least) * lanes + lane] += 1
-            dpfast_near(&table[0], size, prime, width, lanes, &room[0])
-            dpfast_sum_digits(&table[0], size, prime, digits, lanes, True, &room[0], <const uint32_t **> &places[0])
-            for lane in range(count):
-                for i in range(size):
-                    out[functions[first + lane], i] += table[i * prime * lanes + lane]
-            first += count
+        for i in range(n):
+            table[reports[i]] += 1
+        if count is uint8_t:
+            dpfast_supports_alone_8(
+                table, rows, columns, prime, low, digits - low, width, other, room, <const uint8_t **> places)
+        elif count is uint16_t:
+            dpfast_supports_alone_16(
+                table, rows, columns, prime, low, digits - low, width, other, room, <const uint16_t **> places)
+        else:
+            dpfast_supports_alone_32(
+                table, rows, columns, prime, low, digits - low, width, other, room, <const uint32_t **> places)
+        for i in range(rows):
+            for j in range(columns):
+                out[i * columns + j] += table[i * prime * columns + j]
+    return 0
 
 
 def add_function(
@@ -494,24 +669,37 @@ def add_function(
     """Add the numbers of reports of the only function that support each cell.
 
     **Law** exact. **Assumes** fewer than 2**32 reports, len(out) = prime**digits. **Cost** digits * prime**(digits + 2)
-    additions. The lower and the higher digits are each the lanes of the others.
+    additions, of bytes or pairs of them for few reports.
     **Reference** docs/proofs/local-categories.md.
     """
-    cdef Py_ssize_t size = out.shape[0], cells = size * prime, i, j
-    cdef int low = digits / 2
-    cdef Py_ssize_t columns = prime**low, rows = size / columns
-    cdef uint32_t[::1] table = np.zeros(cells + DPFAST_STRIP, np.uint32)
-    cdef uint32_t[::1] other = np.empty(cells + DPFAST_STRIP, np.uint32)
-    cdef uint32_t[::1] room = np.empty(_room(prime, rows), np.uint32)
-    cdef Py_ssize_t[::1] places = np.empty(prime, np.intp)  # room for pointers
+    cdef Py_ssize_t n = reports.shape[0]
+    cdef const any_symbol *known = &reports[0] if n else NULL
+    if n < 2**8:
+        _add_function(known, n, prime, digits, width, out, <uint8_t> 0)
+    elif n < 2**16:
+        _add_function(known, n, prime, digits, width, out, <uint16_t> 0)
+    else:
+        _add_function(known, n, prime, digits, width, out, <uint32_t> 0)
+
+
+def add_reports(
+    const any_symbol[::1] reports not None, Py_ssize_t prime, int digits, Py_ssize_t width, int64_t[:, ::1] out not None
+):
+    """Add 1 to each cell that a report supports, report by report, as `add_functions` does for many of each function.
+
+    **Law** exact. **Assumes** reports of the functions of the rows of `out`, out.shape[1] = prime**digits. **Cost**
+    width prime**(digits - 1) additions a report; fast where neighbours are of one function.
+    **Reference** docs/proofs/local-categories.md.
+    """
+    cdef Py_ssize_t size = out.shape[1], i
+    cdef uint8_t[::1] roots = np.zeros(2 * prime * prime, np.uint8)
+    cdef uint16_t[::1] heights = np.empty(size, np.uint16)
+    cdef uint64_t drawn, report
     with nogil:
+        dpfast_roots(prime, &roots[0])
         for i in range(reports.shape[0]):
-            table[reports[i]] += 1
-        dpfast_near(&table[0], size, prime, width, 1, &room[0])
-        dpfast_swap_digits(&table[0], rows, columns, prime, &other[0])
-        dpfast_sum_digits(&other[0], columns, prime, low, rows, False, &room[0], <const uint32_t **> &places[0])
-        dpfast_swap_lanes(&other[0], columns, rows, prime, &table[0])
-        dpfast_sum_digits(&table[0], rows, prime, digits - low, columns, True, &room[0], <const uint32_t **> &places[0])
-        for i in range(rows):
-            for j in range(columns):
-                out[i * columns + j] += table[i * prime * columns + j]
+            report = reports[i]
+            drawn = report / <uint64_t> prime
+            dpfast_add_report(
+                drawn % <uint64_t> size, report % <uint64_t> prime, prime, digits, width, &roots[0], &heights[0],
+                &out[<Py_ssize_t> (drawn / <uint64_t> size), 0])

@@ -13,98 +13,54 @@
 
 #include "clones.h"
 
-/* Entries that are added at once, in four variables that stay in registers of any width; gcc keeps an array of them in
- * memory, which takes many times as long. Rows of `room` may be read so far beyond their end. */
-typedef uint32_t dpfast_strip __attribute__((vector_size(64), aligned(4), may_alias));
-#define DPFAST_STRIP 64
+/* Bytes of entries that are added at once: rows of `room` may be read so far beyond their end. */
+#define DPFAST_STRIP 256
 
-/* Each entry of h becomes the number of reports with h + b modulo the prime below `width`, for each of `vectors` of
- * digits. */
-DPFAST_CLONES static void dpfast_near(uint32_t *table, ptrdiff_t vectors, ptrdiff_t prime, ptrdiff_t width,
-                                      ptrdiff_t lanes, uint32_t *room)
+#define DPFAST_COUNT uint8_t
+#define DPFAST_OF(name) name##_8
+#include "hyperplane_sums.h"
+#define DPFAST_COUNT uint16_t
+#define DPFAST_OF(name) name##_16
+#include "hyperplane_sums.h"
+#define DPFAST_COUNT uint32_t
+#define DPFAST_OF(name) name##_32
+#include "hyperplane_sums.h"
+
+/* For each digit a != 0 and place below twice the prime, the digit v with a v + place = 0 modulo the prime. */
+static void dpfast_roots(ptrdiff_t prime, uint8_t *roots)
 {
-    const ptrdiff_t run = prime * lanes;
-    for (ptrdiff_t a = 0; a < vectors; a++) {
-        uint32_t *row = table + a * run;
-        memcpy(room, row, (size_t)run * sizeof *row);
-        memset(row, 0, (size_t)lanes * sizeof *row);
-        for (ptrdiff_t b = 0; b < width; b++)
-            for (ptrdiff_t l = 0; l < lanes; l++)
-                row[l] += room[b * lanes + l];
-        for (ptrdiff_t h = 1; h < prime; h++) { /* b = -h enters, b = width - h leaves */
-            const uint32_t *in = room + (prime - h) * lanes;
-            const uint32_t *out = room + (width >= h ? width - h : width - h + prime) * lanes;
-            for (ptrdiff_t l = 0; l < lanes; l++)
-                row[h * lanes + l] = row[(h - 1) * lanes + l] + in[l] - out[l];
-        }
-    }
+    for (ptrdiff_t a = 1; a < prime; a++)
+        for (ptrdiff_t v = 0; v < prime; v++)
+            for (ptrdiff_t place = (prime - a * v % prime) % prime; place < 2 * prime; place += prime)
+                roots[2 * a * prime + place] = (uint8_t)v;
 }
 
-/* out[i] = the sum over digits a of rows[a][i], i < n. */
-static inline __attribute__((always_inline)) void dpfast_add_rows(const uint32_t *const *rows, ptrdiff_t prime,
-                                                                  ptrdiff_t n, uint32_t *out)
+/* out[v] += 1 for each cell v that the report (a, b) supports: a v + b modulo the prime is below `width`. The higher
+ * digits of v give a height, the last one follows from it. `heights` has room for prime**(digits - 1) of them. */
+DPFAST_CLONES static void dpfast_add_report(uint64_t a, uint64_t b, ptrdiff_t prime, int digits, ptrdiff_t width,
+                                            const uint8_t *roots, uint16_t *heights, int64_t *out)
 {
-    for (ptrdiff_t i = 0; i < n; i += DPFAST_STRIP) {
-        dpfast_strip sums[4], first = {0}, second = {0}, third = {0}, fourth = {0};
-        for (ptrdiff_t a = 0; a < prime; a++) {
-            const dpfast_strip *row = (const dpfast_strip *)(rows[a] + i);
-            first += row[0], second += row[1], third += row[2], fourth += row[3];
-        }
-        sums[0] = first, sums[1] = second, sums[2] = third, sums[3] = fourth;
-        memcpy(out + i, sums, (size_t)(n - i < DPFAST_STRIP ? n - i : DPFAST_STRIP) * sizeof *out);
-    }
-}
-
-/* Replace one digit a of the vectors, with `before` vectors of higher digits and `after` of lower ones, by a digit v: the
- * entry of v and h becomes the sum over a of those of a and h + a v modulo the prime. With `only` just h = 0 is computed.
- *
- * `room` has prime rows of 2 run + DPFAST_STRIP entries, each with the entries of a digit twice, and `rows` prime. */
-DPFAST_CLONES static void dpfast_sum_digit(uint32_t *table, ptrdiff_t before, ptrdiff_t prime, ptrdiff_t after,
-                                           ptrdiff_t lanes, int only, uint32_t *room, const uint32_t **rows)
-{
-    const ptrdiff_t run = prime * lanes, stride = 2 * run + DPFAST_STRIP;
-    for (ptrdiff_t block = 0; block < before * after; block++) {
-        uint32_t *first = table + (block / after * prime * after + block % after) * run;
-        for (ptrdiff_t a = 0; a < prime; a++) {
-            memcpy(room + a * stride, first + a * after * run, (size_t)run * sizeof *room);
-            memcpy(room + a * stride + run, first + a * after * run, (size_t)run * sizeof *room);
-            rows[a] = room + a * stride;
-        }
-        for (ptrdiff_t v = 0; v < prime; v++) {
-            dpfast_add_rows(rows, prime, only ? lanes : run, first + v * after * run);
-            for (ptrdiff_t a = 0; a < prime; a++) {
-                rows[a] += a * lanes;
-                rows[a] -= rows[a] >= room + a * stride + run ? run : 0;
+    const uint64_t last = a % prime;
+    const uint8_t *root = roots + 2 * last * prime;
+    ptrdiff_t size = 1;
+    heights[0] = (uint16_t)b;
+    for (int digit = 1; digit < digits; digit++, size *= prime) {
+        a /= prime;
+        for (ptrdiff_t v = 1, step = a % prime; v < prime; v++)
+            for (ptrdiff_t i = 0; i < size; i++) {
+                uint16_t height = (uint16_t)(heights[(v - 1) * size + i] + step);
+                heights[v * size + i] = height >= prime ? (uint16_t)(height - prime) : height;
             }
-        }
     }
-}
-
-/* All digits of vectors of `digits` of them, `size` vectors; the entries of the last one only for h = 0 if `only`. */
-static void dpfast_sum_digits(uint32_t *table, ptrdiff_t size, ptrdiff_t prime, int digits, ptrdiff_t lanes, int only,
-                              uint32_t *room, const uint32_t **rows)
-{
-    ptrdiff_t after = 1;
-    for (int digit = 0; digit < digits; digit++, after *= prime)
-        dpfast_sum_digit(table, size / after / prime, prime, after, lanes, only && digit == digits - 1, room, rows);
-}
-
-/* to[c][b][r] = from[r][c][b]: the higher digits r become lanes. */
-static void dpfast_swap_digits(const uint32_t *from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t prime, uint32_t *to)
-{
-    for (ptrdiff_t c = 0; c < columns; c++)
-        for (ptrdiff_t b = 0; b < prime; b++)
-            for (ptrdiff_t r = 0; r < rows; r++)
-                to[(c * prime + b) * rows + r] = from[(r * columns + c) * prime + b];
-}
-
-/* to[c][b][r] = from[r][b][c]: lanes become digits, and digits lanes. */
-static void dpfast_swap_lanes(const uint32_t *from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t prime, uint32_t *to)
-{
-    for (ptrdiff_t c = 0; c < columns; c++)
-        for (ptrdiff_t b = 0; b < prime; b++)
-            for (ptrdiff_t r = 0; r < rows; r++)
-                to[(c * prime + b) * rows + r] = from[(r * prime + b) * columns + c];
+    if (last == 0) {
+        for (ptrdiff_t i = 0; i < size; i++)
+            for (ptrdiff_t v = 0; v < prime; v++)
+                out[i * prime + v] += heights[i] < width;
+        return;
+    }
+    for (ptrdiff_t h = 0; h < width; h++)
+        for (ptrdiff_t i = 0; i < size; i++)
+            out[i * prime + root[heights[i] + prime - h]] += 1;
 }
 
 /* The word number `number` of SplitMix64 from a seed: public. */

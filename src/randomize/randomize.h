@@ -102,6 +102,41 @@ static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32
     out[x >> 6] |= (uint64_t)inside << (x & 63);
 }
 
+/* The number of bits that are 1. */
+DPFAST_CLONES static uint64_t dpfast_weight(const uint64_t *bits, ptrdiff_t n)
+{
+    uint64_t ones = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        ones += (uint64_t)__builtin_popcountll(bits[i]);
+    return ones;
+}
+
+/* The same law as dpfast_subset, for large sets. The bits of the categories other than x are drawn alike and independent
+ * of each other; then random ones are flipped, from 0 to 1 or from 1 to 0, until `width` - 1 are 1; one more is found,
+ * and taken in place of x if the coin says so. words: the coin, then DPFAST_DIGITS words for each of the
+ * n = ceil(size / 64) of `out`; further ones for places, whose number depends neither on x nor on the coin. `open` has
+ * room for n words. */
+static inline void dpfast_large_subset(bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width,
+                                       uint32_t size, uint64_t threshold, uint64_t *out, uint64_t *open, ptrdiff_t n)
+{
+    uint64_t inside = words[0] < threshold, share = ((uint64_t)width << DPFAST_DIGITS) / size, found = 0;
+    dpfast_threshold_bits(words + 1, share << (64 - DPFAST_DIGITS), out, open, n);
+    out[n - 1] &= ~UINT64_C(0) >> (-size & 63);
+    out[x >> 6] &= ~(UINT64_C(1) << (x & 63));
+    for (uint64_t ones = dpfast_weight(out, n), surplus = ones >= width; ones != width - 1;) {
+        uint32_t place = (uint32_t)dpfast_below(source, source->next_uint64(source->state), size);
+        uint64_t flip = ((out[place >> 6] >> (place & 63) & 1) == surplus) & (place != x);
+        out[place >> 6] ^= flip << (place & 63);
+        ones += surplus ? -flip : flip;
+    }
+    while (!found) {
+        uint32_t place = (uint32_t)dpfast_below(source, source->next_uint64(source->state), size);
+        found = ~(out[place >> 6] >> (place & 63)) & (place != x);
+        out[place >> 6] |= (found & ~inside) << (place & 63);
+    }
+    out[x >> 6] |= inside << (x & 63);
+}
+
 /* The largest prime below 2^32: lines over its field hash categories, any two of them independently. */
 #define DPFAST_PRIME 4294967291u
 

@@ -159,19 +159,62 @@ def test_unary_twin(k, threshold):
         assert int((out[:, -1] >> np.uint64(k % 64)).max()) == 0
 
 
-@pytest.mark.parametrize(("k", "width"), [(2, 1), (5, 2), (5, 4), (64, 17), (130, 60)])
-def test_subsets_twin(k, width):
+SUBSETS = {
+    "few": (_randomize.fill_subsets, reference.subsets),
+    "large": (_randomize.fill_large_subsets, reference.large_subsets),
+}
+
+
+@pytest.mark.parametrize("kind", SUBSETS)
+@pytest.mark.parametrize(("k", "width"), [(2, 1), (5, 2), (5, 4), (64, 17), (130, 60), (130, 128)])
+def test_subsets_twin(kind, k, width):
+    fill, twin_of = SUBSETS[kind]
     threshold = coin(1.0).threshold
     script = words(7, threshold)
     x = np.random.default_rng(8).integers(0, k, 60, dtype=np.uint32)
     out = np.zeros((60, -(-k // 64)), np.uint64)
     source = ScriptedBits(script)
-    _randomize.fill_subsets(source, x, width, k, threshold, out)
+    fill(source, x, width, k, threshold, out)
     twin = reference.Words(script)
-    expected = reference.subsets(twin, x.tolist(), width, k, threshold)
+    expected = twin_of(twin, x.tolist(), width, k, threshold)
     assert [{v for v in range(k) if row[v]} for row in unpacked(out, k)] == expected
     assert all(len(members) == width for members in expected)
     assert twin.one() == script[source.used]
+
+
+@pytest.mark.parametrize(("k", "width"), [(2, 1), (6, 3), (7, 2)])
+def test_large_subsets_follow_the_law(k, width):
+    """All sets without x, and with it, are equally likely; a law of another coin is rejected."""
+    threshold, n, x = coin(1.0).threshold, 200_000, k // 2
+    out = np.zeros((n, 1), np.uint64)
+    _randomize.fill_large_subsets(PCG64(3), np.full(n, x, np.uint32), width, k, threshold, out)
+    sets = [sum(1 << v for v in members) for members in itertools.combinations(range(k), width)]
+    counts = [int(np.count_nonzero(out == members)) for members in sets]
+    assert sum(counts) == n
+    for p, rejected in ((Fraction(threshold, 2**64), False), (Fraction(threshold, 2**64) * Fraction(98, 100), True)):
+        inside, outside = p / math.comb(k - 1, width - 1), (1 - p) / math.comb(k - 1, width)
+        assert chi_square_rejects(counts, [inside if z >> x & 1 else outside for z in sets]) == rejected
+
+
+@pytest.mark.parametrize(("k", "epsilon", "kind"), [(64, 1.0, "few"), (1024, 1.0, "large"), (1024, 6.0, "few")])
+def test_reports_are_of_the_faster_kernel(k, epsilon, kind):
+    survey, x = local.Categorical(k, epsilon, "subset"), np.arange(30)
+    expected = np.zeros(x.size, survey.report)
+    public = survey._method.width, k, survey.coin.threshold
+    SUBSETS[kind][0](PCG64(1), x.astype(np.uint32), *public, expected)
+    survey.fill(PCG64(1), x, out := np.zeros(x.size, survey.report))
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_the_words_of_large_sets_do_not_tell_the_coin():
+    """For the same words both coins take the same number of words."""
+    used = set()
+    for first in (0, 2**64 - 1):
+        bits = np.random.default_rng(1).integers(0, 2**64, 4000, np.uint64).tolist()
+        source, out = ScriptedBits([first, *bits]), np.zeros((1, 4), np.uint64)
+        _randomize.fill_large_subsets(source, np.zeros(1, np.uint32), 60, 200, 2**63, out)
+        used.add(source.used)
+    assert len(used) == 1
 
 
 @pytest.mark.parametrize("edge", [1, PRIME // 4, PRIME - 1])

@@ -3,6 +3,7 @@
 import math
 import pickle
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,16 +83,59 @@ def test_supports_by_definition(prime, digits, width):
     counts = [two[i % 2] for i in range(functions.size)]
     reports = np.concatenate([np.repeat(j * cells.size + cells, c) for j, c in zip(functions, counts, strict=True)])
     ends = np.cumsum([0, *(count.sum() for count in counts)])
-    for lanes in (1, 16):
+    for lanes in (1, 16, 32):
         for kind in (np.uint32, np.uint64):
             sums = np.ones((24, size), np.int64)
             _randomize.add_functions(reports.astype(kind), ends, functions, prime, digits, width, lanes, sums)
             np.testing.assert_array_equal(sums[functions[::2]], np.tile(expected[0], (10, 1)))
             np.testing.assert_array_equal(sums[functions[1::2]], np.tile(expected[1], (10, 1)))
             assert (sums[[1, 2, 5, 23]] == 1).all()
+            one_by_one = np.zeros((24, size), np.int64)
+            _randomize.add_reports(reports.astype(kind), prime, digits, width, one_by_one)
+            np.testing.assert_array_equal(one_by_one[functions], sums[functions] - 1)
     alone = np.full(size, 5, np.int64)
     _randomize.add_function(reports[: ends[1]].astype(np.uint16), prime, digits, width, alone)
     np.testing.assert_array_equal(alone - 4, expected[0])
+
+
+@pytest.mark.parametrize("most", [2**8 - 1, 2**8, 2**16 - 1, 2**16])
+def test_counts_have_room(most):
+    """So many equal reports, which are counted in the narrowest type, support their cells."""
+    prime, digits, width = 3, 2, 2
+    size = prime**digits
+    expected = most * np.array(reference.hyperplanes([0, 0, 0, 0, 1] + [0] * 22, prime, digits, width))
+    assert expected.max() == most
+    reports, sums = np.full(most, 4, np.uint32), np.zeros((2, size), np.int64)
+    _randomize.add_functions(reports, np.array([0, most]), np.array([0]), prime, digits, width, 16, sums)
+    np.testing.assert_array_equal(sums[0], expected)
+    alone = np.zeros(size, np.int64)
+    _randomize.add_function(reports, prime, digits, width, alone)
+    np.testing.assert_array_equal(alone, expected)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_reports_of_a_function_are_put_together(kind):
+    reports = np.random.default_rng(1).integers(0, 100, 500).astype(kind)
+    ends, out = np.empty(4, np.int64), np.empty_like(reports)
+    assert _randomize.group_functions(reports, 20, ends, out) == np.count_nonzero(reports < 60)
+    for j, (start, end) in enumerate(pairwise(ends.tolist())):
+        assert out[start:end].tolist() == reports[reports // 20 == j].tolist()
+
+
+@pytest.mark.parametrize("n", [1, 300, 20_000])
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 5.0])
+def test_few_and_many_reports_are_counted_alike(epsilon, n):
+    """The road that few reports take against the sums over digits."""
+    survey = local.HashedCategorical(2**30, epsilon, cells=2**14)
+    reports = survey.randomize(np.arange(n), rng=PCG64(3))
+    sums, order = np.zeros((survey.hashes, survey.buckets), np.int64), np.sort(reports)
+    starts = np.searchsorted(order // (survey.buckets * survey.prime), np.arange(survey.hashes + 1))
+    kind, functions = (survey.prime, survey.digits, survey.width), np.arange(survey.hashes)
+    if survey.hashes > 1:
+        _randomize.add_functions(order, starts, functions, *kind, 1, sums)
+    else:
+        _randomize.add_function(order, *kind, sums[0])
+    np.testing.assert_array_equal(survey.aggregate(reports).sums, sums.reshape(-1))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(40, 1.0), (2**40, 0.1), (2**40, 5.0), (2**64, 3.0)])
@@ -184,6 +228,10 @@ def test_records_that_are_no_keys_count_as_0():
     x = np.array([np.nan, -1.0, 0.5, 2.0**70, np.inf, 3.0])
     assert keys_of(x, 2**64).tolist() == [0, 0, 0, 0, 0, 3]
     assert keys_of(np.array([-1, 5, 6]), 6).tolist() == [0, 5, 0]
+    assert keys_of(np.array([-1, 5, -(2**63)]), 2**64).tolist() == [0, 5, 0]
+    assert keys_of(np.array([[0, 7], [1, 3]])[:, 1], 7).tolist() == [0, 3]
+    assert keys_of(np.array([2.0**63, 2.0**64]), 2**64).tolist() == [2**63, 0]
+    assert keys_of(np.array([True, False]), 2).tolist() == [1, 0]
     assert keys_of(np.array([2**64 - 1], np.uint64), 2**64).tolist() == [2**64 - 1]
     assert keys_of(np.array([2**53], np.float32), 2**54).tolist() == [2**53]
 

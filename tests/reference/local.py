@@ -87,6 +87,33 @@ def subsets(words, x, width, size, threshold):
     return out
 
 
+def large_subsets(words, x, width, size, threshold, digits=8):
+    """Sets; independent members, then places that change until there are enough of them."""
+    total, out = -(-size // 64), []
+    drawn = words.take((digits * total + 1) * len(x))
+    for i, code in enumerate(x):
+        coin, *bits = drawn[i * (digits * total + 1) : (i + 1) * (digits * total + 1)]
+        inside, share = coin < threshold, width * 2**digits // size
+        number = [
+            sum((bits[j * total + v // 64] >> v % 64 & 1) << (digits - 1 - j) for j in range(digits))
+            for v in range(size)
+        ]
+        members = {v for v in range(size) if number[v] < share and v != code}
+        more = len(members) < width
+
+        def another(more, code=code, members=members):
+            while True:
+                place = below(words.one(), size, words)
+                if place != code and (place in members) != more:
+                    return place
+
+        while len(members) != width - 1:
+            members ^= {another(more)}
+        last = another(True)
+        out.append(members | {code if inside else last})
+    return out
+
+
 def lines(words, x, edge, threshold):
     out = []
     drawn = words.take(3 * len(x))

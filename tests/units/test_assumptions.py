@@ -10,7 +10,10 @@ from scipy import integrate, optimize, stats
 
 import dpfast as dpf
 from dpfast import theory
+from dpfast.laws import DiscreteLaplace, Staircase
+from dpfast.mechanisms import assumptions
 from dpfast.mechanisms.assumptions import Assumed, ImaginedRanks, sobol, summaries, target
+from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.statistics import (
     Huber,
     InterquartileRange,
@@ -398,3 +401,98 @@ def test_records_are_counted():
     for n, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
         with pytest.raises(error, match="n must be"):
             globally(Mean(), 1.0).error(n, deviation=1.0)
+
+
+class Counting:
+    """A distribution that counts the calls of its quantile function; without a hash on request."""
+
+    def __init__(self, center):
+        self.center, self.calls = center, 0
+
+    def ppf(self, u):
+        self.calls += 1
+        return stats.norm(self.center, 10).ppf(u)
+
+
+class Changing(Counting):
+    __hash__ = None
+
+    def __eq__(self, other):
+        return self is other
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+        dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+        dpf.MEstimator(dpf.psi.Huber(20.0), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+    ],
+)
+def test_errors_are_kept(mechanism):
+    """A second call computes nothing, and what a caller does to its result does not show; objects that may change are
+    asked each time.
+    """
+    public, confident = Counting(50), {"confidence": 0.3}
+    first = mechanism.error(200, distribution=public)
+    calls = public.calls
+    first *= 1.0  # an array is the caller's own
+    np.testing.assert_array_equal(mechanism.error(200, distribution=public), first)
+    assert public.calls == calls
+    assert np.all(mechanism.error(200, distribution=public, **confident) < first)
+    assert np.all(mechanism.error(20_000, distribution=public) < first)
+    changing = Changing(50)
+    np.testing.assert_array_equal(mechanism.error(200, distribution=changing), first)
+    changing.center = 0
+    assert np.any(mechanism.error(200, distribution=changing) != first)
+
+
+def test_explanations_are_kept():
+    public = Counting(50)
+    given = {"n": 200, "bounds": (0, 128), "epsilon": 1.0}
+    first = dpf.explain("median", **given, distribution=public)
+    text, calls = str(first), public.calls
+    second = dpf.explain("median", **given, distribution=public)
+    assert str(second) == text
+    assert public.calls == calls
+    second.candidates.clear()  # the caller's own
+    assert str(dpf.explain("median", **given, distribution=public)) == text
+    assert str(dpf.explain("median", **given, distribution=Changing(50))) == text
+    with pytest.raises(ValueError, match="typical values"):
+        dpf.explain("median", **given, distribution=(3, 3))
+
+
+def test_few_nodes_find_the_same_double(monkeypatch):
+    """The error of a normal variable plus noise by Gauss's rule and by all cells; a rule of two nodes differs."""
+    source = np.random.default_rng(1)
+
+    def errors():
+        found = []
+        for epsilon, last, wide, confidence in settings:
+            noise = integer_noise("auto", last, last, epsilon)
+            deviation = wide * float(noise.scale) * 0.25
+            found.append(assumptions.normal_plus_noise_error(deviation, noise, 0.25, confidence))
+        return found
+
+    settings = [
+        (10 ** source.uniform(-2, 1), 2 ** int(source.integers(1, 40)) - 1, 10 ** source.uniform(-1, 2), confidence)
+        for confidence in (0.5, 0.9, 0.95, 0.99, 0.999)
+        for _ in range(20)
+    ]
+    few = errors()
+    monkeypatch.setattr(assumptions, "_NODES", (2, 2))
+    assert errors() != few
+    monkeypatch.setattr(assumptions, "_DOUBT", 0.0)  # no rule is good enough
+    monkeypatch.setattr(assumptions, "_NODES", (32, 40))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        assert errors() == few
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(3.0), DiscreteLaplace(1e6), Staircase(4, 10), DiscreteLaplace(0.01)])
+def test_gauss_rules_have_the_moments_of_the_cells(noise):
+    masses, places = assumptions._magnitudes(noise, 1.0)
+    weights, nodes = assumptions._unit_rule(noise, 16)
+    assert (weights >= 0).all()
+    for power in range(12):
+        expected = np.sum(masses * (places / places[-1]) ** power)
+        np.testing.assert_allclose(np.sum(weights * (nodes / places[-1]) ** power), expected, rtol=1e-10)

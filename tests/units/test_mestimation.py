@@ -18,6 +18,7 @@ import dpfast as dpf
 from dpfast import psi as psis
 from dpfast._kernels import _balls
 from dpfast.mechanisms.mestimation import _sum_rule
+from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
 from dpfast.prior import Cauchy
 from dpfast.psi import IntegerTable
 from tests.reference import scores as reference
@@ -267,6 +268,77 @@ class TestDraws:
         for values in (x[::-1], np.sort(x), x.astype(np.int64), x.astype("f4"), np.repeat(x, 2)[::2]):
             assert m(values, rng=PCG64(1)) == expected
         assert m(x, rng=PCG64(1), workers=2) == expected
+
+
+class TestFewPieces:
+    """Single draws from very many pieces: the same law, from exact sums at few points."""
+
+    @pytest.mark.parametrize("psi", PSIS)
+    @pytest.mark.parametrize("last", [40, 2**45])
+    def test_sums_are_exact(self, psi, last):
+        source, grid = np.random.default_rng(3), dpf.Grid(0, float(last), step=1)
+        codes, table = source.integers(0, last, 300, endpoint=True), psi.table(grid)
+        codes[:50], codes[50:60] = codes[50], last
+        sums = ScoreSums(codes, table)
+        for theta in (0, 1, 17, last // 3, int(codes[50]), last):
+            assert sums.at(theta) == sum(table(theta - codes).tolist())
+
+    @pytest.mark.parametrize("prior", PRIORS)
+    @pytest.mark.parametrize(
+        ("epsilon", "data"),
+        [(0.5, [3, 4, 4, 8, 11, 12]), (20.0, [3, 4, 9, 9]), (3.0, [0] * 5), (3.0, [12] * 4), (8.0, [0] * 4 + [12] * 4)],
+    )
+    def test_law(self, prior, epsilon, data):
+        m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), epsilon, prior)
+        pmf, few, source = m.law(np.array(data, float)).pmf(np.arange(13)), self.few(m, data), PCG64(5)
+        assert not chi_square_rejects(np.bincount([few.draw(source) for _ in range(4000)], minlength=13), pmf)
+
+    @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
+    def test_a_wrong_rate_is_rejected(self, factor):
+        data = [3, 4, 4, 8, 11, 12]
+        m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), 3.0)
+        pmf, few, source = m.law(np.array(data, float)).pmf(np.arange(13)), self.few(m, data, factor), PCG64(5)
+        assert chi_square_rejects(np.bincount([few.draw(source) for _ in range(20_000)], minlength=13), pmf)
+
+    @staticmethod
+    def few(m, data, factor=1):
+        sums = ScoreSums(m.grid.encode(np.array(data, float)), m._table)
+        rate = Fraction(m.epsilon) / (2 * m.sensitivity) * factor
+        prior = {"center": m._center, "width": m._width}
+        return FewPieces(sums.at, reach=m.reach(len(data)), rate=rate, last=m.grid.size - 1, **prior)
+
+    @pytest.mark.parametrize("prior", PRIORS[:2])
+    def test_bounds_hold_and_are_few(self, prior):
+        grid = dpf.Grid(0, 1e6)
+        m = mechanism(psis.Logistic(1e4), grid, 1e-3, prior)
+        data = np.random.default_rng(1).lognormal(10.5, 0.6, 20_000)
+        few = self.few(m, data)
+        assert len(few._pieces) < 300
+        parts = sorted((min(p.near, p.near + p.side * (p.length - 1)), p.length) for p in few._pieces)
+        assert [low + length for low, length in parts] == [low for low, _ in parts[1:]] + [grid.size]
+        assert parts[0][0] == 0
+        for piece in few._pieces:
+            inside = [few._excess(piece.near + piece.side * (piece.length - 1) * i // 7) for i in range(8)]
+            assert inside == sorted(inside)
+            assert (inside[0], inside[-1]) == (piece.excess, piece.last)
+
+    @pytest.mark.parametrize("psi", [psis.Logistic(1e4), psis.Huber(1e4)])
+    def test_releases_of_many_bends_are_those_of_few_pieces(self, psi):
+        """A release takes this road by public numbers; the order of records and threads do not matter."""
+        x = np.random.default_rng(1).lognormal(10.5, 0.6, 20_000)
+        m = mechanism(psi, dpf.Grid(0, 1e6), 1e-3)
+        code = self.few(m, x).draw(PCG64(7))
+        assert m(x, rng=PCG64(7)) == m(x[::-1].copy(), rng=PCG64(7), workers=2) == m.grid.value(code)
+        sharp = mechanism(psi, dpf.Grid(0, 1e6), 10.0)
+        assert sharp.law(x)._few is None
+
+    def test_draws_agree_with_those_of_all_pieces(self):
+        x = np.random.default_rng(1).lognormal(10.5, 0.6, 3000)
+        m = mechanism(psis.Logistic(1e4), dpf.Grid(0, 1e6), 2e-3)
+        law, few, source = m.law(x), self.few(m, x), PCG64(3)
+        draws = np.array([few.draw(source) for _ in range(1500)])
+        assert not kolmogorov_rejects(draws, law.cdf)
+        assert kolmogorov_rejects(draws, mechanism(psis.Logistic(1e4), dpf.Grid(0, 1e6), 4e-3).law(x).cdf)
 
 
 class TestExtremes:

@@ -24,6 +24,7 @@ from dpfast.statistics import (
     TrimmedMean,
     Variance,
     WinsorizedMean,
+    corners,
 )
 from tests.cases import every
 from tests.reference import laws
@@ -141,6 +142,45 @@ class TestAttackRange:
             highest = max(x[last - 1 + a] - x[first - 1 - t + a] for a in range(t + 1))
             lowest = min(max(0, x[last - 1 - a] - x[first - 1 + t - a]) for a in range(t + 1))
             assert found[t] == (lowest, highest)
+
+    @pytest.mark.parametrize("cells", [2**3, 2**7, 2**13])
+    def test_huber_by_the_codes_near_its_corners(self, monkeypatch, cells):
+        """The ranges are those of all codes, wherever the data do not need all; a bracket that is too narrow fails."""
+        monkeypatch.setattr(corners, "_FEW", 0)
+        monkeypatch.setattr(corners, "_CELLS", cells)
+        source, near, wrong = np.random.default_rng(cells), 0, 0
+        for last, share, spread in product((2**9 - 1, 2**20, 2**40 - 7), (0.02, 0.1, 0.3), (0.05, 0.3, 3.0)):
+            for levels in (1, 5, 40):
+                where = source.normal(source.uniform(0.2, 0.8), spread, 600)
+                codes = (np.clip(where, 0, 1) * last).astype(np.int64)
+                codes[: source.integers(0, 200)] = codes[0]  # ties
+                corner, whole, part = (
+                    max(1, round(share * last)),
+                    np.empty((2, levels), int),
+                    np.empty((2, levels), int),
+                )
+                _levels.huber_ranges(np.sort(codes), corner, last, *whole)
+                found = corners.near_corners(codes, corner, last, levels)
+                if found is None:
+                    continue
+                few, rest = found
+                near += 1
+                _levels.huber_ranges(few, corner, last, *part, rest)
+                np.testing.assert_array_equal(part, whole)
+                assert len(few) + sum(rest[:3]) == len(codes)
+                few, rest = _levels.near_corners(codes, corner, whole[0, 0], whole[1, 0])  # of level 0 alone
+                _levels.huber_ranges(few, corner, last, *part, rest)
+                wrong += bool((part != whole).any())
+        assert near > 5
+        assert wrong or cells == 2**3  # where most brackets are too wide for several levels
+
+    @pytest.mark.parametrize("bounds", [(0.0, 1e6), (0.0, 2e5), (-1e9, 1e9)])
+    def test_huber_of_many_records_is_that_of_sorted_ones(self, monkeypatch, bounds):
+        x = np.random.default_rng(3).lognormal(10.5, 0.6, 20_000)
+        few = [dpf.huber(x, 1e4, bounds=bounds, epsilon=e, rng=np.random.default_rng(1)) for e in (0.01, 1.0, 30.0)]
+        monkeypatch.setattr(corners, "_FEW", len(x))
+        whole = [dpf.huber(x, 1e4, bounds=bounds, epsilon=e, rng=np.random.default_rng(1)) for e in (0.01, 1.0, 30.0)]
+        assert few == whole
 
     def test_huber_by_its_equation(self):
         rng = np.random.default_rng(5)

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
+import dpfast as dpf
 from bench import calls, data
 from bench.compare.clock import Floor, Job
 from bench.peers import installed
@@ -18,6 +21,11 @@ def call(size) -> Iterator[Job]:
         built, line = table[f"{name}, built"], table[f"{name} in one line"].run
         floor = Floor("5 built calls and 1 np.median", partial(_five, built.run, built.floor), 1.0)
         yield Job(f"5 of {name} in one line", partial(_five, line), (floor,))
+    theirs, public = Floor("np.median", partial(np.median, x)), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+    for name in ("mean", "median", "variance", "sum"):
+        yield Job(f"interval of the {name}, n = 100", partial(dpf.interval, name, x, **public), (theirs,))
+    assumed = partial(dpf.explain, "median", n=1000, **public, distribution=(20_000.0, 80_000.0))
+    yield Job("explain under typical values, asked before", assumed, (theirs,))
 
 
 def _five(call, last=None):

@@ -34,13 +34,16 @@ def local_vectors(size) -> Iterator[Job]:
 
 
 def local_privacy(size) -> Iterator[Job]:
-    """Local randomisers, k = 100, against NumPy code that is neither exact nor secure."""
+    """Local randomisers, k = 100 and 1024, against NumPy code that is neither exact nor secure."""
     x, few = data.categories(size(10**6)), data.categories(size(10**5))
     surveys = {m: local.Categorical(data.CATEGORIES, data.EPSILON, m) for m in ("k-rr", "oue", "olh")}
     floor = Floor("where(random < p, x, (x + integers) % k)", lambda: data.respond_in_numpy(x), 1.0)
-    yield Job(f"k-ary randomised response, {power(x.size)}", lambda: surveys["k-rr"].randomize(x), (floor,))
+    yield Job(f"k-ary randomised response, {power(x.size)}", partial(surveys["k-rr"].randomize, x), (floor,))
     floor = Floor("random((n, k)) < q", lambda: data.encode_unary_in_numpy(few), 0.5)
     yield Job(f"unary encoding (OUE), {power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
+    sets, many = local.Categorical(1024, data.EPSILON, "subset"), np.arange(few.size) % 1024
+    floor = Floor("8 random bits a category", lambda: np.random.default_rng(1).bytes(1024 * many.size), None)
+    yield Job(f"subset selection, k = 1024, {power(many.size)}", partial(sets.randomize, many), (floor,))
     reports = surveys["olh"].randomize(few)
     floor = Floor("NumPy hash and count, each category", lambda: data.count_hashes_in_numpy(reports), 0.5)
     yield Job(f"count of hashed reports, {power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
@@ -79,6 +82,10 @@ def hashed_keys(size) -> Iterator[Job]:
         cells = np.ones(survey.outcomes // 2 * 2, np.uint32)
         floor = Floor("plain read of a table of all reports", partial(_read_all, [cells]))
         yield Job(f"HashedCategorical, {power(n)} reports", partial(survey.aggregate, reports), (floor,))
+    wide = local.HashedCategorical(2**30, 5.0)  # of the prime 131
+    many = wide.randomize(source.integers(0, 2**30, size(10**6)))
+    floor = Floor("sort of the reports", partial(np.sort, many))
+    yield Job(f"HashedCategorical, epsilon = 5, {power(many.size)} reports", partial(wide.aggregate, many), (floor,))
     total, places = survey.aggregate(reports), source.integers(0, survey.buckets, survey.hashes)
     table = total.sums.reshape(survey.hashes, survey.buckets)
     floor = Floor("as many entries of a table", lambda: table[np.arange(survey.hashes), places].sum())
