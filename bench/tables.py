@@ -3,7 +3,11 @@
 from bench import pages
 from bench.pages import synthetic_columns
 
-SECTIONS = {"tables": synthetic_columns.tables, "column": synthetic_columns.one_column}
+SECTIONS = {
+    "tables": synthetic_columns.tables,
+    "classifiers": synthetic_columns.classifiers,
+    "column": synthetic_columns.one_column,
+}
 
 
 def main(arguments=None):

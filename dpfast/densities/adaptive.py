@@ -37,10 +37,11 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rounds:
-    """A release of single columns, then of cliques that are selected in rounds. docs/proofs/cliques.md
+    """A release of single columns, then of cliques that are selected in rounds.
 
     The first rounds have equal shares of the budget. After one that changes the model by less than its noise, the next
-    ones have noise of half the standard deviation, so that there are never more rounds than with equal shares.
+    ones have noise of half the standard deviation, so that there are never more rounds than with equal shares
+    (https://dpfast.readthedocs.io/en/latest/proofs/cliques.html).
     """
 
     columns: tuple[tuple[Any, Column], ...]
