@@ -19,7 +19,7 @@ from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import Codes, Column
 from dpfast.densities.consistency import Names
 from dpfast.densities.graphical import Graphical, Noisy, Values, estimated_total, fitted
-from dpfast.densities.junctions import Junctions, Places, cells_with
+from dpfast.densities.junctions import Cells, Junctions, Places, cells_of, graph, with_pair
 from dpfast.densities.marginals import CHANGED, MOST_CELLS, NoisyMarginals, counted
 from dpfast.densities.released_marginals import LEAST_VARIANCE, Marginals
 from dpfast.mechanisms import Selection
@@ -95,7 +95,7 @@ class Rounds:
             share = left if left < 2 * share else share
             left -= share
             noise = self._mechanism([candidates[0]], share * (1 - SELECTION)).noises[0].deviation
-            candidates = [places for places in candidates if self._fits(model.junctions, noisy, places)]
+            candidates = self._fitting(candidates, model.junctions, noisy)
             expected = model.pairs() | {places: model.margin(places) for places in singles}
             chosen = self._selected(candidates, exact, expected, noise, share * SELECTION)
             counts = self._counted(exact, [chosen], share * (1 - SELECTION), len(codes))[chosen]
@@ -137,9 +137,14 @@ class Rounds:
         tree = Junctions.of(self.sizes, noisy)
         return fitted(tree, noisy, total, start=start, sweeps=sweeps, tolerance=_TOLERANCE * total)
 
-    def _fits(self, tree: Junctions, noisy: dict[Places, Noisy], places: Places) -> bool:
-        """Whether the junction tree has few cells with these columns, too; this follows from what is released."""
-        return tree.has(places) or cells_with(self.sizes, [*noisy, places]) <= MODEL_CELLS
+    def _fitting(self, candidates: Sequence[Places], tree: Junctions, noisy: Mapping[Places, Noisy]) -> list[Places]:
+        """Return the candidates with which the junction tree has few cells; this follows from what is released."""
+        cells, before = Cells(self.sizes), graph(len(self.sizes), noisy)
+        return [
+            places
+            for places in candidates
+            if tree.has(places) or cells_of(cells, with_pair(before, places)) <= MODEL_CELLS
+        ]
 
     def _selected(
         self,

@@ -30,6 +30,7 @@ from dpfast.densities.cells import (
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
+_BLOCK = 2**12  # records that are drawn at a time: their codes stay in the cache
 _OTHER = "the further category of missing and unlisted keys is None: leave out missing=, or name a category"
 
 
@@ -242,9 +243,13 @@ class Bins(Column):
         starts = np.concatenate([[0], self.cuts])
         ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
         if isinstance(grid, Grid):
-            codes = np.empty(len(bins), np.int64)
-            _marginals.draw_between(rng.bit_generator, bins.astype(np.uint16, copy=False), starts, ends, codes)
-            return np.asarray(grid.decode(codes))
+            drawn, cells = np.empty(len(bins)), bins.astype(np.uint16, copy=False)
+            codes = np.empty(min(len(bins), _BLOCK), np.int64)
+            for first in range(0, len(bins), _BLOCK):
+                block = cells[first : first + _BLOCK]
+                _marginals.draw_between(rng.bit_generator, block, starts, ends, codes[: len(block)])
+                drawn[first : first + _BLOCK] = grid.decode(codes[: len(block)])
+            return drawn
         low, high = grid.decode(starts), grid.decode(ends)
         if len(self.cuts):
             with np.errstate(over="ignore"):

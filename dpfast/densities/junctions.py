@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class Junctions:
     @classmethod
     def of(cls, sizes: Sequence[int], sets: Iterable[Places]) -> Junctions:
         """Return a junction tree in which each of the sets of columns is in a clique."""
-        return cls(tuple(sizes), tuple(_places(mask) for mask in triangulated(sizes, _neighbors(len(sizes), sets))))
+        return cls(tuple(sizes), tuple(_places(mask) for mask in triangulated(Cells(sizes), graph(len(sizes), sets))))
 
     @property
     def cells(self) -> int:
@@ -116,30 +116,49 @@ class Junctions:
         merged: list[tuple[int, int]] = []
         for place in clique:
             size, step = self.sizes[place], strides.get(place, 0)
+            if size == 1:
+                continue
             if merged and (merged[-1][1] != 0) == (step != 0):
                 merged[-1] = merged[-1][0] * size, step
             else:
                 merged.append((size, step))
-        return np.array(merged, np.int64).T.copy()
+        return np.array(merged or [(1, 0)], np.int64).T.copy()
 
 
-def triangulated(sizes: Sequence[int], neighbors: list[int]) -> list[int]:
+class Cells(dict[int, int]):
+    """The number of cells of each set of columns, which are bits."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__({0: 1})
+        self._sizes = sizes
+
+    def __missing__(self, mask: int) -> int:
+        lowest = mask & -mask
+        self[mask] = found = self._sizes[lowest.bit_length() - 1] * self[mask ^ lowest]
+        return found
+
+
+def triangulated(cells: Cells, neighbors: list[int]) -> list[int]:
     """Return the maximal cliques, as bits, of a graph to which edges are added: each column in turn, the one with the
     fewest cells together with its neighbours, joins these and leaves.
     """
     neighbors = list(neighbors)
-    costs = {place: _cells(sizes, mask | 1 << place) for place, mask in enumerate(neighbors)}
+    costs = {place: cells[mask | 1 << place] for place, mask in enumerate(neighbors)}
     found = list[int]()
     while costs:
         place = min(costs, key=costs.__getitem__)
         del costs[place]
         around = neighbors[place]
         clique = around | 1 << place
-        if not any(clique & other == clique for other in found):
+        if all(clique & ~other for other in found):
             found.append(clique)
-        for other in _places(around):
-            neighbors[other] = (neighbors[other] | around) & ~(1 << other | 1 << place)
-            costs[other] = _cells(sizes, neighbors[other] | 1 << other)
+        rest = around
+        while rest:
+            one = rest & -rest
+            rest ^= one
+            other = one.bit_length() - 1
+            neighbors[other] = (neighbors[other] | around) & ~(one | 1 << place)
+            costs[other] = cells[neighbors[other] | one]
     return found
 
 
@@ -148,12 +167,13 @@ def with_places(places: Places, others: Places) -> Places:
     return tuple(sorted({*places, *others}))
 
 
-def cells_with(sizes: Sequence[int], sets: Iterable[Places]) -> int:
-    """Return the number of cells of the junction tree of these sets."""
-    return sum(_cells(sizes, mask) for mask in triangulated(sizes, _neighbors(len(sizes), sets)))
+def cells_of(cells: Cells, neighbors: list[int]) -> int:
+    """Return the number of cells of the junction tree of a graph."""
+    return sum(cells[mask] for mask in triangulated(cells, neighbors))
 
 
-def _neighbors(d: int, sets: Iterable[Places]) -> list[int]:
+def graph(d: int, sets: Iterable[Places]) -> list[int]:
+    """Return the neighbours of each of d columns, as bits: those that are in a set with it."""
     neighbors = [0] * d
     for places in sets:
         mask = sum(1 << place for place in places)
@@ -162,19 +182,17 @@ def _neighbors(d: int, sets: Iterable[Places]) -> list[int]:
     return neighbors
 
 
-def _cells(sizes: Sequence[int], mask: int) -> int:
-    return math.prod(sizes[place] for place in _places(mask))
+def with_pair(neighbors: list[int], pair: Places) -> list[int]:
+    """Return a graph with one more edge."""
+    a, b = pair
+    joined = list(neighbors)
+    joined[a] |= 1 << b
+    joined[b] |= 1 << a
+    return joined
 
 
 def _places(mask: int) -> Places:
-    return tuple(_bits(mask))
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
 
 
 def _shared(one: Places, other: Places) -> Places:

@@ -50,6 +50,7 @@ from dpfast.random import RandomSource, bit_generator
 
 _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
+_CELLS_A_PASS = 2**20
 _NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
 _FEWEST, _MOST = 8, 64  # bins by default
 _MOST_ADAPTIVE = 32  # columns, for rounds by default: with more they take minutes
@@ -414,13 +415,19 @@ class _Wanted:
         tree = NoisyMarginals(self.columns, self.singles[1:], **self.last.options)
         noise, single_noise = tree.noises[0].deviation, next(iter(singles.deviations.values()))
         scores = np.empty(len(candidates), np.int64)
-        for i, (a, b) in enumerate(candidates):
-            first, second = margins[a,], margins[b,]
-            total = max(float(first.sum()), 1.0)
-            independent = np.rint(np.outer(first, second) / total).astype(np.int64)
-            counts = counted(self.columns, [(a, b)], codes, self.threads).reshape(independent.shape)
-            penalty = _NOISE * (noise * counts.size + single_noise * sum(counts.shape))
-            scores[i] = np.abs(counts - independent).sum() - math.ceil(min(penalty, 2.0**60))
+        cells = np.cumsum([0, *(margins[a,].size * margins[b,].size for a, b in candidates)])
+        first = 0
+        while first < len(candidates):  # as many pairs in one pass as have few cells together
+            last = max(int(np.searchsorted(cells, cells[first] + _CELLS_A_PASS)), first + 1)
+            last = min(last, len(candidates))
+            counts = counted(self.columns, candidates[first:last], codes, self.threads)
+            for i, (a, b) in enumerate(candidates[first:last], first):
+                one, other = margins[a,], margins[b,]
+                independent = np.rint(np.outer(one, other) / max(float(one.sum()), 1.0)).astype(np.int64).reshape(-1)
+                exact = counts[cells[i] - cells[first] : cells[i + 1] - cells[first]]
+                penalty = _NOISE * (noise * exact.size + single_noise * (one.size + other.size))
+                scores[i] = np.abs(exact - independent).sum() - math.ceil(min(penalty, 2.0**60))
+            first = last
         return scores
 
 

@@ -18,7 +18,7 @@ from dpfast.densities import adaptive, graphical
 from dpfast.densities.adaptive import Rounds
 from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.graphical import Noisy, fitted
-from dpfast.densities.junctions import Junctions, cells_with
+from dpfast.densities.junctions import Cells, Junctions, cells_of, graph
 from dpfast.densities.marginals import encoded
 from tests.reference import graphical as slow
 
@@ -54,7 +54,13 @@ class TestJunctions:
             holding = [i for i, clique in enumerate(tree.cliques) if place in clique]
             joined = [edge for edge in tree.edges if place in edge.shared]
             assert len(joined) == len(holding) - 1
-        assert tree.cells == cells_with(sizes, sets)
+        assert tree.cells == cells_of(Cells(sizes), graph(d, sets))
+
+    def test_columns_of_one_bin_have_no_axis(self):
+        tree = Junctions.of((1, 3) * 16, [(0, 2, 4), (1, 3), tuple(range(0, 32, 2))])
+        clique = tuple(range(0, 32, 2))
+        assert tree.axes(clique, clique[::2]).tolist() == [[1], [0]]
+        assert tree.axes((0, 1, 2, 3), (1, 2)).tolist() == [[3, 3], [1, 0]]
 
     def test_a_circle_is_cut(self):
         tree = Junctions.of((2, 2, 2, 2), [(0, 1), (1, 2), (2, 3), (0, 3)])
@@ -303,7 +309,7 @@ class TestRounds:
         released = dpf.marginals(x, {name: range(5) for name in x}, "adaptive", epsilon=3.0, rng=PCG64(1))
         places = {name: place for place, name in enumerate(x)}
         sets = [tuple(sorted(places[name] for name in names)) for names in released.counts]
-        assert cells_with([6] * 6, sets) <= 130
+        assert Junctions.of([6] * 6, sets).cells <= 130
 
     def test_marginals_of_a_large_circle_are_refused_before_the_charge(self):
         x = {name: np.zeros(50, int) for name in "abcd"}
