@@ -83,6 +83,7 @@ class Rounds:
     def _size(self, places: Places) -> int:
         return math.prod(self.sizes[place] for place in places)
 
+    @np.errstate(all="ignore")  # no record decides what a caller's error state raises
     def release(self, codes: Codes) -> Marginals:
         """Release the counts of the encoded records."""
         exact = self._exact(codes)

@@ -18,7 +18,7 @@ from dpfast.densities.graphical import Noisy, estimated_total, fitted
 from dpfast.densities.junctions import Junctions, Places
 from dpfast.random import RandomSource, bit_generator
 
-_SWEEPS, _TOLERANCE = 300, 1e-4  # of a fit, and the share of the records that the last sweep moves
+_SWEEPS, _TOLERANCE = 200, 1e-3  # of a fit, and the share of the records that the last sweep moves
 _MOST_LETTERS = 50  # of labels that are horizontal
 LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
 

@@ -322,6 +322,13 @@ class TestRounds:
         with pytest.raises(ValueError, match="junction tree"):
             released.sample(5)
 
+    def test_error_states_of_callers_raise_nothing(self):
+        x = {name: np.zeros(3000, int) for name in "abc"}
+        domains = {name: range(9) for name in x}
+        with np.errstate(all="raise"):
+            released = dpf.marginals(x, domains, "adaptive", epsilon=9.0, delta=1e-3, rng=PCG64(1))
+        assert len(released.counts) >= 3
+
     def test_explanation(self):
         texts = []
         x = {name: np.arange(50) % 2 for name in "abc"}
