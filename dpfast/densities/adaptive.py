@@ -19,7 +19,7 @@ from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import Codes, Column
 from dpfast.densities.consistency import Names
 from dpfast.densities.graphical import Graphical, Noisy, Values, estimated_total, fitted
-from dpfast.densities.junctions import Cells, Junctions, Places, cells_of, graph, with_pair
+from dpfast.densities.junctions import CellCounts, Junctions, Places, cells_of, graph, with_pair
 from dpfast.densities.marginals import CHANGED, MOST_CELLS, NoisyMarginals, counted
 from dpfast.densities.released_marginals import LEAST_VARIANCE, Marginals
 from dpfast.mechanisms import Selection
@@ -83,7 +83,6 @@ class Rounds:
     def _size(self, places: Places) -> int:
         return math.prod(self.sizes[place] for place in places)
 
-    @np.errstate(all="ignore")  # no record decides what a caller's error state raises
     def release(self, codes: Codes) -> Marginals:
         """Release the counts of the encoded records."""
         exact = self._exact(codes)
@@ -140,7 +139,7 @@ class Rounds:
 
     def _fitting(self, candidates: Sequence[Places], tree: Junctions, noisy: Mapping[Places, Noisy]) -> list[Places]:
         """Return the candidates with which the junction tree has few cells; this follows from what is released."""
-        cells, before = Cells(self.sizes), graph(len(self.sizes), noisy)
+        cells, before = CellCounts(self.sizes), graph(len(self.sizes), noisy)
         return [
             places
             for places in candidates

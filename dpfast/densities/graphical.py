@@ -66,6 +66,7 @@ class Graphical:
         table = self._margin_of(clique, places).reshape(self.junctions.shape(places))
         return np.moveaxis(table, places.index(place), 0).reshape(self.junctions.sizes[place], -1)
 
+    @np.errstate(all="ignore")  # no count decides what a caller's error state raises
     def pairs(self) -> dict[Places, Values]:
         """Return the margins on all pairs of columns, flat, also of columns that are in no clique together."""
         tree, found = self.junctions, dict[Places, Values]()
@@ -151,6 +152,7 @@ def estimated_total(noisy: Mapping[Places, Noisy]) -> float:
     return max(float(total) / sum(weights.values()), 1.0)
 
 
+@np.errstate(all="ignore")
 def fitted(
     junctions: Junctions,
     noisy: Mapping[Places, Noisy],

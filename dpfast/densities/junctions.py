@@ -42,7 +42,9 @@ class Junctions:
     @classmethod
     def of(cls, sizes: Sequence[int], sets: Iterable[Places]) -> Junctions:
         """Return a junction tree in which each of the sets of columns is in a clique."""
-        return cls(tuple(sizes), tuple(_places(mask) for mask in triangulated(Cells(sizes), graph(len(sizes), sets))))
+        return cls(
+            tuple(sizes), tuple(_places(mask) for mask in triangulated(CellCounts(sizes), graph(len(sizes), sets)))
+        )
 
     @property
     def cells(self) -> int:
@@ -125,7 +127,7 @@ class Junctions:
         return np.array(merged or [(1, 0)], np.int64).T.copy()
 
 
-class Cells(dict[int, int]):
+class CellCounts(dict[int, int]):
     """The number of cells of each set of columns, which are bits."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -138,7 +140,7 @@ class Cells(dict[int, int]):
         return found
 
 
-def triangulated(cells: Cells, neighbors: list[int]) -> list[int]:
+def triangulated(cells: CellCounts, neighbors: list[int]) -> list[int]:
     """Return the maximal cliques, as bits, of a graph to which edges are added: each column in turn, the one with the
     fewest cells together with its neighbours, joins these and leaves.
     """
@@ -167,7 +169,7 @@ def with_places(places: Places, others: Places) -> Places:
     return tuple(sorted({*places, *others}))
 
 
-def cells_of(cells: Cells, neighbors: list[int]) -> int:
+def cells_of(cells: CellCounts, neighbors: list[int]) -> int:
     """Return the number of cells of the junction tree of a graph."""
     return sum(cells[mask] for mask in triangulated(cells, neighbors))
 
