@@ -153,9 +153,9 @@ def _rows(label, records, domains, budgets, runs, rng):
             pairs: np.mean(
                 [distances(records, dpf.synthesize(records, n, pairs=given, **options)) for _ in range(runs)], 0
             )
-            for pairs, given in (("auto", "auto"), ("tree", "tree"), ("apart", apart))
+            for pairs, given in (("adaptive", "adaptive"), ("tree", "tree"), ("apart", apart))
         }
-        cells = [*found["auto"], found["tree"][1], found["tree"][3], found["apart"][1]]
+        cells = [*found["adaptive"], found["tree"][1], found["tree"][3], found["apart"][1]]
         yield [label, f"{n:,}", epsilon, delta or "0", *map(digits, cells)]
 
 
@@ -173,11 +173,12 @@ def tables(quick):
         records, domains = adult()
         rows += _rows("Adult", records, domains, BUDGETS, runs, rng)
     about = f"""Mean total variation distance between n synthetic records and the records (`dpf.synthesize` with
-        `columns`; mean of {runs}), of single columns, of all pairs of columns, the largest of a pair, and of up to 60
-        sets of three; those of `pairs="tree"`; and that of pairs if all of the budget goes to single columns, which are
-        then independent. "made up" has eight columns, one of numbers without bounds, that mostly depend on one another
-        along a tree. Adult (UCI) has 13 columns and needs its file in the folder `DPFAST_DATA`. For large epsilon what
-        remains is dependence beyond pairs, and bins in which numbers are uniform."""
+        `columns` and `pairs="adaptive"`; mean of {runs}), of single columns, of all pairs of columns, the largest of a
+        pair, and of up to 60 sets of three; those of `pairs="tree"`; and that of pairs if all of the budget goes to
+        single columns, which are then independent. "made up" has eight columns, one of numbers without bounds, that
+        mostly depend on one another along a tree. Adult (UCI) has 13 columns and needs its file in the folder
+        `DPFAST_DATA`. For large epsilon what remains is dependence beyond pairs, and bins in which numbers are
+        uniform."""
     return "\n".join(["## Tables\n", paragraph(about), table(HEADINGS, rows)])
 
 
@@ -204,7 +205,7 @@ def classifiers(quick):
     rng, rows, runs = np.random.default_rng(4), [], 1 if quick else 3
     rows.append(["the records", "", *map(_percent, accuracies(train, test, domains))])
     for epsilon in (1.0,) if quick else (0.1, 0.3, 1.0, 3.0, 8.0):
-        for pairs in ("auto", "tree"):
+        for pairs in ("adaptive", "tree"):
             options = {"columns": domains, "epsilon": epsilon, "delta": 1e-6, "pairs": pairs, "rng": rng}
             found = [accuracies(dpf.synthesize(train, **options), test, domains) for _ in range(runs)]
             rows.append([f'`pairs="{pairs}"`', epsilon, *map(_percent, np.mean(found, 0))])
@@ -248,11 +249,8 @@ def figure(quick, path):
     """The distance of pairs against epsilon, for tables of several sizes."""
     rng, epsilons, curves = np.random.default_rng(3), [0.1, 0.3, 1.0, 3.0, 10.0], {}
     for n in (1000,) if quick else (1000, 10_000):
-        records = made_up(n, rng)
-        found = [
-            distances(records, dpf.synthesize(records, n, columns=MADE_UP, epsilon=epsilon, delta=1e-6, rng=rng))[1]
-            for epsilon in epsilons
-        ]
+        records, options = made_up(n, rng), {"columns": MADE_UP, "pairs": "adaptive", "delta": 1e-6, "rng": rng}
+        found = [distances(records, dpf.synthesize(records, n, epsilon=epsilon, **options))[1] for epsilon in epsilons]
         curves[f"n = {n:,}"] = epsilons, found
     draw(curves, path)
 

@@ -54,6 +54,7 @@ _CELLS_A_PASS = 2**20
 _NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
 _FEWEST, _MOST = 8, 64  # bins by default
 _MOST_ADAPTIVE = 32  # columns, for rounds by default: with more they take minutes
+_LEAST_PRODUCT = 5000  # n epsilon from which rounds are measured to be better: docs/results/tables.md
 # Records beyond an outermost quantile among floats, times epsilon, and more for each quantile: as many replacements as
 # move the outermost one away let all others leave ties, between which there are up to e**5 times as many floats.
 _LEAST_TAIL, _TAIL, _TAIL_OF_EACH = 50.0, 20.0, 10.0
@@ -85,7 +86,8 @@ def marginals(
         The marginals: these tuples, of one or more columns; all pairs; each column and the pairs of a tree, which a
         tenth of the budget selects, those with a distance from independence that is large relative to the noise; or,
         for "adaptive", each column and pairs that are selected in rounds, where a model of the earlier counts is far
-        from the records. "auto" is "adaptive" for 3 to 32 columns, "tree" for more.
+        from the records. "auto" is "adaptive" for 3 to 32 columns if n epsilon is at least 5000 or n is
+        private, else "tree".
     epsilon : float
         Positive, for everything together.
     delta : float
@@ -161,7 +163,7 @@ def release_marginals(
     warn(of_delta(delta))
     domains = columns_of(columns)
     names = [name for name, _ in domains]
-    way, chosen = way_of(pairs, len(names)), marginals_of(pairs, names)
+    chosen = marginals_of(pairs, names)
     private = [name for name, column in domains if isinstance(column, Bins) and column.private]
     if private and neighbors != "replace-one":
         raise ValueError(f"column {private[0]!r} must have bounds, a Grid or edges with neighbors='add-remove'")
@@ -174,7 +176,8 @@ def release_marginals(
     m = len(chosen) if chosen is not None else 2 * len(names) - 1
     mu = gaussian_mu(rest, delta, m, neighbors)
     budget = BudgetShare(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
-    wanted = _Wanted(domains, budget, way, chosen, rng, threads)
+    product = table.n * epsilon if neighbors == "replace-one" else math.inf
+    wanted = _Wanted(domains, budget, way_of(pairs, len(names), product), chosen, rng, threads)
     wanted.check(sampled)
     warn(traps_of_columns(domains))
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
@@ -205,8 +208,9 @@ def _explanation(wanted: _Wanted, privacy: Privacy, bins: float, private: Sequen
     if wanted.way == "adaptive":
         rounds = ROUNDS * len(wanted.columns)
         lines.append(
-            f"At most {rounds} rounds, in models of at most {MODEL_CELLS:,} cells: for 3 to {_MOST_ADAPTIVE} columns "
-            "synthetic records are closer to the data than with a tree, which is pairs='tree'"
+            f"At most {rounds} rounds, in models of at most {MODEL_CELLS:,} cells. By default they take the place of a "
+            f"tree for 3 to {_MOST_ADAPTIVE} columns and n epsilon from {_LEAST_PRODUCT:,} on, where synthetic records "
+            "are closer to the data"
         )
     counts = wanted.pairs or (wanted.singles[:1] if wanted.way == "adaptive" else wanted.singles[1:])
     noises = NoisyMarginals(_largest(wanted.columns), counts, **wanted.last.options).noises
@@ -227,14 +231,18 @@ _SHARES = {
 }
 
 
-def way_of(pairs: Any, d: int) -> str:
-    """Return how marginals are selected: "adaptive", "tree", or "given" for those that are not. Public."""
+def way_of(pairs: Any, d: int, product: float = math.inf) -> str:
+    """Return how marginals of d columns are selected, by n epsilon where "auto" chooses: "adaptive", "tree", or "given"
+    for those that are not. Public.
+    """
     if not isinstance(pairs, str):
         return "given"
     checks.choice("pairs", pairs, ("auto", "adaptive", "tree", "all"))
     if d < 3 or pairs == "all":
         return "given"
-    return ("adaptive" if d <= _MOST_ADAPTIVE else "tree") if pairs == "auto" else pairs
+    if pairs != "auto":
+        return pairs
+    return "adaptive" if d <= _MOST_ADAPTIVE and product >= _LEAST_PRODUCT else "tree"
 
 
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:

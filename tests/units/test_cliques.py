@@ -20,6 +20,7 @@ from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.graphical import Noisy, fitted
 from dpfast.densities.junctions import CellCounts, Junctions, cells_of, graph
 from dpfast.densities.marginals import encoded
+from dpfast.errors import BudgetError
 from tests.reference import graphical as slow
 
 SIZES = (3, 4, 2, 5, 3, 2)
@@ -329,16 +330,14 @@ class TestRounds:
             assert all(np.isfinite(table).all() for table in model.pairs().values())
             model.draw(100, PCG64(1))
 
-    def test_explanation(self):
+    @pytest.mark.parametrize(
+        ("n", "d", "way"), [(5000, 3, "rounds"), (4999, 3, "tree"), (5000, 32, "rounds"), (5000, 33, "tree")]
+    )
+    def test_the_choice_is_by_public_numbers(self, n, d, way):
         texts = []
-        x = {name: np.arange(50) % 2 for name in "abc"}
-        domains = {name: Categories([0, 1]) for name in x}
-        dpf.marginals(x, domains, epsilon=1.0, explain=texts.append, rng=PCG64(1))
-        assert "selected in rounds" in texts[0]
-        assert "At most 12 rounds, in models of at most 262,144 cells" in texts[0]
-
-    def test_many_columns_have_a_tree(self):
-        texts = []
-        x = {i: np.arange(50) % 2 for i in range(33)}
-        dpf.marginals(x, {i: Categories([0, 1]) for i in x}, epsilon=1.0, explain=texts.append, rng=PCG64(1))
-        assert "pairs of a tree" in texts[0]
+        x = {i: np.arange(n) % 2 for i in range(d)}
+        options = {"epsilon": 1.0, "explain": texts.append}
+        with pytest.raises(BudgetError), dpf.Ledger(0.5):
+            dpf.marginals(x, {i: Categories([0, 1]) for i in x}, **options)
+        assert way in texts[0]
+        assert (f"At most {4 * d} rounds, in models of at most 262,144 cells" in texts[0]) == (way == "rounds")
