@@ -231,6 +231,9 @@ FUNCTIONS = {
         x, 7, bounds=(-1.0, 99.0), bins=3, method="tree", epsilon=epsilon, rng=source
     ),
     "marginals": lambda x, source, epsilon: dpf.marginals(x, COLUMNS, epsilon=epsilon, delta=1e-6, rng=source),
+    "marginals in rounds": lambda x, source, epsilon: dpf.marginals(
+        x, COLUMNS, "adaptive", epsilon=epsilon, delta=1e-6, rng=source
+    ),
     "marginals, add-remove": lambda x, source, epsilon: dpf.marginals(
         x,
         {0: (-1.0, 99.0), 1: dpf.Categories([0, 1]), 2: dpf.Categories([3, 99])},
@@ -317,7 +320,7 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
-ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
+ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals in rounds": 3, "marginals, add-remove": 3}
 ROWS_OF |= {"robust_mean by depth": 2, "robust_mean, whitened": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 ROWS_OF |= {"local.Attributes": 2, "local.Attributes, split": 2}

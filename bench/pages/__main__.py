@@ -86,7 +86,11 @@ PAGES = {
     ),
     "tables": Page(
         "Synthetic records: distances from the data",
-        {"tables": synthetic_columns.tables, "column": synthetic_columns.one_column},
+        {
+            "tables": synthetic_columns.tables,
+            "classifiers": synthetic_columns.classifiers,
+            "column": synthetic_columns.one_column,
+        },
         synthetic_columns.figure,
         "Distance of the pairs of synthetic tables against epsilon",
     ),

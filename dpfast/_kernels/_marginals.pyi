@@ -1,6 +1,29 @@
-from numpy import int32, int64, uint16
+import numpy as np
+from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
 def count(
     codes: NDArray[uint16], bins: NDArray[int32], marginals: list[list[int]], out: NDArray[int64], *, workers: int = 1
+) -> None: ...
+def fold(table: NDArray[float64], axes: NDArray[int64], out: NDArray[float64]) -> None: ...
+def sweep(
+    tables: list[NDArray[float64]],
+    views: list[tuple[NDArray[int64], int]],
+    steps: NDArray[int64],
+    noisy: list[NDArray[float64]],
+    potentials: list[NDArray[float64]],
+    shifts: NDArray[float64],
+    spreads: NDArray[float64],
+    separators: list[NDArray[float64]],
+    total: float,
+    sweeps: int,
+    tolerance: float,
+) -> int: ...
+def draw(bit_generator: np.random.BitGenerator, weights: NDArray[float64], given: NDArray[uint32]) -> None: ...
+def draw_between(
+    bit_generator: np.random.BitGenerator,
+    bins: NDArray[uint16],
+    starts: NDArray[int64],
+    ends: NDArray[int64],
+    out: NDArray[int64],
 ) -> None: ...

@@ -167,6 +167,7 @@ _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
 FAMILIES = (*_PURE, *_UNBOUNDED)
 WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace", "shuffled")
 _MOST_ZERO_SUM = 256
+_MOST_MU_SQUARED = Fraction(2**20)
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
@@ -303,6 +304,20 @@ def gaussian_mu_down(epsilon: float, delta: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def range_of_mu_down(mu_squared: Fraction) -> float:
+    """``2 log(Phi(mu / 2) / Phi(-mu / 2))``, rounded down: the greatest range of a privacy loss that is mu-Gaussian.
+
+    https://dpfast.readthedocs.io/en/latest/proofs/cliques.html
+    """
+    square = _rational(min(mu_squared, _MOST_MU_SQUARED))
+
+    def minus() -> arb:
+        half = arb(square).sqrt() / arb(8).sqrt()
+        return 2 * (half.erfc() / (-half).erfc()).log()
+
+    return -_balls.upper(minus)
 
 
 # ---- releases of bounded range on the same records, made independently: docs/proofs/independent-columns.md ----

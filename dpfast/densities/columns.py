@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import keys
-from dpfast._kernels import _bins
+from dpfast._kernels import _bins, _marginals
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, Points, check_points, natural_step, unbounded
 from dpfast.core.traps import Trap
@@ -30,6 +30,7 @@ from dpfast.densities.cells import (
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
+_BLOCK = 2**12  # records that are drawn at a time: their codes stay in the cache
 _OTHER = "the further category of missing and unlisted keys is None: leave out missing=, or name a category"
 
 
@@ -46,7 +47,7 @@ class Column(ABC):
         """Return the bin of each value of a column. PRIVATE."""
 
     @abstractmethod
-    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+    def draw(self, bins: Codes, rng: np.random.Generator) -> NDArray[Any]:
         """Return a value in each of these bins."""
 
     @property
@@ -108,11 +109,11 @@ class Categories(Column):
         other = len(self.values) if self.missing is None else self._position(self.missing)
         return np.where(places < 0, other, places).astype(np.uint16)
 
-    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        listed = np.empty(self.size, object)
-        listed[:] = self.labels
+    def draw(self, bins: Codes, rng: np.random.Generator) -> NDArray[Any]:
         whole = all(type(label) is int for label in self.labels)
-        return np.asarray(listed[bins].astype(np.int64) if whole else listed[bins])
+        listed = np.empty(self.size, np.int64 if whole else object)
+        listed[:] = self.labels
+        return listed.take(bins)
 
 
 @dataclass(frozen=True)
@@ -235,14 +236,20 @@ class Bins(Column):
             return bins.astype(np.uint16)
         return np.searchsorted(self.cuts, self.grid.encode(numbers), side="right").astype(np.uint16)
 
-    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, bins: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
         """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin."""
         grid = self.grid
         assert grid is not None
         starts = np.concatenate([[0], self.cuts])
         ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
         if isinstance(grid, Grid):
-            return np.asarray(grid.decode(rng.integers(starts[bins], ends[bins], endpoint=True)))
+            drawn, cells = np.empty(len(bins)), bins.astype(np.uint16, copy=False)
+            codes = np.empty(min(len(bins), _BLOCK), np.int64)
+            for first in range(0, len(bins), _BLOCK):
+                block = cells[first : first + _BLOCK]
+                _marginals.draw_between(rng.bit_generator, block, starts, ends, codes[: len(block)])
+                drawn[first : first + _BLOCK] = grid.decode(codes[: len(block)])
+            return drawn
         low, high = grid.decode(starts), grid.decode(ends)
         if len(self.cuts):
             with np.errstate(over="ignore"):

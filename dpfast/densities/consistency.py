@@ -13,6 +13,7 @@ Values = NDArray[np.float64]
 Names = tuple[Any, ...]
 
 _SWEEPS = 200
+_STILL = 1e-9  # records by which no cell moves in the last sweep, if there are fewer
 
 
 def nearest_consistent(
@@ -31,7 +32,7 @@ def nearest_consistent(
 
     Notes
     -----
-    Dykstra's alternating projections between the nonnegative tables and those with equal margins, in a fixed number of
+    Dykstra's alternating projections between the nonnegative tables and those with equal margins, in at most 200
     sweeps: the margins of the result differ by a small part of the noise.
     """
     order = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(tables)))}
@@ -43,11 +44,14 @@ def nearest_consistent(
     sorted_variances = {tuple(names[i] for i in axes[names]): variances[names] for names in tables}
     corrections = {names: np.zeros_like(table) for names, table in sorted_tables.items()}
     current = sorted_tables
+    shifted = current
     for _ in range(_SWEEPS):
         equal = with_equal_margins(current, sorted_variances, total)
-        shifted = {names: equal[names] + corrections[names] for names in equal}
+        before, shifted = shifted, {names: equal[names] + corrections[names] for names in equal}
         current = {names: np.maximum(table, 0.0) for names, table in shifted.items()}
         corrections = {names: shifted[names] - current[names] for names in current}
+        if all(np.abs(table - before[names]).max() < _STILL for names, table in shifted.items()):
+            break
     return {
         names: np.transpose(current[tuple(names[i] for i in axes[names])], np.argsort(axes[names])) for names in tables
     }

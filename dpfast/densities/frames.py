@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dpfast.core.tabular import whole_column
 
+_BLOCK = 2**11  # rows
+
 
 def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Sequence[Any]]) -> Any:
     """Columns as a table of the kind of X: pandas, polars, Arrow, a mapping, a structured array, or rows.
@@ -41,7 +43,16 @@ def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Seque
         for name, values in columns.items():
             rows[name] = values
         return rows
-    return np.column_stack(list(columns.values()))
+    return _rows(list(columns.values()))
+
+
+def _rows(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns side by side, some rows at a time that stay in the cache."""
+    rows = np.empty((len(columns[0]), len(columns)), np.result_type(*columns))
+    for first in range(0, len(rows), _BLOCK):
+        for place, values in enumerate(columns):
+            rows[first : first + _BLOCK, place] = values[first : first + _BLOCK]
+    return rows
 
 
 def _with_labels(values: NDArray[Any], labels: Sequence[Any]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from dpfast.random import RandomSource, bit_generator
 
 LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method
 _LEAST, _MOST = 3, 127
+_BLOCK = 2**12  # records that are drawn at a time: their intermediate arrays stay in the cache
 _BEYOND = 60  # least product of epsilon and the records beyond the last quantile, for a quantile near them among floats
 
 
@@ -42,7 +43,11 @@ def draw_between(quantiles: NDArray[np.float64], k: int, grid: Points, rng: Rand
         before = quantiles[0] - (quantiles[1] - quantiles[0])
         after = quantiles[-1] + (quantiles[-1] - quantiles[-2])
     knots = np.clip(np.concatenate([[before], quantiles, [after]]), grid.lower, grid.upper)
-    place = np.random.Generator(bit_generator(rng)).random(k) * len(quantiles) + 0.5
-    below = place.astype(np.int64)
-    share = place - below
-    return np.asarray(grid.decode(grid.encode((1 - share) * knots[below] + share * knots[below + 1])))
+    generator, drawn = np.random.Generator(bit_generator(rng)), np.empty(k)
+    for start in range(0, k, _BLOCK):
+        block = drawn[start : start + _BLOCK]
+        place = generator.random(len(block)) * len(quantiles) + 0.5
+        below = place.astype(np.int64)
+        share = place - below
+        block[:] = grid.decode(grid.encode((1 - share) * knots[below] + share * knots[below + 1]))
+    return drawn

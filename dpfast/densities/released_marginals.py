@@ -14,11 +14,13 @@ from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular, unused
 from dpfast.densities.columns import Column
 from dpfast.densities.consistency import Names, Values, nearest_consistent
-from dpfast.densities.trees import draw_bins, forest
+from dpfast.densities.graphical import Noisy, estimated_total, fitted
+from dpfast.densities.junctions import Junctions, Places
 from dpfast.random import RandomSource, bit_generator
 
+_SWEEPS, _TOLERANCE = 200, 1e-3  # of a fit, and the share of the records that the last sweep moves
 _MOST_LETTERS = 50  # of labels that are horizontal
-_LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
+LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -134,7 +136,7 @@ of records is public)>
         Barak et al. 2007; Qardaji, Yang and Li 2014, "PriView"; the parts of a table by subsets of its columns are
         those of Xiao et al. 2023, "An optimal and scalable matrix mechanism for noisy marginals".
         """
-        variances = {names: max(deviation**2, _LEAST_VARIANCE) for names, deviation in self.deviations.items()}
+        variances = {names: max(deviation**2, LEAST_VARIANCE) for names, deviation in self.deviations.items()}
         return nearest_consistent(self.counts, variances, self.n)
 
     def measurements(self) -> list[tuple[Values, Names, float]]:
@@ -162,31 +164,49 @@ of records is public)>
         return {name: column.size for name, column in self.columns.items()}
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None) -> dict[Any, NDArray[Any]]:
-        """Draw k synthetic records, from the distribution with these pairs of columns, independent otherwise.
+        """Draw k synthetic records, from the distribution of most entropy that fits the counts.
 
         Parameters
         ----------
         k : int
-            At least 1.
+            At least 1, below 2**32.
         rng : numpy.random.Generator or BitGenerator, optional
             Default: the secure generator.
 
         Returns
         -------
         dict from names to ndarrays of shape (k,)
-            Values of each column: categories, or numbers uniform in their bins. The shares of the bins of pairs differ
-            from the consistent ones by rounding, less than those of independent draws.
+            Values of each column: categories, or numbers uniform in their bins. The shares of the cells of cliques
+            differ from those of the distribution by rounding, less than those of independent draws.
 
         Raises
         ------
         ValueError
-            If a marginal has more than two columns, or pairs form a circle: see `measurements`.
+            If the junction tree of the marginals has more than 2**24 cells, by the circles that they form.
 
         Notes
         -----
-        Post-processing: any number of draws costs no more privacy. Cost: O(k) for each column.
+        Post-processing: any number of draws costs no more privacy. Cost: O(k) for each column, and passes over the
+        cells of the junction tree.
+
+        References
+        ----------
+        McKenna, Sheldon and Miklau 2019, "Graphical-model based estimation and inference for differential privacy".
         """
-        k, edges = checks.whole("k", k, least=1), forest(list(self.columns), list(self.counts))
-        generator = np.random.Generator(bit_generator(rng))
-        drawn = draw_bins(self.consistent(), self.sizes, edges, k, generator)
-        return {name: column.draw(drawn[name], generator) for name, column in self.columns.items()}
+        k = checks.whole("k", k, least=1)
+        if k >= 2**32:
+            raise ValueError(f"k must be below 2**32, not {k}")
+        source = bit_generator(rng)
+        places = {name: place for place, name in enumerate(self.columns)}
+        noisy = dict[Places, Noisy]()
+        for names, table in self.counts.items():
+            order = np.argsort([places[name] for name in names])
+            counts = np.transpose(table, order).reshape(-1).astype(np.float64)
+            variance = max(self.deviations[names] ** 2, LEAST_VARIANCE)
+            noisy[tuple(sorted(places[name] for name in names))] = Noisy(counts, variance)
+        tree = Junctions.of(tuple(self.sizes.values()), noisy)
+        tree.check()
+        total = float(self.n or estimated_total(noisy))
+        model = fitted(tree, noisy, total, sweeps=_SWEEPS, tolerance=_TOLERANCE * total)
+        generator, bins = np.random.Generator(source), model.draw(k, source)
+        return {name: column.draw(bins[places[name]], generator) for name, column in self.columns.items()}

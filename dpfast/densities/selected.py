@@ -16,10 +16,12 @@ from dpfast.choosing import Explain, split, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Points
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.rounding import down, root_down, root_up, up
+from dpfast.core.rounding import down, root_up, up
 from dpfast.core.spending import spending
 from dpfast.core.traps import Trap, of_delta, of_epsilon, warn
 from dpfast.core.types import Exact
+from dpfast.densities.adaptive import MODEL_CELLS, ROUNDS, SELECTION, SINGLE, Rounds
+from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import (
     Bins,
     Codes,
@@ -30,6 +32,7 @@ from dpfast.densities.columns import (
     traps_of_columns,
 )
 from dpfast.densities.consistency import Names
+from dpfast.densities.junctions import Junctions
 from dpfast.densities.marginals import (
     CHANGED,
     MOST_CELLS,
@@ -47,36 +50,20 @@ from dpfast.random import RandomSource, bit_generator
 
 _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
+_CELLS_A_PASS = 2**20
 _NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
 _FEWEST, _MOST = 8, 64  # bins by default
+_MOST_ADAPTIVE = 32  # columns, for rounds by default: with more they take minutes
+_LEAST_PRODUCT = 5000  # n epsilon from which rounds are measured to be better: docs/results/tables.md
 # Records beyond an outermost quantile among floats, times epsilon, and more for each quantile: as many replacements as
 # move the outermost one away let all others leave ties, between which there are up to e**5 times as many floats.
 _LEAST_TAIL, _TAIL, _TAIL_OF_EACH = 50.0, 20.0, 10.0
 
 
-@dataclass(frozen=True)
-class BudgetShare:
-    """A share of a budget: epsilon, or the mu of Gaussian noise."""
-
-    neighbors: str
-    epsilon: Fraction = Fraction()
-    mu_squared: Fraction = Fraction()
-
-    def share(self, part: Fraction) -> BudgetShare:
-        """Return a part of this budget; parts that sum to 1 compose to it."""
-        return replace(self, epsilon=self.epsilon * part, mu_squared=self.mu_squared * part)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `NoisyMarginals`, rounded down."""
-        amount = {"mu": root_down(self.mu_squared)} if self.mu_squared else {"epsilon": down(self.epsilon)}
-        return {**amount, "neighbors": self.neighbors}
-
-
 def marginals(
     X: Any,
     columns: Any,
-    pairs: str | Sequence[Sequence[Any]] = "tree",
+    pairs: str | Sequence[Sequence[Any]] = "auto",
     *,
     epsilon: Exact,
     delta: Exact = 0.0,
@@ -95,9 +82,12 @@ def marginals(
         Public. For each column: a list of categories, or `Categories`, which two numbers need; a tuple of bounds, a
         `Grid` or `Bins` for numbers; ``Bins()`` or a `FloatGrid` for numbers without bounds, whose bins are quantiles
         that a tenth of epsilon pays for. Of rows, the columns in their order. Other columns of X are not read.
-    pairs : {"tree", "all"} or sequence of tuples of names
-        The marginals: these tuples, of one or more columns; all pairs; or each column and the pairs of a tree, which a
-        tenth of the budget selects: those with a distance from independence that is large relative to the noise.
+    pairs : {"auto", "adaptive", "tree", "all"} or sequence of tuples of names
+        The marginals: these tuples, of one or more columns; all pairs; each column and the pairs of a tree, which a
+        tenth of the budget selects, those with a distance from independence that is large relative to the noise; or,
+        for "adaptive", each column and pairs that are selected in rounds, where a model of the earlier counts is far
+        from the records. "auto" is "adaptive" for 3 to 32 columns if n epsilon is at least 5000 or n is
+        private, else "tree".
     epsilon : float
         Positive, for everything together.
     delta : float
@@ -122,15 +112,18 @@ def marginals(
 
     Notes
     -----
-    Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`; the parts compose
-    exactly (https://dpfast.readthedocs.io/en/latest/proofs/marginals.html). The default number of bins is about
+    Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`, as do the rounds;
+    the parts compose exactly (https://dpfast.readthedocs.io/en/latest/proofs/marginals.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/cliques.html). The default number of bins is about
     ``2 (n epsilon / d)**(1/3)``, from 8 to 64, and 16 if n is private.
-    Cost: two bytes for each value; a pass over two columns for each pair.
+    Cost: two bytes for each value; a pass over two columns for each pair. The rounds, at most four for each column,
+    have models of at most 2**18 cells.
 
     References
     ----------
-    McKenna, Miklau and Sheldon 2021, "Winning the NIST contest: a scalable and general approach to differentially
-    private synthetic data"; Chow and Liu 1968.
+    McKenna, Mullins, Sheldon and Miklau 2022, "AIM: an adaptive and iterative mechanism for differentially private
+    synthetic data"; McKenna, Miklau and Sheldon 2021, "Winning the NIST contest: a scalable and general approach to
+    differentially private synthetic data"; Chow and Liu 1968.
 
     Examples
     --------
@@ -142,6 +135,25 @@ def marginals(
     >>> released = dpf.marginals(table, domains, epsilon=1.0)
     >>> ("age", "retired") in released.counts
     True
+    """
+    return release_marginals(X, columns, pairs, epsilon, delta, neighbors, rng, workers, explain, sampled=False)
+
+
+def release_marginals(
+    X: Any,
+    columns: Any,
+    pairs: str | Sequence[Sequence[Any]],
+    epsilon: Exact,
+    delta: Exact,
+    neighbors: str,
+    rng: RandomSource,
+    workers: int,
+    explain: Explain,
+    *,
+    sampled: bool,
+) -> Marginals:
+    """Release marginals as `marginals` does; if they are to be sampled, raise a ValueError before the charge for those
+    with too large a junction tree.
     """
     epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
     checks.choice("neighbors", neighbors, tuple(CHANGED))
@@ -164,8 +176,9 @@ def marginals(
     m = len(chosen) if chosen is not None else 2 * len(names) - 1
     mu = gaussian_mu(rest, delta, m, neighbors)
     budget = BudgetShare(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
-    wanted = _Wanted(domains, budget, chosen, rng, threads)
-    wanted.check()
+    product = table.n * epsilon if neighbors == "replace-one" else math.inf
+    wanted = _Wanted(domains, budget, way_of(pairs, len(names), product), chosen, rng, threads)
+    wanted.check(sampled)
     warn(traps_of_columns(domains))
     privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
     each = down(bins_epsilon / len(private)) if private else 0.0
@@ -184,29 +197,60 @@ def marginals(
 
 def _explanation(wanted: _Wanted, privacy: Privacy, bins: float, private: Sequence[Any]) -> str:
     """Return the text about the marginals, the parts of the budget, and the noise on each count."""
-    budget, tree = wanted.budget, wanted.pairs is None
-    what = "columns and pairs of a tree" if wanted.pairs is None else f"{len(wanted.pairs)} marginals"
+    budget = wanted.budget
+    what = _WHAT[wanted.way] if wanted.pairs is None else f"{len(wanted.pairs)} marginals"
     lines = [f"Release of the counts of marginals of {len(wanted.columns)} columns, {what}: {privacy}"]
     if private:
         edges = f"quantiles, the edges of the bins of {len(private)} columns"
         lines.append(split({edges: bins, "counts": privacy.epsilon - bins}))
-    if tree:
-        shares = {"columns": _SINGLE, "the choice of the tree": _SCORES, "its pairs": 1 - _SINGLE - _SCORES}
-        lines.append(split(shares, f"the {'mu squared' if budget.mu_squared else 'epsilon'} of counts"))
-    noises = NoisyMarginals(_largest(wanted.columns), wanted.pairs or wanted.singles[1:], **wanted.last.options).noises
+    if wanted.pairs is None:
+        lines.append(split(_SHARES[wanted.way], f"the {'mu squared' if budget.mu_squared else 'epsilon'} of counts"))
+    if wanted.way == "adaptive":
+        rounds = ROUNDS * len(wanted.columns)
+        lines.append(
+            f"At most {rounds} rounds, in models of at most {MODEL_CELLS:,} cells. By default they take the place of a "
+            f"tree for 3 to {_MOST_ADAPTIVE} columns and n epsilon from {_LEAST_PRODUCT:,} on, where synthetic records "
+            "are closer to the data"
+        )
+    counts = wanted.pairs or (wanted.singles[:1] if wanted.way == "adaptive" else wanted.singles[1:])
+    noises = NoisyMarginals(_largest(wanted.columns), counts, **wanted.last.options).noises
     kind = "Gaussian" if budget.mu_squared else "discrete Laplace"
-    lines.append(f"Expected error: {kind} noise of standard deviation {noises[0].deviation:.3g} on each count")
+    when = " in the first round" if wanted.way == "adaptive" else ""
+    lines.append(f"Expected error: {kind} noise of standard deviation {noises[0].deviation:.3g} on each count{when}")
     return "\n".join(f"{line}." for line in lines)
 
 
+_WHAT = {"tree": "columns and pairs of a tree", "adaptive": "columns and pairs selected in rounds"}
+_SHARES = {
+    "tree": {"columns": _SINGLE, "the choice of the tree": _SCORES, "its pairs": 1 - _SINGLE - _SCORES},
+    "adaptive": {
+        "columns": SINGLE,
+        "selections": (1 - SINGLE) * SELECTION,
+        "selected columns and pairs": (1 - SINGLE) * (1 - SELECTION),
+    },
+}
+
+
+def way_of(pairs: Any, d: int, product: float = math.inf) -> str:
+    """Return how marginals of d columns are selected, by n epsilon where "auto" chooses: "adaptive", "tree", or "given"
+    for those that are not. Public.
+    """
+    if not isinstance(pairs, str):
+        return "given"
+    checks.choice("pairs", pairs, ("auto", "adaptive", "tree", "all"))
+    if d < 3 or pairs == "all":
+        return "given"
+    if pairs != "auto":
+        return pairs
+    return "adaptive" if d <= _MOST_ADAPTIVE and product >= _LEAST_PRODUCT else "tree"
+
+
 def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
-    """Return the marginals that are meant by the argument `pairs`; None for those of a tree to be selected."""
+    """Return the marginals that are meant by the argument `pairs`; None for those to be selected."""
+    if way_of(pairs, len(names)) != "given":
+        return None
     if isinstance(pairs, str):
-        checks.choice("pairs", pairs, ("tree", "all"))
-        every = tuple(combinations(names, 2))
-        if len(names) < 3:
-            return every or ((names[0],),)
-        return every if pairs == "all" else None
+        return tuple(combinations(names, 2)) or ((names[0],),)
     return checked_marginals(pairs, names)
 
 
@@ -281,10 +325,11 @@ def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: Rand
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The marginals to release, or a tree to be selected, and the budget."""
+    """The marginals to release, or how to select them, and the budget."""
 
     columns: tuple[tuple[Any, Column], ...]
     budget: BudgetShare
+    way: str
     pairs: tuple[Names, ...] | None
     rng: RandomSource
     threads: int
@@ -299,8 +344,14 @@ class _Wanted:
 
     @property
     def last(self) -> BudgetShare:
-        """The budget of the last counts."""
+        """The budget of the last counts; of the first round, for rounds."""
+        if self.way == "adaptive":
+            return self._rounds.smallest
         return self.budget if self.pairs else self.budget.share(1 - _SINGLE - _SCORES)
+
+    @property
+    def _rounds(self) -> Rounds:
+        return Rounds(self.columns, self.budget, self.rng, self.threads)
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -311,19 +362,26 @@ class _Wanted:
             return (("pure", down(self.budget.epsilon), 1),)
         return NoisyMarginals(_largest(self.columns), self.pairs, **self.budget.options).privacy_profile.parts
 
-    def check(self) -> None:
+    def check(self, sampled: bool) -> None:
         """Raise a ValueError for too many cells or too small a budget, by public numbers."""
         columns = _largest(self.columns)
         if self.pairs is not None:
             NoisyMarginals(columns, self.pairs, **self.budget.options)
+            places = {name: place for place, name in enumerate(self.names)}
+            if sampled:
+                sets = [tuple(sorted(places[name] for name in names)) for names in self.pairs]
+                Junctions.of([column.size for _, column in columns], sets).check()
             return
-        for share in (_SINGLE, 1 - _SINGLE - _SCORES):
-            NoisyMarginals(columns, self.singles, **self.budget.share(share).options)
+        first = SINGLE if self.way == "adaptive" else _SINGLE
+        for share in (self.budget.share(first), self.last):
+            NoisyMarginals(columns, self.singles, **share.options)
 
     def release(self, codes: Codes) -> Marginals:
         """Release the marginals of the encoded records."""
         if self.pairs is not None:
             return self._counts(codes, self.pairs, self.budget)
+        if self.way == "adaptive":
+            return self._rounds.release(codes)
         singles = self._counts(codes, self.singles, self.budget.share(_SINGLE))
         tree = self._tree(codes, singles)
         paired = {name for pair in tree for name in pair}
@@ -365,13 +423,19 @@ class _Wanted:
         tree = NoisyMarginals(self.columns, self.singles[1:], **self.last.options)
         noise, single_noise = tree.noises[0].deviation, next(iter(singles.deviations.values()))
         scores = np.empty(len(candidates), np.int64)
-        for i, (a, b) in enumerate(candidates):
-            first, second = margins[a,], margins[b,]
-            total = max(float(first.sum()), 1.0)
-            independent = np.rint(np.outer(first, second) / total).astype(np.int64)
-            counts = counted(self.columns, [(a, b)], codes, self.threads).reshape(independent.shape)
-            penalty = _NOISE * (noise * counts.size + single_noise * sum(counts.shape))
-            scores[i] = np.abs(counts - independent).sum() - math.ceil(min(penalty, 2.0**60))
+        cells = np.cumsum([0, *(margins[a,].size * margins[b,].size for a, b in candidates)])
+        first = 0
+        while first < len(candidates):  # as many pairs in one pass as have few cells together
+            last = max(int(np.searchsorted(cells, cells[first] + _CELLS_A_PASS)), first + 1)
+            last = min(last, len(candidates))
+            counts = counted(self.columns, candidates[first:last], codes, self.threads)
+            for i, (a, b) in enumerate(candidates[first:last], first):
+                one, other = margins[a,], margins[b,]
+                independent = np.rint(np.outer(one, other) / max(float(one.sum()), 1.0)).astype(np.int64).reshape(-1)
+                exact = counts[cells[i] - cells[first] : cells[i + 1] - cells[first]]
+                penalty = _NOISE * (noise * exact.size + single_noise * (one.size + other.size))
+                scores[i] = np.abs(exact - independent).sum() - math.ceil(min(penalty, 2.0**60))
+            first = last
         return scores
 
 

@@ -23,8 +23,7 @@ from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import are_better, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.released_series import density
-from dpfast.densities.selected import marginals, marginals_of
-from dpfast.densities.trees import forest
+from dpfast.densities.selected import marginals_of, release_marginals
 from dpfast.mechanisms import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted, records_of
@@ -207,7 +206,7 @@ def synthesize(
     bounds: Any = None,
     grid: Points | Sequence[Grid] | None = None,
     columns: Mapping[Any, Any] | None = None,
-    pairs: str | Sequence[Sequence[Any]] = "tree",
+    pairs: str | Sequence[Sequence[Any]] = "auto",
     method: str = "auto",
     bins: int | Sequence[int] | str = "auto",
     missing: float | str | None = None,
@@ -230,8 +229,8 @@ def synthesize(
         In [0, 1). Only for "tree": with Gaussian noise where that is less.
     columns : mapping from names to domains, optional
         Public domains of the columns of a table, as in `marginals`, instead of bounds and grid. For "tree" alone.
-    pairs : "tree", or sequence of pairs of names
-        The pairs of columns that the records follow, as in `marginals`, without circles. For "tree" alone.
+    pairs : {"auto", "adaptive", "tree", "all"}, or sequence of tuples of names
+        The columns that the records follow together, as in `marginals`. For "tree" alone.
     method : {"auto", "quantiles", "tree", "perturbed", "smoothed", "ks", "series"}
         "quantiles" draws any number of records of one column between about ``sqrt(n epsilon) / 2`` jointly released
         quantiles, at most 127: close where the data are, for any width of the bounds. Without bounds they are at most
@@ -240,7 +239,7 @@ def synthesize(
         `SmoothedHistogram`, where every draw spends its share of the budget: for few records from large data. "ks" is
         the exponential mechanism `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records
         from `density`; both support one column only. "tree" draws any number of records with any number of columns from
-        `marginals`: single columns and a tree of pairs. "auto" is "tree" for a table or for more than four columns;
+        `marginals`: single columns and pairs of them. "auto" is "tree" for a table or for more than four columns;
         "quantiles" for one column, without `bins`, if n epsilon is at least 200 or if there are no bounds; else
         "perturbed".
     bins : int, sequence of ints, or "auto"
@@ -300,16 +299,17 @@ def synthesize(
     if columns is not None:
         columns = dict(domains := columns_of(columns))
         names = [name for name, _ in domains]
-        forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
-        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-        released = marginals(X, columns, pairs, **budget, rng=rng, workers=threads, explain=explain)
+        marginals_of(pairs, names)  # reject wrong names before reading the data
+        released = release_marginals(
+            X, columns, pairs, epsilon, delta, "replace-one", rng, threads, explain, sampled=True
+        )
         given = DataColumns(X, names)
         whole = whole_columns(domains, given)
         drawn = released.sample(given.n if k is None else k, rng)
         labels = {name: column.labels for name, column in domains if isinstance(column, Categories)}
         return like(X, {name: x.astype(np.int64) if name in whole else x for name, x in drawn.items()}, labels)
-    if delta or pairs != "tree":
-        raise ValueError("delta must be 0, and pairs 'tree', unless the method is 'tree'")
+    if delta or pairs != "auto":
+        raise ValueError("delta must be 0, and pairs 'auto', unless the method is 'tree'")
     values: NDArray[Any] | Chunks
     grids: tuple[Points, ...]
     unbounded = bounds is None and (grid is None or isinstance(grid, FloatGrid))

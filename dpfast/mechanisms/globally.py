@@ -296,7 +296,7 @@ class GlobalSensitivity(StatisticMechanism):
         values = containers.vector("x", x)
         return self.reading().records(values) if self._counts_some else values  # those that are counted
 
-    @cached_property
+    @property
     def _counts_some(self) -> bool:
         """Whether it releases the number of records within bounds: a tenth of a short count of all goes without."""
         return isinstance(self.statistic, Count) and self.statistic.within is not None

@@ -1,10 +1,15 @@
-"""Counts of several marginals of a coded table in one pass; serves dpfast/densities.
+"""Counts of several marginals of a coded table in one pass, and tables of junction trees; serves dpfast/densities.
 
-The loop is in ``marginals.h``. This module describes the marginals and runs the threads.
+The loops are in ``marginals.h``, ``cliques.h`` and ``draws_of_cells.h``. This module describes the marginals and runs
+the threads.
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -22,6 +27,28 @@ cdef extern from "marginals.h" nogil:
 
     void marginals_count(const marginals_plan *plan, const uint16_t *codes, Py_ssize_t records, Py_ssize_t start,
                          Py_ssize_t stop, uint32_t *counts)
+
+cdef extern from "cliques.h" nogil:
+    struct cliques_view:
+        const int64_t *shape
+        const int64_t *strides
+        Py_ssize_t axes
+        Py_ssize_t runs
+        Py_ssize_t cells
+
+    struct cliques_step:
+        int64_t table, view, to, other, target, separator
+
+    void cliques_fold(const cliques_view *view, const double *table, double *margin)
+    double cliques_fit(const cliques_view *view, double *table, const double *noisy, double *potentials, double *shift,
+                       double spread, double total, double *room)
+    void cliques_pass(const cliques_view *view, const cliques_view *other, const double *table, double *to,
+                      double *separator, double *room)
+
+cdef extern from "draws_of_cells.h" nogil:
+    void cells_draw(bitgen_t *source, const double *weights, Py_ssize_t rows, Py_ssize_t columns, uint32_t *given,
+                    Py_ssize_t records, uint32_t *starts, uint32_t *cells)
+    uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
 
 
 cdef enum:
@@ -62,3 +89,120 @@ def count(const uint16_t[:, ::1] codes not None, const int32_t[::1] bins not Non
 
     for table in each(part, range(slices), threads):
         total += table
+
+
+cdef cliques_view view_of(const int64_t[:, ::1] axes, Py_ssize_t cells) noexcept:
+    cdef cliques_view view = cliques_view(&axes[0, 0], &axes[1, 0], axes.shape[1], 1, cells)
+    cdef Py_ssize_t axis
+    for axis in range(axes.shape[1] - 1):
+        view.runs *= axes[0, axis]
+    return view
+
+
+def fold(const double[::1] table not None, const int64_t[:, ::1] axes not None, double[::1] out not None):
+    """Fill `out` with a margin of a table.
+
+    **Law** deterministic; sums in doubles. **Assumes** `axes` as in ``cliques.h``, the shape of the table and the
+    strides of the margin, at most 32. **Cost** one pass. The GIL is released. **Reference** ``cliques.h``.
+    """
+    cdef cliques_view view = view_of(axes, out.shape[0])
+    with nogil:
+        cliques_fold(&view, &table[0], &out[0])
+
+
+def sweep(list tables not None, list views not None, const int64_t[:, ::1] steps not None, list noisy not None,
+          list potentials not None, double[::1] shifts not None, const double[::1] spreads not None,
+          list separators not None, double total, Py_ssize_t sweeps, double tolerance):
+    """Fit tables of a junction tree to noisy counts, by sweeps, until one changes fewer than `tolerance` records.
+
+    **Law** deterministic. **Assumes** arrays of doubles: `tables`, with equal margins `separators`, `noisy` counts of
+    margins, and their `potentials` and `shifts`, all of which are changed but `noisy`; `views` pairs of the axes of a
+    margin, as of `fold`, and its number of cells; `steps` rows of ``cliques_step``. **Cost** passes over a table: three
+    for each step, in each sweep; the number of sweeps is returned. The GIL is released. **Reference** ``cliques.h``.
+    """
+    cdef Py_ssize_t i, count, done = 0, most = max([cells for _, cells in views])
+    cdef double change
+    cdef cliques_step step
+    cdef cliques_view *seen = <cliques_view *> malloc(len(views) * sizeof(cliques_view))
+    cdef double **table = <double **> malloc(len(tables) * sizeof(double *))
+    cdef double **counts = <double **> malloc(len(noisy) * sizeof(double *))
+    cdef double **fitted = <double **> malloc(len(potentials) * sizeof(double *))
+    cdef double **shared = <double **> malloc((len(separators) + 1) * sizeof(double *))
+    cdef double *room = <double *> malloc(3 * most * sizeof(double))
+    try:
+        if not (seen and table and counts and fitted and shared and room):
+            raise MemoryError
+        for i, (axes, cells) in enumerate(views):
+            seen[i] = view_of(axes, cells)
+        point(tables, table)
+        point(noisy, counts)
+        point(potentials, fitted)
+        point(separators, shared)
+        count = steps.shape[0]
+        with nogil:
+            while done < sweeps:
+                change = 0.0
+                for i in range(count):
+                    step = (<const cliques_step *> &steps[i, 0])[0]
+                    if step.target >= 0:
+                        change += cliques_fit(&seen[step.view], table[step.table], counts[step.target],
+                                              fitted[step.target], &shifts[step.target], spreads[step.target], total,
+                                              room)
+                    else:
+                        cliques_pass(&seen[step.view], &seen[step.other], table[step.table], table[step.to],
+                                     shared[step.separator], room)
+                done += 1
+                if change < tolerance:
+                    break
+        return done
+    finally:
+        free(seen)
+        free(table)
+        free(counts)
+        free(fitted)
+        free(shared)
+        free(room)
+
+
+cdef int point(list arrays, double **pointers) except -1:
+    """Fill an array with the addresses of arrays."""
+    cdef double[::1] view
+    cdef Py_ssize_t i
+    for i, array in enumerate(arrays):
+        view = array
+        pointers[i] = &view[0]
+    return 0
+
+
+def draw(bit_generator, const double[:, ::1] weights not None, uint32_t[::1] given not None):
+    """Replace the given row of each record by a column of that row of the weights.
+
+    **Law** the records of a row, in random order, have each column by its share of the row, rounded down or up; equal
+    shares if a row has no weight. Doubles; for post-processing. **Assumes** fewer than 2**32 records, in rows of
+    `weights`.
+    **Cost** one word for each record and row, and one pass over the weights. The GIL is released, the lock of the
+    generator held. **Reference** ``draws_of_cells.h``.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t records = given.shape[0], rows = weights.shape[0], columns = weights.shape[1]
+    cdef uint32_t[::1] starts = np.empty(rows + 1, np.uint32), cells = np.empty(max(records, 1), np.uint32)
+    if records:
+        with bit_generator.lock, nogil:
+            cells_draw(source, &weights[0, 0], rows, columns, &given[0], records, &starts[0], &cells[0])
+
+
+def draw_between(bit_generator, const uint16_t[::1] bins not None, const int64_t[::1] starts not None,
+                 const int64_t[::1] ends not None, int64_t[::1] out not None):
+    """Fill `out` with integers, each uniform from the start to the end of the bin of a record, both included.
+
+    **Law** exactly uniform, independent. **Assumes** len(out) == len(bins), starts not above ends, differences below
+    2**63. **Cost** one word for each record, and rarely more. The GIL is released, the lock of the generator held.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t i, records = bins.shape[0]
+    cdef int64_t start
+    with bit_generator.lock, nogil:
+        for i in range(records):
+            start = starts[bins[i]]
+            out[i] = start + <int64_t> dpfast_below(source, source.next_uint64(source.state),
+                                                    <uint64_t> (ends[bins[i]] - start) + 1)

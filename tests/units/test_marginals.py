@@ -12,11 +12,11 @@ from scipy import stats
 import dpfast as dpf
 from dpfast import Bins, Categories, NoisyMarginals
 from dpfast._kernels import _marginals
+from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import DataColumns, column_of, columns_of
 from dpfast.densities.consistency import nearest_consistent, with_equal_margins
 from dpfast.densities.marginals import counted, encoded
-from dpfast.densities.selected import BudgetShare, _levels
-from dpfast.densities.trees import forest
+from dpfast.densities.selected import _levels
 from tests.reference import marginals as slow
 from tests.statistical import ALPHA, chi_square_rejects
 from tests.untouchable import Untouchable
@@ -304,7 +304,7 @@ class TestPrivacy:
 
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     @pytest.mark.parametrize("domain", [(0, 1e6), Bins()], ids=["bounds", "private"])
-    @pytest.mark.parametrize("pairs", ["tree", "all", [("age", "pay")]])
+    @pytest.mark.parametrize("pairs", ["tree", "adaptive", "all", [("age", "pay")]])
     def test_one_charge(self, delta, domain, pairs):
         x = correlated(2000, np.random.default_rng(1))
         ledger = dpf.Ledger(rho=10.0)
@@ -418,16 +418,11 @@ class TestConsistency:
 
 
 class TestTrees:
-    def test_forest(self):
-        assert forest("abcd", [("b", "c"), ("a", "c")]) == [(None, "a"), ("a", "c"), ("c", "b"), (None, "d")]
-        for pairs in ([("a", "b"), ("b", "c"), ("c", "a")], [("a", "b", "c")]):
-            with pytest.raises(ValueError, match="pairs of columns without circles"):
-                forest("abc", pairs)
-
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
-    def test_dependent_columns_are_paired(self, delta):
+    @pytest.mark.parametrize("pairs", ["tree", "adaptive"])
+    def test_dependent_columns_are_paired(self, pairs, delta):
         x = correlated(20_000, np.random.default_rng(1))
-        released = dpf.marginals(x, DOMAINS, epsilon=2.0, delta=delta, rng=PCG64(4))
+        released = dpf.marginals(x, DOMAINS, pairs, epsilon=2.0, delta=delta, rng=PCG64(4))
         pairs = {frozenset(names) for names in released.counts if len(names) == 2}
         assert {frozenset(("age", "retired")), frozenset(("retired", "pay"))} <= pairs
         assert {("age",), ("retired",), ("pay",), ("coin",)} <= set(released.counts)
@@ -436,7 +431,7 @@ class TestTrees:
     def test_pairs_that_noise_would_hide_stay_apart(self, delta):
         rng = np.random.default_rng(1)
         x = {name: rng.integers(0, 10, 1000) for name in "abcde"}
-        released = dpf.marginals(x, {name: range(10) for name in x}, epsilon=1.0, delta=delta, rng=PCG64(3))
+        released = dpf.marginals(x, {name: range(10) for name in x}, "tree", epsilon=1.0, delta=delta, rng=PCG64(3))
         assert list(released.counts) == [(name,) for name in x]
         assert np.isfinite(released.sample(10, PCG64(1))["e"].astype(float)).sum() > 0
 
@@ -531,7 +526,7 @@ class TestSynthesis:
             {"bins": 3},
             {"columns": None, "bounds": (0, 1), "delta": 1e-6, "method": "perturbed"},
             {"columns": None, "bounds": [(0, 1)] * 2, "method": "tree"},
-            {"pairs": [("a", "b"), ("b", "c"), ("a", "c")], "columns": THREE},
+            {"pairs": [("a", "b"), ("b", "z")], "columns": THREE},
         ],
     )
     def test_wrong_arguments(self, options):
