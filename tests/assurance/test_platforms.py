@@ -12,6 +12,7 @@ import pytest
 from assurance.headers import INCLUDE
 from assurance.platforms import limited, lock, macos, outcomes, table
 from assurance.platforms.builds import ROOT
+from tests.cases import every
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +76,10 @@ def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
     assert limited.spread(list(range(number)), most) == kept
 
 
-@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-amd64", "linux-ppc64le", "linux-x86_64"])
-@pytest.mark.parametrize("allowed", ["", "1"])
+@every(
+    "platform, allowed",
+    [("macosx-14.0-arm64", ""), ("win-amd64", ""), ("linux-ppc64le", ""), ("linux-x86_64", ""), ("linux-ppc64le", "1")],
+)
 def test_setup_refuses_platforms_that_nobody_verified(platform, allowed):
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")

@@ -235,13 +235,19 @@ class TestPrivacy:
         assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4).holds
 
     @pytest.mark.parametrize(
-        ("grid", "stages"),
-        [(TINY[0], 1), (TINY[0], 2), (TINY[1], 1), pytest.param(TINY[1], 2, marks=pytest.mark.slow)],
+        ("grid", "stages", "n"),
+        [
+            (TINY[0], 1, 3),
+            (TINY[0], 2, 2),
+            (TINY[1], 1, 3),
+            pytest.param(TINY[0], 2, 3, marks=pytest.mark.slow),
+            pytest.param(TINY[1], 2, 3, marks=pytest.mark.slow),
+        ],
         ids=repr,
     )
-    def test_joint_quantiles_are_certified(self, grid, stages):
+    def test_joint_quantiles_are_certified(self, grid, stages, n):
         mechanism = Quantiles([0.25, 0.5, 0.75], grid=grid, epsilon=1.0, stages=stages)
-        assert dpf.audit.verify(mechanism, n=3, values=3).holds
+        assert dpf.audit.verify(mechanism, n=n, values=3).holds
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")

@@ -140,7 +140,10 @@ class Undivided(dpf.TheilSen):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize(("matchings", "lattice"), [(1, 0), (2, 0), (2, 1), ("auto", 1)])
+    @pytest.mark.parametrize(
+        ("matchings", "lattice"),
+        [(1, 0), (2, 1), pytest.param(2, 0, marks=pytest.mark.slow), pytest.param("auto", 1, marks=pytest.mark.slow)],
+    )
     def test_on_all_datasets(self, matchings, lattice):
         n, x, y = LATTICES[lattice]
         mechanism = dpf.TheilSen(**COARSE, epsilon=2.0, matchings=matchings)
