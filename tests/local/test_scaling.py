@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from dpfast import local
 from dpfast.local.scaling import critical_value, half_widths
+from tests.cases import every
 from tests.statistical import ALPHA
 
 
@@ -31,8 +32,8 @@ def test_many_parts_have_the_published_critical_values():
     assert critical_value(0.95, equal(8)) > critical_value(0.95, equal(16)) > critical_value(0.95, equal(64))
 
 
-@pytest.mark.parametrize("ends", [equal(8), equal(64), (0.1, 0.15, 0.4, 0.6, 0.65, 0.9, 0.95, 1.0)])
-@pytest.mark.parametrize(("factor", "rejected"), [(1.0, False), (0.9, True), (1.1, True)])
+@every("ends", [equal(8), equal(64), (0.1, 0.15, 0.4, 0.6, 0.65, 0.9, 0.95, 1.0)])
+@every("factor, rejected", [(1.0, False), (0.9, True), (1.1, True)])
 def test_coverage_of_random_walks(ends, factor, rejected):
     """Averages of independent normals, whose partial sums are Brownian at the ends exactly; against other widths."""
     n, runs = 1000, 40_000

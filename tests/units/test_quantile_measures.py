@@ -17,6 +17,7 @@ from dpfast._kernels._chain import MOST_FREE
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._samplers import next_word
 from dpfast.mechanisms.quantiles import _log_vectors, _Stages
+from tests.cases import every
 from tests.joint import measures, stage, vectors, weights_of
 from tests.reference import measures as measures_reference
 from tests.reference import quantiles as reference
@@ -60,10 +61,8 @@ class TestMultisets:
         assert _multisets.weight_of_all(measure, first, last, length) == expected
         assert _multisets.weight_of_all(None, first, last, length) == len(vectors(last, length, first))
 
-    @pytest.mark.parametrize(
-        "measure", [Measure(6, table=[1, 5, 1, 2, 1, 1, 40]), Measure(6, 2, 1, [(9, 1, 2), (30, 1, 4)])]
-    )
-    @pytest.mark.parametrize("length", [1, 2, 3])
+    @every("measure", [Measure(6, table=[1, 5, 1, 2, 1, 1, 40]), Measure(6, 2, 1, [(9, 1, 2), (30, 1, 4)])])
+    @every("length", [1, 2, 3])
     def test_draws_follow_the_weights(self, measure, length):
         source, weights = PCG64(length), weights_of(measure)
         draws = Counter(
@@ -259,8 +258,8 @@ class TestMany:
 
     LEVELS = np.arange(1, 151) / 151
 
-    @pytest.mark.parametrize(("m", "stages", "known"), [(129, None, 1), (129, 2, 1), (129, 1, 0), (128, 1, 1)])
-    @pytest.mark.parametrize("grid", [dpf.FloatGrid(), dpf.Grid(0, 100)], ids=["floats", "bounds"])
+    @every("m, stages, known", [(129, None, 1), (129, 2, 1), (129, 1, 0), (128, 1, 1)])
+    @every("grid", [pytest.param(dpf.FloatGrid(), id="floats"), pytest.param(dpf.Grid(0, 100), id="bounds")])
     def test_which_have_a_measure(self, m, stages, known, grid):
         qs = np.arange(1, m + 1) / (m + 1)
         mechanism = dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=stages)
