@@ -63,7 +63,7 @@ def test_near_entries_are_equal_within_the_tolerance_only():
     assert not close("0", "1")
 
 
-@pytest.mark.parametrize("name", lock.CONTROLS | lock.IDENTITIES)
+@every("name", lock.CONTROLS | lock.IDENTITIES)
 def test_a_control_of_the_lock_changes_its_header(name):
     old, new = (lock.CONTROLS | lock.IDENTITIES)[name]
     assert new in lock.changed(old, new)
@@ -160,8 +160,8 @@ def test_a_ledger_of_several_processes(tmp_path, fault, found):
     assert found in done.stdout or "damaged" in done.stdout or "not a ledger" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("code", "reads"),
+@every(
+    "code, reads",
     [
         ("       4: 40 d0 3b d5   mrs     x0, TPIDR_EL0", True),
         ("       4: 60 d0 3b d5   mrs     x0, TPIDRRO_EL0", True),
