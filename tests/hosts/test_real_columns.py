@@ -16,7 +16,7 @@ from bench.columns.cases import CASES, OTHERS, Case, Release, near
 from tests.releases import RELEASES
 from tests.statistical import ALPHA
 
-MOST = 400  # calls of each case, a minute for all
+FEW, MOST = 60, 400  # calls of each case, some seconds and a minute for all
 MOST_RANKED = 4000
 SHARE = 1 / 2000
 SINGLE = [name for name, case in CASES.items() if case.quantile is not None and not case.private_n]
@@ -34,10 +34,11 @@ def may_be_absurd(outcome):
 
 
 class TestReleases:
-    def test_none_is_absurd_without_a_word(self):
+    @pytest.mark.parametrize("most", [FEW, pytest.param(MOST, marks=pytest.mark.slow)])
+    def test_none_is_absurd_without_a_word(self, most):
         judged, wrong, many = 0, [], {}
         for name in CASES:
-            found = [outcome for outcome in outcomes(name) if not may_be_absurd(outcome)]
+            found = [outcome for outcome in outcomes(name, most) if not may_be_absurd(outcome)]
             bad = [str(outcome) for outcome in found if outcome.kind == runs.ABSURD]
             if not CASES[name].bounded:
                 judged, wrong = judged + len(found), wrong + bad
@@ -48,7 +49,7 @@ class TestReleases:
 
     @pytest.mark.parametrize("name", CASES)
     def test_none_ends_in_an_unknown_error(self, name):
-        broken = [str(outcome) for outcome in outcomes(name, 60) if outcome.kind == runs.BROKEN]
+        broken = [str(outcome) for outcome in outcomes(name, FEW) if outcome.kind == runs.BROKEN]
         assert not broken, "\n".join(broken[:5])
 
     @pytest.mark.parametrize("name", SINGLE)
