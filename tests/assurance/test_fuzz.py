@@ -11,6 +11,7 @@ from assurance.fuzz import readers
 from assurance.fuzz.targets import HERE, ROOT, TARGETS
 from assurance.headers import FOLDERS
 from dpfast.streaming import wire
+from tests.cases import every
 
 DRIVER = """
 #include <stdio.h>
@@ -64,7 +65,7 @@ def test_a_fault_breaks_a_promise(monkeypatch):
         any(readers.run("state", data) for data in seeds)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@every("target", TARGETS, ids=lambda target: target.name)
 def test_faults_change_the_sources_of_today(target):
     assert target.faults
     for fault in target.faults:

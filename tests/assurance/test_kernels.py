@@ -8,6 +8,7 @@ from assurance.headers import HEADERS, ROOT
 from assurance.kernels.case import Edit, all_functions, functions_of
 from assurance.kernels.cases import all_cases
 from assurance.kernels.coverage import NOT_COVERED
+from tests.cases import every
 
 CASES = all_cases()
 
@@ -64,8 +65,11 @@ def test_definitions_are_found():
     assert functions_of(text) == {"one", "two"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each = every("case", CASES, ids=lambda case: case.name)
+
+
 class TestCase:
+    @each
     def test_control_changes_the_source(self, case):
         texts = {name: path.read_text() for name, path in HEADERS.items()}
         for edit in (*case.shrunk, case.control):
@@ -73,6 +77,7 @@ class TestCase:
             assert changed != texts[edit.header]
             texts[edit.header] = changed
 
+    @each
     def test_harness_exists(self, case):
         assert f"void check_{case.name}(void)\n" in case.source.read_text()
 

@@ -12,6 +12,7 @@ import pytest
 from assurance.headers import INCLUDE
 from assurance.platforms import limited, lock, macos, outcomes, table
 from assurance.platforms.builds import ROOT
+from tests.cases import every
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_near_entries_are_equal_within_the_tolerance_only():
     assert not close("0", "1")
 
 
-@pytest.mark.parametrize("name", lock.CONTROLS | lock.IDENTITIES)
+@every("name", lock.CONTROLS | lock.IDENTITIES)
 def test_a_control_of_the_lock_changes_its_header(name):
     old, new = (lock.CONTROLS | lock.IDENTITIES)[name]
     assert new in lock.changed(old, new)
@@ -75,8 +76,10 @@ def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
     assert limited.spread(list(range(number)), most) == kept
 
 
-@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-amd64", "linux-ppc64le", "linux-x86_64"])
-@pytest.mark.parametrize("allowed", ["", "1"])
+@every(
+    "platform, allowed",
+    [("macosx-14.0-arm64", ""), ("win-amd64", ""), ("linux-ppc64le", ""), ("linux-x86_64", ""), ("linux-ppc64le", "1")],
+)
 def test_setup_refuses_platforms_that_nobody_verified(platform, allowed):
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")
@@ -157,8 +160,8 @@ def test_a_ledger_of_several_processes(tmp_path, fault, found):
     assert found in done.stdout or "damaged" in done.stdout or "not a ledger" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("code", "reads"),
+@every(
+    "code, reads",
     [
         ("       4: 40 d0 3b d5   mrs     x0, TPIDR_EL0", True),
         ("       4: 60 d0 3b d5   mrs     x0, TPIDRRO_EL0", True),

@@ -1,8 +1,7 @@
 """`assurance.platforms.thread_reports` finds races of kernels among others, and fails without that of the control."""
 
-import pytest
-
 from assurance.platforms.thread_reports import main
+from tests.cases import every
 
 REPORT = """
 ==================
@@ -24,8 +23,8 @@ KERNEL = "dpfast_polygon build/cython/src/depth/depth.h:31:9 (_depth.cpython-313
 COPIED = "memcpy <null> (python+0x17)\n    #1 __pyx_f_fill _secure.c (_secure.cpython-313t-x86_64-linux-gnu.so+0x13)"
 
 
-@pytest.mark.parametrize(
-    ("control", "test", "status"),
+@every(
+    "control, test, status",
     [
         ((RACY, RACY), None, 0),
         ((RACY, RACY), (PYTHON, PYTHON), 0),

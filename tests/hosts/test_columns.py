@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast import local
 from dpfast.core import containers
+from tests.cases import every
 from tests.outcomes import FUNCTIONS, ROWS_OF
 
 GRID = dpf.Grid(0, 10, step=1, missing=7)
@@ -294,27 +295,37 @@ CELLS = [
 SEQUENCES = [list, tuple, collections.deque, collections.UserList, Row]
 
 
-@pytest.mark.parametrize("sequence", SEQUENCES)
-@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: str(type(value).__name__))
+each = every("cell, number", CELLS, ids=lambda value: type(value).__name__)
+in_each = every("sequence", SEQUENCES)
+
+
 class TestCells:
     """Of a sequence only that it is one decides how it is read: no cell raises, warns, or changes another one."""
 
+    @in_each
+    @each
     def test_of_a_vector(self, sequence, cell, number):
         x = containers.vector("x", sequence([1, cell, 3]))
         assert x.dtype == np.float64
         np.testing.assert_array_equal(x, [1, number, 3])
         assert len(containers.numbers("x", sequence([cell, cell]), dimensions=1)) == 2
 
+    @in_each
+    @each
     def test_of_rows(self, sequence, cell, number):
         for rows in ([[1, 2], [cell, 4]], sequence([sequence([1, 2]), sequence([cell, 4])]), [[1, 2], Row([cell, 4])]):
             np.testing.assert_array_equal(containers.matrix("X", rows), [[1, 2], [number, 4]])
 
+    @in_each
+    @each
     def test_of_scores(self, sequence, cell, number):
         kinds = {type(dpf.select(sequence([0, other]), epsilon=1.0)) for other in (1, cell)}
         assert kinds == {int}
         exact = containers.scores(sequence([0.5, cell]))[1]
         assert exact == (0 if math.isnan(number) else exact if isinstance(cell, (int, Fraction)) else number)
 
+    @in_each
+    @each
     def test_of_releases(self, sequence, cell, number):
         read = dpf.median(sequence([1, cell, 3]), bounds=(0, 10), epsilon=1.0, rng=PCG64(1))
         assert read == dpf.median([1.0, number, 3.0], bounds=(0, 10), epsilon=1.0, rng=PCG64(1))

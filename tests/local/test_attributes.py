@@ -9,6 +9,7 @@ import pytest
 from numpy.random import PCG64, Generator
 
 from dpfast import local
+from tests.cases import every
 from tests.statistical import exceeds
 
 
@@ -26,8 +27,8 @@ def worst_ratio(survey):
     return max(max(column) / min(column) for column in zip(*laws, strict=True))
 
 
-@pytest.mark.parametrize("method", ["sample", "split"])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@every("method", ["sample", "split"])
+@every("epsilon", [0.5, 1.0, 3.0])
 def test_rows_are_private_exactly(method, epsilon):
     survey = local.Attributes([2, 4], epsilon, method)
     assert not exceeds(worst_ratio(survey), epsilon)
@@ -37,8 +38,8 @@ def test_rows_are_private_exactly(method, epsilon):
         assert exceeds(wrong[0] * wrong[1], epsilon)
 
 
-@pytest.mark.parametrize("method", ["sample", "split"])
-@pytest.mark.parametrize("sizes", [[3, 10], [2], [5, 70, 300]])
+@every("method", ["sample", "split"])
+@every("sizes", [[3, 10], [2], [5, 70, 300]])
 def test_estimates_are_unbiased_with_the_promised_error(method, sizes):
     source, n = Generator(PCG64(1)), 20_000
     survey = local.Attributes(sizes, 2.0, method)
@@ -80,9 +81,8 @@ def test_refused_reports():
     assert survey.aggregate(first)[0].refused == 1
 
 
-@pytest.mark.parametrize(
-    ("sizes", "epsilon", "method"),
-    [([], 1, "auto"), ([1], 1, "auto"), ([2], 0, "auto"), (3, 1, "auto"), ([2], 1, "fake")],
+@every(
+    "sizes, epsilon, method", [([], 1, "auto"), ([1], 1, "auto"), ([2], 0, "auto"), (3, 1, "auto"), ([2], 1, "fake")]
 )
 def test_bad_parameters(sizes, epsilon, method):
     with pytest.raises(ValueError, match="must"):

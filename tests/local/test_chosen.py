@@ -9,6 +9,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import local
 from dpfast.local.chosen import report_choice
+from tests.cases import every
 
 CASES = [(2, 0.5), (4, 1.0), (16, 1.0), (64, 1.0), (64, 4.0), (1000, 1.0), (1000, 6.0), (10**6, 1.0), (2**40, 2.0)]
 
@@ -19,8 +20,8 @@ def error(made):
     return math.sqrt((p * (1 - p) + (made.k - 1) * q * (1 - q)) / made.k / (p - q) ** 2)
 
 
-@pytest.mark.parametrize(("k", "epsilon"), CASES)
-@pytest.mark.parametrize("bits", [None, 8, 32, 64])
+@every("k, epsilon", CASES)
+@every("bits", [None, 8, 32, 64])
 def test_the_least_error_or_a_shorter_report_within_two_percent(k, epsilon, bits):
     choice = report_choice(k, epsilon=epsilon, bits=bits) if bits is None or bits >= 32 or k < 200 else None
     if choice is None:

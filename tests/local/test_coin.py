@@ -9,13 +9,14 @@ import pytest
 
 from dpfast.core.coin import Coin, coin
 from dpfast.local import Aggregate
+from tests.cases import every
 
 EPSILONS = [2.0**-40, 1e-6, 0.1, 0.5, 1.0, 2.0, 5.0, 30.0, 44.0]
 ODDS = [Fraction(1), Fraction(1, 99), Fraction(8, 8), Fraction(2**70 + 1, 2**70 - 1), Fraction(3, 2)]
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("odds", ODDS)
+@every("epsilon", EPSILONS)
+@every("odds", ODDS)
 def test_the_ratio_is_rounded_down_by_less_than_a_unit_of_the_threshold(epsilon, odds):
     made = coin(epsilon, odds)
     with mpmath.workdps(60):

@@ -12,13 +12,14 @@ from dpfast import local
 from dpfast._kernels import _bits, _randomize
 from dpfast.local.randomizer import counted
 from dpfast.local.responses import PRIME, method_of
+from tests.cases import every
 
 pytestmark = pytest.mark.kernel
 
 
-@pytest.mark.parametrize("counter", [np.uint32, np.int64])
-@pytest.mark.parametrize(("dtype", "size"), [(np.uint8, 100), (np.uint16, 100), (np.uint32, 100), (np.uint32, 100_000)])
-@pytest.mark.parametrize("n", [0, 1, 31, 33, 5000])
+@every("counter", [np.uint32, np.int64])
+@every("dtype, size", [(np.uint8, 100), (np.uint16, 100), (np.uint32, 100), (np.uint32, 100_000)])
+@every("n", [0, 1, 31, 33, 5000])
 def test_symbols_are_counted(dtype, size, counter, n):
     """In counters that a cache holds, and in more; refused symbols far beyond them."""
     reports = np.random.default_rng(1).integers(0, size + size // 5, n).astype(dtype)
@@ -28,13 +29,13 @@ def test_symbols_are_counted(dtype, size, counter, n):
     np.testing.assert_array_equal(counts, 3 + np.bincount(reports[reports < size], minlength=size))
 
 
-@pytest.mark.parametrize("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
-@pytest.mark.parametrize("n", [0, 2**32 - 1, 2**32, 2**40])
+@every("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
+@every("n", [0, 2**32 - 1, 2**32, 2**40])
 def test_a_counter_holds_all_reports(method, n):
     assert np.iinfo(method_of(method, 3, 1.0).counts(n).dtype).max >= n
 
 
-@pytest.mark.parametrize("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
+@every("method", ["k-rr", "subset", "oue", "olh", "hadamard"])
 def test_merged_counters_are_those_of_all_reports(method):
     """Whether or not sums were asked for before, and whatever became of them on the way."""
     survey = local.Categorical(70, 1.0, method)
@@ -93,7 +94,7 @@ def test_pairs_that_are_no_lines_are_not_counted():
     np.testing.assert_array_equal(counts, kept)
 
 
-@pytest.mark.parametrize(("n", "words"), [(0, 2), (1, 1), (7, 300), (8, 3), (249, 270), (600, 2), (66_000, 1)])
+@every("n, words", [(0, 2), (1, 1), (7, 300), (8, 3), (249, 270), (600, 2), (66_000, 1)])
 def test_columns_and_rows_of_bits_are_counted(n, words):
     """Fewer rows than eight, more than the counters of a strip hold, more than their sums hold; one strip and two."""
     rows = np.random.default_rng(3).integers(0, 2**64, (n, words), np.uint64)
@@ -107,7 +108,7 @@ def test_columns_and_rows_of_bits_are_counted(n, words):
     np.testing.assert_array_equal(ones, 7 + bits.sum(axis=1, dtype=np.int64))
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 8, 4096, 2**13, 2**14])
+@every("n", [1, 2, 4, 8, 4096, 2**13, 2**14])
 def test_transform_is_that_of_hadamard(n):
     """Against the definition at a few places; its square is n times the identity."""
     x = np.random.default_rng(1).integers(-(2**40), 2**40, n)

@@ -13,6 +13,7 @@ from dpfast._kernels import _directions
 from dpfast.core.coin import coin
 from dpfast.local import Shuffled
 from dpfast.local.caps import _best_moments, best_directions
+from tests.cases import every
 from tests.reference import directions as reference
 from tests.reference import shuffling
 
@@ -61,8 +62,8 @@ def test_heights_in_many_dimensions_and_on_the_circle(count):
     assert _best_moments(2, count)[0][0] == pytest.approx(float(largest), rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 2.0, 3.0, 4.0])
-@pytest.mark.parametrize("d", [2, 3, 10, 100, 1000, 10**5])
+@every("epsilon", [1.0, 2.0, 3.0, 4.0])
+@every("d", [2, 3, 10, 100, 1000, 10**5])
 def test_64_directions_are_nearly_privunit(d, epsilon):
     cap = local.L2Ball(d, epsilon, method="privunit").second_moment
     moments = [
@@ -80,7 +81,7 @@ def test_64_directions_are_nearly_privunit(d, epsilon):
         assert expected is None or found == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize("epsilon", [2.0**-30, 0.1, 1.0, 4.0, 8.0, 60.0])
+@every("epsilon", [2.0**-30, 0.1, 1.0, 4.0, 8.0, 60.0])
 def test_the_number_of_near_directions_is_the_best(epsilon):
     """Among all m, by the scale that each would have; at most half of them, for shuffled reports."""
     ratio = coin(epsilon).ratio
@@ -105,7 +106,7 @@ def test_reports_are_those_of_the_twin(d, count):
         assert (np.diff(np.array(scores)[found]) <= 1e-12).all()
 
 
-@pytest.mark.parametrize("value", AWKWARD)
+@every("value", AWKWARD)
 def test_every_record_has_an_order(value):
     for x in ([value, 0.1, -0.2], [value] * 3):
         assert sorted(orders(x, 12345 << 8, 2**63, 37)) == list(range(37))
@@ -168,8 +169,8 @@ class Claimed:
         return audit.verify(self, values=len(self.rows))
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-@pytest.mark.parametrize("seed", [0, 77 << 4, 2**64 - 16])
+@every("epsilon", [0.5, 1.0, 4.0])
+@every("seed", [0, 77 << 4, 2**64 - 16])
 def test_verified_for_a_seed(seed, epsilon):
     """Whatever the directions are: seeds are public, so laws given the seed are what must not differ."""
     survey = local.L2Ball(2, epsilon, method="directions", directions=COUNT)

@@ -14,6 +14,7 @@ from dpfast._kernels import _randomize, _samplers
 from dpfast.core.coin import Coin, coin
 from dpfast.local.hashed import best_field, keys_of
 from dpfast.random import streams
+from tests.cases import every
 from tests.reference import local as reference
 from tests.statistical import chi_square_rejects, exceeds
 
@@ -23,8 +24,8 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
 # ---- privacy ----
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize(("k", "cells"), [(2, 256), (5, 256), (2**40, 256)])
+@every("epsilon", EPSILONS)
+@every("k, cells", [(2, 256), (5, 256), (2**40, 256)])
 def test_laws_are_private_and_unbiased_exactly(epsilon, k, cells):
     survey = local.HashedCategorical(k, epsilon, cells=cells)
     if survey.outcomes > 2**16:
@@ -198,7 +199,7 @@ def test_the_standard_error_is_that_of_the_estimates(epsilon):
     assert survey.error(n) >= 1.9 * survey.standard_error(n)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 3.968, 5.0])
+@every("epsilon", [0.05, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 3.968, 5.0])
 def test_near_the_least_variance(epsilon):
     """Within 1.7 % of optimal subset selection, for many keys; a fixed prime of 2 (Hadamard) loses much more."""
     survey = local.HashedCategorical(2**30, epsilon)
@@ -257,8 +258,8 @@ def test_shapes_bytes_and_values():
         survey.from_bytes(b"123")
 
 
-@pytest.mark.parametrize(
-    ("args", "options"),
+@every(
+    "args, options",
     [((1, 1.0), {}), ((2**64 + 1, 1.0), {}), ((5, 0.0), {}), ((5, 1.0), {"cells": 100}), ((5, 1.0), {"seed": 2**64})],
 )
 def test_bad_parameters(args, options):

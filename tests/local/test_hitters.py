@@ -8,6 +8,7 @@ import pytest
 from numpy.random import PCG64, Generator
 
 from dpfast import local
+from tests.cases import every
 from tests.statistical import chi_square_rejects, exceeds
 
 
@@ -96,8 +97,8 @@ def test_refused_reports():
     assert sum(total.n for total in totals) == 1000
 
 
-@pytest.mark.parametrize(
-    ("args", "options"),
+@every(
+    "args, options",
     [
         ((1.0, 65), {}),
         ((1.0, 0), {}),

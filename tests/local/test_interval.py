@@ -201,7 +201,7 @@ def test_control_the_window_of_the_piecewise_mechanism_is_too_narrow():
         assert interval(epsilon, method="piecewise").variance() > factor * interval(epsilon, method="even").variance()
 
 
-@pytest.mark.parametrize(("epsilon", "top"), [(0.5, 5.2), (1, 3.3), (2, 2.2), (3, 1.6), (4, 1.4)])
+@every("epsilon, top", [(0.5, 5.2), (1, 3.3), (2, 2.2), (3, 1.6), (4, 1.4)])
 def test_near_the_optimum_of_a_linear_programme(epsilon, top):
     least = reference.least_variance(epsilon, top, 60, 11, "worst")
     assert 0.99 <= interval(epsilon).variance() / least <= 1.04
@@ -211,8 +211,8 @@ def test_near_the_optimum_of_a_linear_programme(epsilon, top):
 # ---- kernels and samples ----
 
 
-@pytest.mark.parametrize("lower", [0.0, -1.0, 1e16])
-@pytest.mark.parametrize("knots", [[0.0, 2.0], [0.0, 1.0, 2.5, 5.0], np.linspace(0, 5, 101).tolist()])
+@every("lower", [0.0, -1.0, 1e16])
+@every("knots", [[0.0, 2.0], [0.0, 1.0, 2.5, 5.0], np.linspace(0, 5, 101).tolist()])
 def test_dither_twin(knots, lower):
     rng = np.random.default_rng(1)
     inside = lower + rng.uniform(knots[0] - 0.1, knots[-1] + 0.1, 300)
@@ -257,7 +257,7 @@ def cells(counts, pmf):
     return np.add.reduceat(counts, starts), np.add.reduceat(np.array([float(p) for p in pmf]), starts)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@every("method", METHODS)
 def test_means_and_variances(method):
     survey = interval(1.5, (2.0, 5.0), method)
     x = np.random.default_rng(1).uniform(2, 5, 200_000)
@@ -292,7 +292,7 @@ def test_a_special_record_is_its_clamped_twin(method, bounds):
         assert survey.variance([special]) == survey.variance([twin])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@every("method", METHODS)
 def test_shapes_and_types_are_public(method):
     """T10."""
     survey = interval(1.0, (0.0, 3.0), method)
@@ -311,7 +311,7 @@ def test_shapes_and_types_are_public(method):
     assert survey.report == {"laplace": np.int64, "two-point": np.uint8, "codebook": np.uint8}.get(method, np.uint16)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@every("method", METHODS)
 def test_every_bit_flips_both_ways(method):
     """T9: for every record, every symbol is sent; for Laplace noise, every bit takes both values."""
     survey = interval(2.0, (0.0, 1.0), method)
@@ -361,7 +361,7 @@ def test_laplace_is_cut_at_the_same_place_for_every_record(monkeypatch):
         assert reports.tolist() == ([cut, cut] if cut else [noise, noise + 4096])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@every("method", METHODS)
 def test_workers_and_blocks_do_not_show(method):
     survey = interval(1.0, (0.0, 1.0), method)
     x = np.random.default_rng(2).random(2 * BLOCK + 5)
@@ -371,8 +371,8 @@ def test_workers_and_blocks_do_not_show(method):
     assert not np.array_equal(survey.randomize(x), survey.randomize(x))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "match"),
+@every(
+    "arguments, options, error, match",
     [
         ((0.0,), {"bounds": (0, 1)}, ValueError, "epsilon must be"),
         ((2.0**-41,), {"bounds": (0, 1)}, ValueError, "epsilon must be"),
@@ -424,7 +424,7 @@ class TestT16:
         def release(self, x, size, rng):
             return self.survey.decode(self.survey.randomize(np.full(size, x[0]), rng=rng))
 
-    @pytest.mark.parametrize("method", METHODS)
+    @every("method", METHODS)
     def test_ends(self, method):
         bound = audit.distinguish(
             self.Releases(interval(1.0, method=method)), [-1.0], [1.0], trials=100_000, rng=PCG64(1)
@@ -439,8 +439,8 @@ class TestT16:
 FAR = (1e16, 1e16 + 64.0)  # doubles are 2 apart here: knots and values that are rounded as they are coincide
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("bounds", [FAR, (-FAR[1], -FAR[0]), (1e-140, 3e-140), (2.0**60, 2.0**60 + 2048.0)])
+@every("method", METHODS)
+@every("bounds", [FAR, (-FAR[1], -FAR[0]), (1e-140, 3e-140), (2.0**60, 2.0**60 + 2048.0)])
 def test_bounds_far_from_zero_stay_exact(method, bounds):
     """The estimate equals that of the same records shifted by the lower bound."""
     lower, upper = bounds
@@ -458,8 +458,8 @@ def test_bounds_far_from_zero_stay_exact(method, bounds):
         assert far.law(x[1]).pmf == near.law(x[1] - lower).pmf
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1e16, 1e16 + 2.0), (0.0, 2.0**-500), (-1e153, 1e153)])
+@every("method", METHODS)
+@every("bounds", [(0.0, 5e-324), (1e16, 1e16 + 2.0), (0.0, 2.0**-500), (-1e153, 1e153)])
 def test_narrow_and_wide_bounds_are_refused_or_work(method, bounds):
     if bounds[1] < 2.0**-500:
         with pytest.raises(ValueError, match="apart"):

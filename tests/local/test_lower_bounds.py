@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from dpfast import Grid, local, theory
 from dpfast.theory import local_lower_bounds as bounds
+from tests.cases import every
 
 FORMS = ("sharp", "published")
 UNIT = Grid(0, 1)
@@ -39,8 +40,8 @@ def corner(v, b):
     return np.prod(1 + b * points * v, axis=1) / len(points)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("b", [0.02, 0.3, 0.8, 1.0])
+@every("epsilon", [0.05, 0.5, 1.0, 3.0])
+@every("b", [0.02, 0.3, 0.8, 1.0])
 def test_no_channel_beats_the_divergence_of_corners(b, epsilon):
     for d in (1, 2, 3):
         flipped = [corner([1 - 2 * (i == j) for i in range(d)], b) for j in range(d)]
@@ -51,8 +52,8 @@ def test_no_channel_beats_the_divergence_of_corners(b, epsilon):
             assert worst > 0.85 * sharp
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("b", [0.02, 0.3, 0.8])
+@every("epsilon", [0.05, 0.5, 1.0, 3.0])
+@every("b", [0.02, 0.3, 0.8])
 def test_no_channel_beats_the_divergence_from_the_mean_zero(b, epsilon):
     for d in (1, 2, 3):
         points = np.array(list(itertools.product((-1, 1), repeat=d)))

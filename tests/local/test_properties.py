@@ -11,6 +11,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.domains import Ball, Box
 from dpfast.local.randomizer import LocalMechanism
+from tests.cases import every
 from tests.central import defined
 
 GRID = dpf.Grid(0, 8, step=1)
@@ -73,7 +74,7 @@ def test_every_class_is_here():
     assert defined(LocalMechanism) <= here
 
 
-@pytest.mark.parametrize("made", EVERY, ids=lambda made: repr(made)[:90])
+@every("made", EVERY, ids=lambda made: repr(made)[:90])
 def test_every_property_returns(made):
     """The searches behind them are bounded: `secure._rho_down` says why, and refuses what has no answer."""
     for name in properties(type(made)):

@@ -98,7 +98,7 @@ def test_what_is_never_sent_is_refused_and_counted(name, n):
     assert (total + alone).refused == len(wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "k-rr, 32 bits"])  # decodes to 2**17 numbers each
+@every("name", [name for name in EVERY if name != "k-rr, 32 bits"])  # decodes to 2**17 numbers each
 def test_what_is_refused_decodes_to_nan(name):
     survey, x, wrong = EVERY[name]
     honest, received, places = mixed(survey, x, wrong, 5)
@@ -111,7 +111,7 @@ def test_what_is_refused_decodes_to_nan(name):
     assert np.isnan(one).all()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@every("name", EVERY)
 def test_wrong_reports_travel_as_bytes_and_are_refused_then(name):
     """One person's bad bytes do not stop the server from reading the others."""
     survey, x, wrong = EVERY[name]
@@ -123,7 +123,7 @@ def test_wrong_reports_travel_as_bytes_and_are_refused_then(name):
         survey.estimate(hostile)
 
 
-@pytest.mark.parametrize(
+@every(
     "survey",
     [
         local.Binary(1.0),
@@ -191,7 +191,7 @@ def test_a_direction_along_the_record_is_drawn_again():
     assert survey.aggregate(report).refused == 0
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "k-rr, 32 bits"])
+@every("name", [name for name in EVERY if name != "k-rr, 32 bits"])
 def test_any_bytes_are_reports_or_refused(name):
     """Garbage raises neither errors nor warnings: the estimate is the mean of the valid reports."""
     survey, x, _ = EVERY[name]
@@ -204,7 +204,7 @@ def test_any_bytes_are_reports_or_refused(name):
     np.testing.assert_allclose(survey.estimate(total), np.nanmean(values, axis=0), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("report", [2, -1, 0.5, math.nan, "1", None, b"1", [1], np.array([1, 0]), {"1": 1}, 1j])
+@every("report", [2, -1, 0.5, math.nan, "1", None, b"1", [1], np.array([1, 0]), {"1": 1}, 1j])
 def test_a_descent_counts_invalid_reports(report):
     protocol = local.MedianDescent(bounds=(0, 1), epsilon=1.0)
     state = protocol.update(protocol.begin(), 1)

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from dpfast import local
 from dpfast._kernels import _descent
 from dpfast.core.coin import Coin
+from tests.cases import every
 from tests.local.test_location import ScriptedRaw
 from tests.reference import descent as reference
 from tests.statistical import exceeds
@@ -69,7 +70,7 @@ def test_control_the_true_side_in_one_transcript_of_two_questions():
 # ---- the protocol ----
 
 
-@pytest.mark.parametrize("options", [{}, {"q": 0.75}, {"step": 0.5}, {"most": 37}, {"bounds": (-1e6, 1e7)}])
+@every("options", [{}, {"q": 0.75}, {"step": 0.5}, {"most": 37}, {"bounds": (-1e6, 1e7)}])
 def test_the_array_and_the_conversation_are_the_same(options):
     n, epsilon = 3000, 2.0
     x = np.random.default_rng(0).normal(1.0, 1.0, n)
@@ -88,7 +89,7 @@ def test_the_array_and_the_conversation_are_the_same(options):
     assert (state.users, state.asked) == (n, n - begun)
 
 
-@pytest.mark.parametrize(("first", "count"), [(1, 3), (1, 10_000), (8_000, 500), (8_192, 7), (10_000, 40)])
+@every("first, count", [(1, 3), (1, 10_000), (8_000, 500), (8_192, 7), (10_000, 40)])
 def test_pushes_are_those_of_the_kernel(first, count):
     """The powers that are kept give the same bits as the kernel, for every scale."""
     protocol = search(1.0)
@@ -97,7 +98,7 @@ def test_pushes_are_those_of_the_kernel(first, count):
     np.testing.assert_array_equal(protocol._pushes(first, count, state), out)
 
 
-@pytest.mark.parametrize("options", [{}, {"q": 0.9}, {"most": 0}, {"most": 5}, {"epsilon": 0.1}], ids=str)
+@every("options", [{}, {"q": 0.9}, {"most": 0}, {"most": 5}, {"epsilon": 0.1}], ids=str)
 def test_runs_side_by_side_are_runs_one_by_one(options):
     """The same bits and as many words, also where a search does not end, or ends at the last record."""
     protocol = search(**options)
@@ -156,8 +157,8 @@ def test_impossible_reports_are_counted_only():
     assert state == protocol.begin()._replace(refused=6)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 3.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("step", [None, 0.1])
+@every("value", [0.0, 1.0, 3.0, -1.0, math.nan, math.inf])
+@every("step", [None, 0.1])
 def test_equal_numbers(value, step):
     found = search(2.0, step=step)(np.full(5000, value), rng=PCG64(1))
     assert found == pytest.approx(0.0 if math.isnan(value) else min(max(value, -1.0), 3.0), abs=0.2)
@@ -212,7 +213,7 @@ def test_the_method_depends_on_public_numbers_only():
 # ---- parameters ----
 
 
-@pytest.mark.parametrize(
+@every(
     "options",
     [
         {"q": 0.0},

@@ -17,6 +17,7 @@ from dpfast.domains import Ball, Box
 from dpfast.laws.shares import GaussianShare, LaplaceShare
 from dpfast.local import SecureSum
 from dpfast.local.secure import _tail
+from tests.cases import every
 
 LEAST = 1e-9  # p-values of simulations
 
@@ -258,7 +259,7 @@ CASES = {
 
 
 class TestReports:
-    @pytest.mark.parametrize("name", CASES)
+    @every("name", CASES)
     def test_sums_of_those_who_report(self, name):
         options, draw = CASES[name]
         poll, rng = SecureSum(n=60, epsilon=20.0, dropouts=10, **options), np.random.default_rng(6)
@@ -315,8 +316,8 @@ class TestReports:
                 assert 2 * mp.fsum(law[3 * bound + bound // 2 :]) > mpf(2) ** -40
         assert outside <= mpf(2) ** -40
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"domain": 1}, ValueError, "domain"),
             ({"domain": "x"}, TypeError, "domain"),

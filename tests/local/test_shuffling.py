@@ -16,6 +16,7 @@ import dpfast as dpf
 from dpfast.core import shuffling
 from dpfast.core.shuffling import Batch
 from dpfast.local import Attributes, Binary, Categorical, HashedCategorical, HeavyHitters, Shuffled
+from tests.cases import every
 from tests.reference import shuffling as reference
 
 GROWTH, EPSILON = 3, math.nextafter(math.log(3), 2)  # exp(EPSILON) is a little above 3
@@ -34,7 +35,7 @@ def above_log(threshold):
 class TestAgainstEnumeration:
     """T29: certified bounds against the exact delta of small batches; those of other batches are rejected."""
 
-    @pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (3, 6), (4, 3)])
+    @every("k, n", [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (3, 6), (4, 3)])
     def test_response_is_between_the_bounds(self, k, n):
         matrix = reference.k_ary_response(k, GROWTH)
         for threshold in THRESHOLDS:
@@ -101,7 +102,7 @@ SUPPORTED = [
 class TestSupport:
     """T29: reports that support a record or not, such as hashed ones: k = 1 / share, which need not be an integer."""
 
-    @pytest.mark.parametrize("survey", SUPPORTED, ids=repr)
+    @every("survey", SUPPORTED)
     def test_laws_have_this_form(self, survey):
         """Two probabilities, of a ratio of e^epsilon at most; the share of the larger one."""
         for row in laws(survey, survey.k):
@@ -119,7 +120,7 @@ class TestSupport:
             worst = reference.worst_delta(matrix, n, threshold)
             assert 0 < worst <= Fraction(batch.delta_up(below_log(threshold)))
 
-    @pytest.mark.parametrize(("kinds", "width"), [(6, 2), (7, 2), (5, 2), (7, 3), (5, 1)])
+    @every("kinds, width", [(6, 2), (7, 2), (5, 2), (7, 3), (5, 1)])
     def test_windows_against_enumeration(self, kinds, width):
         """Disjoint windows of the reports, and windows with common reports, which are no worse."""
         rows = [[(x * shift + i) % kinds for i in range(width)] for shift in (width, 1) for x in range(2)]
@@ -217,7 +218,7 @@ class TestSupport:
             assert hashed.epsilon_down(1e-8) == 0.0
         assert Shuffled(HeavyHitters(4.0, 32), n=100_000, delta=1e-8).privacy == hashed.privacy
 
-    @pytest.mark.parametrize("k", [2, 16, 64, 1000, 10**6, 2**40])
+    @every("k", [2, 16, 64, 1000, 10**6, 2**40])
     def test_whatever_randomizer_for_returns(self, k):
         survey = dpf.local.randomizer_for(k, 1.0)
         batch = Shuffled(survey, n=10_000, delta=1e-6)
@@ -259,7 +260,7 @@ class TestNumbers:
         if k > 2:
             assert 0.8 * exact < shuffling.delta_down(Batch(epsilon, n, k), Fraction(target)) < exact
 
-    @pytest.mark.parametrize("trials", [1, 7, 100, 1_500, 1_000_000])
+    @every("trials", [1, 7, 100, 1_500, 1_000_000])
     def test_tails_are_within_their_errors(self, trials):
         """P(X >= k) and E[(X - k)_+] at the last step of a recurrence, against sums of exact integers or SciPy."""
         steps = np.arange(min(trials, 400))
@@ -403,8 +404,8 @@ class TestShuffled:
         assert Shuffled(2.0, n=1, delta=1e-6).privacy.epsilon == pytest.approx(2.0, abs=1e-4)
         assert pickle.loads(pickle.dumps(batch)) == batch
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"randomizer": "1"}, ValueError, None),
             ({"randomizer": -1.0}, ValueError, "must be positive and finite"),

@@ -12,8 +12,8 @@ from tests.cases import every
 from tests.reference.local import bayesian_update, shrinkage, simplex
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 40])
-@pytest.mark.parametrize("weighted", [False, True])
+@every("k", [1, 2, 5, 40])
+@every("weighted", [False, True])
 def test_it_is_the_nearest_point(k, weighted):
     rng = np.random.default_rng(k)
     for spread in (0.01, 1.0, 1e4):
@@ -43,8 +43,8 @@ def test_large_numbers():
         assert local.project(frequencies).tolist() == point
 
 
-@pytest.mark.parametrize(
-    ("frequencies", "variances"),
+@every(
+    "frequencies, variances",
     [([], None), ([np.nan, 1], None), ([np.inf], None), ([0.5, 0.5], [1]), ([0.5, 0.5], [1, 0]), ([1.0], [np.inf])],
 )
 def test_bad_arguments(frequencies, variances):
@@ -80,8 +80,8 @@ def counted(k, n, generator):
     yield from (np.full(k, n // 2), np.zeros(k), np.full(k, n), np.where(np.arange(k) == 0, 1, 0))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("k", [2, 3])
+@every("method", METHODS)
+@every("k", [2, 3])
 def test_the_likelihood_is_the_largest(method, k):
     """Compared with all points of a grid on the simplex and with the other rules."""
     survey, generator, n = local.Categorical(k, 0.7, method), Generator(PCG64(k)), 30
@@ -105,8 +105,8 @@ def test_other_rules_do_not_maximise_the_likelihood():
     assert total.sums @ np.log(q + (p - q) * best) > total.sums @ np.log(q + (p - q) * nearest) + 1e-3
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("k", "epsilon"), [(2, 4.0), (5, 1.0), (40, 0.3), (40, 3.0)])
+@every("method", METHODS)
+@every("k, epsilon", [(2, 4.0), (5, 1.0), (40, 0.3), (40, 3.0)])
 def test_iterative_bayesian_updates_stay_at_the_likeliest(method, k, epsilon):
     """An update from the result does not move it, and an update from elsewhere never lowers the likelihood."""
     survey, generator, n = local.Categorical(k, epsilon, method), Generator(PCG64(k)), 500
@@ -168,8 +168,8 @@ def test_stein_is_more_accurate_than_the_projection(weights, most):
     assert errors[0] <= most**2 * errors[1]
 
 
-@pytest.mark.parametrize("survey", [local.Categorical(4, 1.0), local.Binary(1.0), local.Attributes([2, 3], 1.0)])
-@pytest.mark.parametrize("project", ["ibu", None, 1, 0.5])
+@every("survey", [local.Categorical(4, 1.0), local.Binary(1.0), local.Attributes([2, 3], 1.0)])
+@every("project", ["ibu", None, 1, 0.5])
 def test_a_bad_rule_is_rejected(survey, project):
     rows = np.zeros((20, 2)) if isinstance(survey, local.Attributes) else np.zeros(20)
     reports = survey.randomize(rows, rng=PCG64(1))
@@ -186,7 +186,7 @@ def test_hashed_categories_have_one_rule():
         survey.estimate(reports, project="stein")
 
 
-@pytest.mark.parametrize("rule", [True, False, *RULES])
+@every("rule", [True, False, *RULES])
 def test_there_must_be_a_report(rule):
     for survey in (local.Categorical(4, 1.0), local.Binary(1.0)):
         with pytest.raises(ValueError, match="at least one report"):

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import dpfast as dpf
 from dpfast import local
+from tests.cases import every
 from tests.statistical import ALPHA
 
 threshold = dpf.theory.local_sparse_threshold
@@ -43,8 +44,8 @@ def test_the_threshold_is_not_far_from_the_quantile():
     assert threshold(2000, 20, epsilon=1.0, confidence=0.9, method="subset") < 1.4 * np.quantile(errors, 0.9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("n", "d"), [(10, 3), (100, 1000), (10**6, 50), (10**5, 1)])
+@every("epsilon", [0.1, 1.0, 4.0])
+@every("n, d", [(10, 3), (100, 1000), (10**6, 50), (10**5, 1)])
 def test_the_threshold_is_the_smaller_of_both_bounds(n, d, epsilon):
     found = []
     for method in ("majority", "subset"):

@@ -180,7 +180,7 @@ DENSITIES = {
 }
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 3.0])
 def test_errors_are_at_most_those_of_the_published_mechanism(epsilon):
     """The geometric mean over densities of the mean Wasserstein error; relative to half of the reports it rises."""
     ratios, fewer = [], []

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpfast import local, theory
+from tests.cases import every
 from tests.reference import descent as reference
 
 EPSILONS = [0.01, 0.69, 0.7, 2.0, 5.0]
@@ -27,7 +28,7 @@ def pairs(rng, count):
         yield p, q
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@every("epsilon", EPSILONS)
 def test_no_channel_beats_the_contraction(epsilon):
     rng, largest = np.random.default_rng(1), 0.0
     for _ in range(40):
@@ -43,8 +44,8 @@ def test_no_channel_beats_the_contraction(epsilon):
     assert largest > 0.5
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("directions", [1, 2])
+@every("epsilon", EPSILONS)
+@every("directions", [1, 2])
 def test_the_exact_contraction_is_the_linear_programme(epsilon, directions):
     for t in (0.01, 0.1, 0.4, 0.7, 0.95, 1.0):
         exact = theory.local_contraction(t, epsilon=epsilon, directions=directions)
@@ -148,7 +149,7 @@ def test_corollary_1():
         assert 4 * lower < exact < two_point < upper
 
 
-@pytest.mark.parametrize("moment", [1.2, 1.5, 2, 3, 10, math.inf])
+@every("moment", [1.2, 1.5, 2, 3, 10, math.inf])
 def test_lower_bounds_are_below_upper_bounds(moment):
     for n, epsilon, scale in itertools.product((10, 10_000), (0.2, 1.0, 4.0), (1.0, 8.0)):
         assumed = {"epsilon": epsilon, "moment": moment, "scale": scale}

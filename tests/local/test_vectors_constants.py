@@ -9,6 +9,7 @@ import pytest
 from dpfast import local
 from dpfast.core.coin import coin
 from dpfast.theory.cube import best_subset, gamma_ratio_half, threshold_scale
+from tests.cases import every
 
 pytestmark = pytest.mark.kernel
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.kernel
 # ---- constants and variances ----
 
 
-@pytest.mark.parametrize("x", [0.5, 1.0, 1.5, 3.0, 10.5, 19.5, 20.0, 500.0, 5e5, 5e8])
+@every("x", [0.5, 1.0, 1.5, 3.0, 10.5, 19.5, 20.0, 500.0, 5e5, 5e8])
 def test_gamma_ratio(x):
     with mpmath.workdps(60):
         exact = mpmath.gamma(mpmath.mpf(x) + 0.5) / mpmath.gamma(x) if x < 1e4 else _large_ratio(x)
@@ -62,8 +63,8 @@ def test_majority_constants():
         assert local.Hypercube(d, 1.0, method="majority").scale == pytest.approx(scale, rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 50, 51, 999, 10_000, 10**6])
+@every("epsilon", [0.01, 1.0, 8.0])
+@every("d", [1, 2, 3, 4, 7, 50, 51, 999, 10_000, 10**6])
 def test_constants_by_definition(d, epsilon):
     """(25), (26) and PrivUnit against 50 digits, for the coin as it is."""
     with mpmath.workdps(50):
@@ -84,8 +85,8 @@ def test_constants_by_definition(d, epsilon):
             assert error < (1e-12 if d <= 10_000 else 1e-10)  # the incomplete beta function's
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "k", "tau", "moment"),
+@every(
+    "epsilon, k, tau, moment",
     [
         (0.25, 1, 1, 64.668),
         (0.5, 1, 1, 16.671),
@@ -113,8 +114,8 @@ def test_best_subset_by_trying_all(epsilon):
     assert min(tried, key=tried.get) == best_subset(14, epsilon)
 
 
-@pytest.mark.parametrize(
-    ("d", "epsilon", "height", "p", "scale"),
+@every(
+    "d, epsilon, height, p, scale",
     [
         (2, 1, 0.308287, 0.644638, 3.2437293127),
         (10, 1, 0.128318, 0.597757, 7.79311461235),

@@ -7,14 +7,15 @@ import dpfast as dpf
 from bench.pages.location_accuracy import Setting, center, enough, mean_absolute, mechanisms, statistics
 from bench.pages.populations import Population
 from bench.pages.tables import digits
+from tests.cases import every
 
 TINY = Population("tiny", "", dpf.Grid(-3, 20, step=1), 2.0, lambda u: np.rint(20 * u**2))
 WIDE = Population("wide", "", dpf.Grid(-30, 200, step=2.0**-3), 2.0, lambda u: 100 * u**2)
 
 
-@pytest.mark.parametrize("population", [TINY, WIDE], ids=lambda p: p.name)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("name", list(statistics(TINY)))
+@every("population", [TINY, WIDE], ids=lambda p: p.name)
+@every("epsilon", [0.1, 1.0, 4.0])
+@every("name", list(statistics(TINY)))
 def test_expectations_are_the_sums_over_the_law(name, epsilon, population):
     x = population.sample(9, seed=1)
     for mechanism, m in mechanisms(name, population, epsilon):
@@ -44,8 +45,8 @@ def test_enough_records_means_enough_for_all_larger_sizes_and_all_data():
     assert enough(settings([(100, 0.5), (1000, 1.5)]), "inverse") == "-"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@every(
+    "value, text",
     [
         (None, "-"),
         (0.0, "0"),

@@ -17,6 +17,7 @@ from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Mechanism, Priva
 from dpfast.laws import NestedIntervals
 from dpfast.mechanisms.inverse import private_ranks
 from dpfast.statistics import Count, Huber, Mean, Median, Quantile, Sum, TrimmedMean, Variance
+from tests.cases import every
 from tests.statistical import chi_square_rejects
 
 GRID = Grid(0, 12, step=1)
@@ -66,8 +67,8 @@ class TestQuantiles:
                 law = quantile(q, selection="exponential").law(np.array(data, dtype=np.float64))
                 assert law.pmf(np.arange(13)) == pytest.approx(slow_law(q, data, 1.0, 12), rel=1e-12)
 
-    @pytest.mark.parametrize("q", QS)
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    @every("q", QS)
+    @every("epsilon", [0.1, 1.0, 4.0])
     def test_certified_on_all_sizes(self, q, epsilon):
         for n in (1, 2, 4) if epsilon == 1.0 else (3,):
             found = audit.verify(quantile(q, epsilon), n=n, values=4, ordered=False)
@@ -89,7 +90,7 @@ class TestQuantiles:
         assert found.epsilon > 0.85
         assert quantile(q, 1e308)([3.0, 5.0], rng=PCG64(1)) in ([0, 1, 2, 3] if q == 0 else range(5, 13))
 
-    @pytest.mark.parametrize("q", [5e-324, 2.0**-20, 0.1, 0.5, 0.9, 1 - 2.0**-53])
+    @every("q", [5e-324, 2.0**-20, 0.1, 0.5, 0.9, 1 - 2.0**-53])
     def test_a_score_costs_half_of_epsilon_elsewhere(self, q):
         assert quantile(q, 1.0).law([3.0]).epsilon == 1.0
         if 0.01 < q < 0.99:
@@ -136,7 +137,7 @@ class TestQuantiles:
 
         assert not audit.verify(Telling(), n=2, values=2).holds
 
-    @pytest.mark.parametrize("q", [0.0, 0.25, 0.3, 0.5, 0.9, 1.0])
+    @every("q", [0.0, 0.25, 0.3, 0.5, 0.9, 1.0])
     def test_what_the_score_means(self, q):
         """The least number of added and removed records, by search over (below, at, above); or one less."""
         q, most = Fraction(q), 13
@@ -209,8 +210,8 @@ class TestQuantiles:
         )
         assert 0.45 < np.std(added) / np.std(replaced) < 0.55
 
-    @pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
-    @pytest.mark.parametrize("n", [0, 1, 2, 7])
+    @every("q", [0.0, 0.3, 1.0])
+    @every("n", [0, 1, 2, 7])
     def test_levels_beyond_the_number_of_records_are_all_points(self, q, n):
         """So they are left out, and a small epsilon costs no more than the records do."""
         x, mechanism = np.random.default_rng(n).integers(0, 13, n), quantile(q, 1e-12)
@@ -258,9 +259,9 @@ def ratio(mechanism, x, y):
 
 
 class TestTotals:
-    @pytest.mark.parametrize("grid", GRIDS, ids=repr)
-    @pytest.mark.parametrize("statistic", [Sum(), Count(), Count((-1, 1)), Count((-math.inf, 1))], ids=str)
-    @pytest.mark.parametrize("noise", ["discrete-laplace", "staircase"])
+    @every("grid", GRIDS)
+    @every("statistic", [Sum(), Count(), Count((-1, 1)), Count((-math.inf, 1))], ids=str)
+    @every("noise", ["discrete-laplace", "staircase"])
     def test_one_record_more_or_less(self, statistic, grid, noise):
         mechanism, worst = total(statistic, grid, noise=noise), 0.0
         values = [grid.lower, grid.lower + grid.step, grid.upper]
@@ -314,9 +315,7 @@ class TestCount:
         np.arange(10.0)[::-3],
     )
 
-    @pytest.mark.parametrize(
-        "within", [None, (0.1, 0.5), (0, 0.1), (0, math.inf), (-math.inf, math.inf), (0.5, 0.5), (3, 4)]
-    )
+    @every("within", [None, (0.1, 0.5), (0, 0.1), (0, math.inf), (-math.inf, math.inf), (0.5, 0.5), (3, 4)])
     def test_what_is_counted(self, within):
         lower, upper = within or (-math.inf, math.inf)
         mechanism = GlobalSensitivity(Count(within), grid=GRID, epsilon=1.0, neighbors="add-remove")
@@ -362,8 +361,8 @@ class TestCount:
         counts = dpf.by_group(total(Count(), GRID, 1e6), np.zeros(7), labels=labels, num_groups=4, rng=PCG64(1))
         assert counts.tolist() == [1, 1, 3, 0]
 
-    @pytest.mark.parametrize(
-        ("within", "error", "message"),
+    @every(
+        "within, error, message",
         [
             ((1, 0), ValueError, r"within must be in order, not \(1.0, 0.0\)"),
             ((math.nan, 1), ValueError, "in order"),

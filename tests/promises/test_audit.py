@@ -14,6 +14,7 @@ from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothS
 from dpfast.audit import events
 from dpfast.laws import NestedIntervals, ScalarLaw
 from dpfast.statistics import Mean, Median, Quantile, Sum, Variance
+from tests.cases import every
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import ALPHA
 
@@ -61,9 +62,9 @@ def rank_distance(x, points):
     return np.abs(np.searchsorted(x, points, "left") - len(x) / 2)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=str)
-@pytest.mark.parametrize(
-    ("n", "values", "epsilon"),
+@every("statistic", STATISTICS, ids=str)
+@every(
+    "n, values, epsilon",
     [*((n, values, epsilon) for n, values in ((1, 6), (2, 5), (3, 4)) for epsilon in (0.1, 1.0, 4.0)), (4, 4, 1.0)],
 )
 def test_certifies(statistic, epsilon, n, values):
@@ -75,7 +76,7 @@ def test_certifies(statistic, epsilon, n, values):
     assert certificate.delta <= 1e-12
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=str)
+@every("statistic", STATISTICS, ids=str)
 def test_certifies_five_records(statistic):
     """T17: every dataset of five records over three values (four values for the median, in test_threats.py)."""
     assert audit.verify(InverseSensitivity(statistic, grid=Grid(0, 4, step=1), epsilon=1.0), n=5, values=3).holds
@@ -120,8 +121,8 @@ class Claimed:
         self.grid, self.law, self.privacy = mechanism.grid, mechanism.law, privacy
 
 
-@pytest.mark.parametrize("radius", [0.3, 1.0, 4.0, 100.0])
-@pytest.mark.parametrize("statistic", [Median(), Quantile(1)], ids=str)
+@every("radius", [0.3, 1.0, 4.0, 100.0])
+@every("statistic", [Median(), Quantile(1)], ids=str)
 def test_certifies_with_radius(statistic, radius):
     grid = Grid(-1, 2, step=0.25)
     assert audit.verify(InverseSensitivity(statistic, grid=grid, epsilon=1.5, radius=radius), n=3).holds
@@ -326,8 +327,8 @@ class TestVectors:
         with pytest.raises(TypeError, match=r"the outcomes of this law cannot be listed, .* use audit\.distinguish"):
             audit.verify(totals, grids=[Grid(0, 3, step=1)] * 2)
 
-    @pytest.mark.parametrize(
-        ("made", "error", "message"),
+    @every(
+        "made, error, message",
         [
             (dpfast.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0), TypeError, "give grids=, .* has no grid"),
             (dpfast.local.Categorical, TypeError, "not a class: call Categorical with its parameters"),
@@ -410,8 +411,8 @@ class TestDistinguish:
         bounds = [audit.distinguish(same, [0.5], [0.5], trials=1000, confidence=0.5, rng=PCG64(s)) for s in range(150)]
         assert sum(bound > 0 for bound in bounds) <= binom.isf(ALPHA, 150, 0.5)
 
-    @pytest.mark.parametrize(("mine", "theirs"), [(30, 10), (100, 0), (0, 100), (100, 100), (57, 56)])
-    @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+    @every("mine, theirs", [(30, 10), (100, 0), (0, 100), (100, 100), (57, 56)])
+    @every("confidence", [0.5, 0.9, 0.99])
     def test_bound_is_clopper_and_pearson(self, mine, theirs, confidence):
         """Half of the risk for each of the two probabilities; delta off the first."""
         lower = binomtest(mine, 100).proportion_ci(confidence, "exact").low
@@ -457,9 +458,7 @@ class TestDistinguish:
         mechanism.privacy = Privacy(1.0, 0.06)
         assert audit.distinguish(mechanism, [0], [1], trials=20_000, rng=PCG64(1)) == 0
 
-    @pytest.mark.parametrize(
-        "options", [{"trials": 3}, {"trials": 2.5}, {"confidence": 1}, {"confidence": 0}, {"events": "all"}]
-    )
+    @every("options", [{"trials": 3}, {"trials": 2.5}, {"confidence": 1}, {"confidence": 0}, {"events": "all"}])
     def test_bad_arguments(self, options):
         with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
             audit.distinguish(RandomisedResponse(1.0), [0], [1], **{"trials": 100, **options})

@@ -126,7 +126,7 @@ def test_chunks_of_every_size(mechanism):
     x[[3, 8]], x[5] = np.nan, x[4]
     x = shaped(mechanism, x)
     expected = outcome(mechanism, x, rng=PCG64(2))
-    for size in range(1, n + 1) if n < 20 else (1, 4, 29):
+    for size in (1, 2, 3, 7, 10) if n < 20 else (1, 4, 29):
         pieces = [piece for i in range(0, n, size) for piece in (x[i : i + size], x[:0])]
         assert same(outcome(mechanism, dpf.Chunks([x[:0], *pieces]), rng=PCG64(2)), expected)
     assert same(outcome(mechanism, dpf.Chunks.slices(x, 3), rng=PCG64(2), workers=3), expected)
@@ -412,9 +412,9 @@ RELEASING = [m for m in EVERY if not isinstance(outcome(m, shaped(m, NEAR)), str
 
 
 def test_threads_draw_different_words():
-    found = in_threads(lambda i: secretly(RELEASING), 4)
+    found = in_threads(lambda i: secretly(RELEASING), 2)
     for releases in zip(*found, strict=True):
-        assert len(set(releases)) == 4
+        assert len(set(releases)) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -119,7 +119,7 @@ class TestEverythingIsCharged:
         missing = "RELEASES in tests/releases.py, or FUNCTIONS in tests/reference/statistics.py, needs an entry"
         assert found == set(RELEASES) | NO_RELEASE, missing
 
-    @pytest.mark.parametrize("name", RELEASES)
+    @every("name", RELEASES)
     def test_functions(self, name):
         neighbors = NEIGHBORS.get(name, "replace-one")
         ledger = Ledger(100.0, neighbors=neighbors)
@@ -136,7 +136,7 @@ class TestEverythingIsCharged:
             RELEASES[name]()
         assert not wrong.charges
 
-    @pytest.mark.parametrize("cls", [*all_subclasses(Mechanism), *all_subclasses(LocalMechanism)])
+    @every("cls", [*all_subclasses(Mechanism), *all_subclasses(LocalMechanism)])
     def test_every_class_is_hooked(self, cls):
         defined = {name for base in cls.__mro__ for name in vars(base)}  # hasattr finds the __call__ of `type`
         names = [name for name in ("__call__", "release", "randomize", "respond") if name in defined]
@@ -145,7 +145,7 @@ class TestEverythingIsCharged:
         if not inspect.isabstract(cls):
             assert all(getattr(cls, name).refused for name in ("law", "law_of") if hasattr(cls, name))
 
-    @pytest.mark.parametrize("cls", [Plan, *all_subclasses(Plan)])
+    @every("cls", [Plan, *all_subclasses(Plan)])
     def test_every_step_of_a_plan_is_guarded(self, cls):
         assert all(getattr(cls, name).refused for name in ("draw", "draw_from", "draws", "groups", "law_of", "read"))
 
@@ -198,7 +198,7 @@ class TestEverythingIsCharged:
             "theory.influence_function",
         }
 
-    @pytest.mark.parametrize("name", EXACT)
+    @every("name", EXACT)
     def test_exact_functions_of_data_are_refused(self, name):
         EXACT[name](X)
         ledger = Ledger(1.0)
@@ -222,7 +222,7 @@ class TestEverythingIsCharged:
         law = mechanism.law_of(state)
         assert release == law.value(law.sample(rng=PCG64(1)))
 
-    @pytest.mark.parametrize("randomizer", LOCAL, ids=lambda r: type(r).__name__)
+    @every("randomizer", LOCAL, ids=lambda r: type(r).__name__)
     def test_randomizers(self, randomizer):
         assert {type(randomizer) for randomizer in LOCAL} == {
             cls for cls in all_subclasses(Randomizer) if not inspect.isabstract(cls)
@@ -280,7 +280,7 @@ class TestEverythingIsCharged:
         with Ledger(1.0), pytest.raises(BudgetError, match="no budget covers it"):
             first(Odd([1.0, 2.0]))
 
-    @pytest.mark.parametrize("draw", NOISE)
+    @every("draw", NOISE)
     def test_noise_is_refused_unless_declared(self, draw):
         draw()
         ledger = Ledger(1.0)

@@ -16,6 +16,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Mean, Median, TrimmedMean
+from tests.cases import every
 from tests.central import central, name, outcome, plain, shaped
 from tests.threads import in_threads
 
@@ -83,10 +84,13 @@ def listed(release, *args, **options):
     return np.asarray(plain(outcome(release, *args, **options))).tolist()
 
 
-@pytest.mark.parametrize("mechanism", list(central(GRID, epsilon=2.0)), ids=name)
+each = every("mechanism", central(GRID, epsilon=2.0), ids=name)
+
+
 class TestFirstUse:
     """Threads that share an object and all of its caches, which are empty, release what one thread alone releases."""
 
+    @each
     def test_mechanism(self, mechanism):
         records = shaped(mechanism, X[:60])
         expected = [listed(mechanism, records, rng=PCG64(i)) for i in range(THREADS)]
@@ -94,6 +98,7 @@ class TestFirstUse:
         forget()
         assert in_threads(lambda i: listed(shared, records, rng=PCG64(i))) == expected
 
+    @each
     def test_law(self, mechanism):
         records = shaped(mechanism, X[:60])
         if isinstance(shared := outcome(mechanism.law, records), str):

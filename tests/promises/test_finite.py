@@ -7,6 +7,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import local
 from dpfast.statistics import InterquartileRange, Mean, Sum, Variance
+from tests.cases import every
 from tests.reference.statistics import RANK_CASES, one_of_each
 
 LARGE = 1.7e308
@@ -46,8 +47,8 @@ def several(mechanism):
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")  # of grids that are far too coarse
-@pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
+@every("bounds", BOUNDS)
+@every("epsilon", [1e-3, 1.0, 100.0])
 def test_statistics(bounds, epsilon):
     grid = dpf.Grid(*bounds)
     for statistic in one_of_each(RANK_CASES):
@@ -74,8 +75,8 @@ def test_a_range_beyond_float64_is_refused_without_data(make):
     assert outcomes(several(widest), (0, LARGE)) == {"finite"}
 
 
-@pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("epsilon", [0.01, 10.0])
+@every("bounds", BOUNDS)
+@every("epsilon", [0.01, 10.0])
 def test_densities(bounds, epsilon):
     def histogram(x):
         made = dpf.histogram(x, bounds=bounds, epsilon=epsilon, rng=PCG64(1))

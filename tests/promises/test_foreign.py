@@ -48,7 +48,7 @@ def swapping(container, inside):
 
 
 class TestContainers:
-    @pytest.mark.parametrize("name", RELEASES)
+    @every("name", RELEASES)
     def test_functions(self, name, monkeypatch):
         neighbors, made = NEIGHBORS.get(name, "replace-one"), 0
         for container in CONTAINERS.values():
@@ -126,8 +126,8 @@ CALLBACKS = {
 
 
 class TestCallbacks:
-    @pytest.mark.parametrize("name", CALLBACKS)
-    @pytest.mark.parametrize("wrap", [lambda inside: inside, lambda inside: lambda *args: inside(*args)])
+    @every("name", CALLBACKS)
+    @every("wrap", [lambda inside: inside, lambda inside: lambda *args: inside(*args)])
     def test_functions_of_users(self, name, wrap):
         inside, ledger = Inside(), Ledger(10_000.0)
         with ledger, suppress(TypeError, ValueError):
@@ -245,8 +245,8 @@ def failed():
 class TestLostExceptions:
     """Where an exception becomes a missing value, a release is refused, whatever is left of the budget."""
 
-    @pytest.mark.parametrize("place", LOST)
-    @pytest.mark.parametrize("way", WAYS)
+    @every("place", LOST)
+    @every("way", WAYS)
     def test_a_release_is_like_any_other_exception(self, place, way):
         with Ledger(100.0, 0.1) as ledger:
             expected = LOST[place](failed, PCG64(1))
@@ -257,14 +257,21 @@ class TestLostExceptions:
         for charges in (ledger.charges[:before], ledger.charges[before:]):
             assert {charge.profile.privacy.epsilon for charge in charges} == {0.25}
 
-    @pytest.mark.parametrize("place", LOST)
+    @every("place", LOST)
     def test_nothing_is_refused_without_a_ledger(self, place):
         made = []
         LOST[place](lambda: made.append(MEDIAN(X)), PCG64(1))
         assert made
 
-    @pytest.mark.parametrize("left", [1e6, 0.3])
-    @pytest.mark.parametrize("family", [lambda run: run, Fitted, Averaged], ids=["estimator", "fit", "estimate"])
+    @every("left", [1e6, 0.3])
+    @every(
+        "family",
+        [
+            pytest.param(lambda run: run, id="estimator"),
+            pytest.param(Fitted, id="fit"),
+            pytest.param(Averaged, id="estimate"),
+        ],
+    )
     def test_an_estimator_that_releases_is_refused_by_made_up_records(self, family, left):
         mechanism = dpf.SampleAndAggregate(
             family(lambda x: dpf.median(x, **B)), bounds=(0, 100), epsilon=0.25, blocks=4
@@ -297,7 +304,7 @@ class TestLaws:
         law.sample()
         assert ledger.charges == ()
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS)
     def test_steps_of_releases_are_refused(self, mechanism):
         """What a plan draws is charged by its caller: in a ledger's block nobody else may draw by it."""
         values = mechanism.values_of(shaped(mechanism, X))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dpfast
+from tests.cases import every
 
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 EXAMPLES = sorted(GALLERY.glob("plot_*.py"))
@@ -41,7 +42,7 @@ def public_names(tree):
                 yield node
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@every("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path):
     tree = ast.parse(path.read_text())
     compile(tree, path.name, "exec")

@@ -98,7 +98,7 @@ def test_every_class_and_every_parameter_is_here():
     )
 
 
-@pytest.mark.parametrize(("kind", "options"), [case for kind in LOCAL for case in changes(kind)])
+@every("kind, options", [case for kind in LOCAL for case in changes(kind)])
 def test_reports_of_other_parameters_do_not_add_up(kind, options):
     """Neither as they are, nor after a journey as bytes or a pickle; and no other randomiser estimates from them."""
     survey, other = kind(**LOCAL[kind][0]), kind(**options)
@@ -112,7 +112,7 @@ def test_reports_of_other_parameters_do_not_add_up(kind, options):
         survey.estimate(theirs)
 
 
-@pytest.mark.parametrize("kind", LOCAL)
+@every("kind", LOCAL)
 def test_reports_of_equal_parameters_add_up(kind):
     survey, equal = (kind(**LOCAL[kind][0]) for _ in range(2))
     mine, theirs = aggregated(survey), aggregated(pickle.loads(pickle.dumps(equal)))

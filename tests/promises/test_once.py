@@ -33,7 +33,7 @@ def charges(function, neighbors):
     return [(charge.times, charge.profile) for charge in ledger.charges], made
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@every("name", RELEASES)
 @pytest.mark.filterwarnings("ignore")
 def test_functions(name, monkeypatch):
     neighbors = NEIGHBORS.get(name, "replace-one")
@@ -69,9 +69,12 @@ def _with(function, args, options, key, value):
     return function(*args, **{**options, key: value})
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+each = every("mechanism", MECHANISMS)
+
+
 @pytest.mark.filterwarnings("ignore")
 class TestMechanisms:
+    @each
     @every("shape", [lambda n: n, lambda n: (n, 1), lambda n: (1, n)])
     def test_sizes(self, mechanism, shape):
         x, releases = shaped(mechanism, X), [lambda size, **rest: mechanism.release(x, size=size, **rest)]
@@ -88,11 +91,13 @@ class TestMechanisms:
                     expected = shape(first) if isinstance(shape(first), tuple) else (first,)
                     assert np.shape(made)[: len(expected)] == expected
 
+    @each
     def test_workers(self, mechanism):
         workers = Index(1)
         found, _ = charges(partial(mechanism, shaped(mechanism, X), workers=workers), mechanism.privacy.neighbors)
         assert len(found) == workers.reads == 1
 
+    @each
     def test_fields(self, mechanism):
         for field in dataclasses.fields(mechanism):
             for new in changing(getattr(mechanism, field.name)) if field.init else []:

@@ -21,7 +21,7 @@ from tests.outcomes import EVERY, KINDS, Job, differing, jobs, missing
 pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")]
 
 SEED = 9
-FEW = 4
+FEW = 2
 MANY = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
 
 

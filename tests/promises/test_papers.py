@@ -27,7 +27,7 @@ NUMBERED = {
 }
 
 
-@pytest.mark.parametrize("key", NUMBERED)
+@every("key", NUMBERED)
 def test_every_numbered_item_is_registered(key):
     [paper] = [paper for paper in PAPERS if paper.key == key]
     keys = [item.key for item in paper.items]
@@ -46,7 +46,7 @@ def test_resolve_rejects_a_name_that_does_not_exist():
         resolve("dpfast.theory.no_such_bound")
 
 
-@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
+@every("paper", PAPERS, ids=lambda paper: paper.key)
 def test_the_page_has_every_item(paper):
     text = (ROOT / "docs" / "papers" / f"{paper.key}.md").read_text("utf-8")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Items", *(item.name for item in paper.items)]

@@ -7,9 +7,8 @@ import inspect
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import dpfast
+from tests.cases import every
 
 ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
 ADAPTERS = ("dask", "opendp", "pipeline_dp", "polars", "sklearn", "spark")
@@ -84,8 +83,8 @@ def test_no_object_is_listed_twice():
     assert [name for module, name in LISTED if is_adapter(module) and name not in defined(module.split(".")[1])] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "latex"),
+@every(
+    "text, latex",
     [
         ("exp(-epsilon / 2 * score(g))", r"\exp (-\epsilon /2\cdot \mathrm{score}(g))"),
         ("P(z) = sinh(1/(2 scale))", r"P(z)=\sinh (1/(2\,\mathrm{scale}))"),
@@ -106,8 +105,8 @@ def test_formulas_of_docstrings(text, latex):
 PAGE = '<h1 id="top">A</h1><a href="{}">b</a><link rel="next" href="https://example.org"><img src="{}">'
 
 
-@pytest.mark.parametrize(
-    ("link", "picture", "fault"),
+@every(
+    "link, picture, fault",
     [
         ("b.html#there", "p.png", ""),
         ("https://example.org/#x", "p.png", ""),

@@ -20,6 +20,7 @@ from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audi
 from dpfast._kernels import _levels, _samplers, _select, _sources
 from dpfast.random import SecureBitGenerator
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 from tests.reference import laws as reference
 from tests.reference import selection as selection_reference
 from tests.scripted import ScriptedBits
@@ -49,12 +50,12 @@ class TestT1:
     GRID = Grid(-(2.0**41), 2.0**41)
 
     @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")  # the step is coarse, so that other values show
-    @pytest.mark.parametrize("x", INPUTS)
+    @every("x", INPUTS)
     def test_noise(self, x):
         values = noise.add_laplace(np.full(2000, x), scale=1.0, grid=self.GRID, rng=PCG64(1))
         assert off_the_lattice(values, self.GRID.step) == 0
 
-    @pytest.mark.parametrize("x", INPUTS)
+    @every("x", INPUTS)
     def test_releases(self, x):
         for statistic in (Median(), Quantile(0.9)):
             mechanism = InverseSensitivity(statistic, grid=self.GRID, epsilon=0.01)
@@ -121,8 +122,8 @@ class TestT4:
         "huge offset": [1e6, 1e6 + 1, 1e6 - 1],
     }
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
-    @pytest.mark.parametrize("name", SCORES)
+    @every("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
+    @every("name", SCORES)
     def test_choice(self, name, epsilon):
         scores = self.SCORES[name]
         draws = dpfast.select(scores, epsilon=epsilon, size=100_000, rng=PCG64(1))
@@ -138,8 +139,8 @@ class TestT4:
         for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
             assert chi_square_rejects(counts, self.exact(scores, 2.0 * factor)) == wrong
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
-    @pytest.mark.parametrize("value", [0.0, 50.0, 100.0])
+    @every("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
+    @every("value", [0.0, 50.0, 100.0])
     def test_equal_records(self, epsilon, value):
         """diffprivlib 107 (80 k of 100 k equal) and smartnoise 572 (1491 of 1492 zeros)."""
         mechanism = median(epsilon, Grid(0, 100, step=1))
@@ -237,7 +238,7 @@ class TestT8:
             observed, expected = [*counts, len(x) - sum(counts)], [*p, max(0.0, 1 - math.fsum(p))]
             assert chi_square_rejects(observed, expected) == wrong
 
-    @pytest.mark.parametrize("last", [0, 1, 2, 4, 6, 9])
+    @every("last", [0, 1, 2, 4, 6, 9])
     def test_uniform_exhaustively(self, last):
         """Words at the middle of equal parts: each outcome gets its share to one part."""
         parts = 900
@@ -299,8 +300,8 @@ class TestT11:
         better = 1 / (1 + coin) if method == "exponential" else 1 - coin / 2
         return better if gap > 0 else 1 - better
 
-    @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
-    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    @every("method", ["exponential", "permute-and-flip"])
+    @every("epsilon", [1e-3, 0.5, 2.0])
     def test_two_candidates(self, method, epsilon):
         mechanism = Selection(epsilon=epsilon, selection=method)
         other = "exponential" if method != "exponential" else "permute-and-flip"
@@ -334,8 +335,8 @@ class TestT11:
 class TestT14:
     """T14: NaN, infinities, -0.0 and subnormals become a public value first; n stays; no warning, no exception."""
 
-    @pytest.mark.parametrize("special", TestT10.DATA)
-    @pytest.mark.parametrize("missing", [0.0, 0.25, 1.0])
+    @every("special", TestT10.DATA)
+    @every("missing", [0.0, 0.25, 1.0])
     def test_a_special_record_is_its_clamped_twin(self, special, missing):
         grid = Grid(0, 1, step=2.0**-10, missing=missing)
         twin = missing if math.isnan(special) else min(max(special, 0.0), 1.0)
@@ -373,8 +374,8 @@ class TestT15:
     Here the median in detail; test_central.py tests every central mechanism, also for T5, T10 and T25.
     """
 
-    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
-    @pytest.mark.parametrize("statistic", [Median(), Quantile(0.0), Quantile(0.9)], ids=str)
+    @every("epsilon", [0.01, 1.0, 8.0])
+    @every("statistic", [Median(), Quantile(0.0), Quantile(0.9)], ids=str)
     def test_metadata(self, statistic, epsilon):
         mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=epsilon)
         n = 101

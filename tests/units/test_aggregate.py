@@ -20,6 +20,7 @@ from dpfast.families import AdditiveFamily, BlockFamily, Ranges, fitted
 from dpfast.families.regression import Regression
 from dpfast.families.user import family_of
 from dpfast.laws import ClampedNoise
+from tests.cases import every
 from tests.families import THETAS, box_of, draws
 from tests.statistical import chi_square_rejects
 
@@ -44,8 +45,8 @@ class TestPrivacy:
 
     BITS: ClassVar = {"n": 4, "values": 2, "grids": Grid(0, 1, step=1)}
 
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize("blocks", [1, 2, 4])
+    @every("epsilon", [0.1, 1.0, 4.0])
+    @every("blocks", [1, 2, 4])
     def test_mean(self, epsilon, blocks):
         certificate = audit.verify(bernoulli(epsilon, blocks=blocks), **self.BITS)
         assert certificate.holds
@@ -147,7 +148,7 @@ class TestT22:
 
     RECORDS = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 5e-324, 0.5, 3.0, 2.0**60)
 
-    @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
+    @every("name, theta", THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_one_estimate(self, name, theta):
         n, k = 777, 31
         x = np.asarray(draws(name, theta, n, np.random.default_rng(0)), dtype=float)
@@ -180,7 +181,7 @@ class TestT22:
         (families.LogisticRegression(2), ("x0",), 777, 11),
     ]
 
-    @pytest.mark.parametrize(("family", "names", "n", "k"), FITTED, ids=lambda value: str(value)[:16])
+    @every("family, names, n, k", FITTED, ids=lambda value: str(value)[:16])
     def test_one_fit(self, family, names, n, k):
         """The same of families fitted record by record, whose corrections depend on how many records a block has."""
         rng, family = np.random.default_rng(2), family_of(family)
@@ -279,10 +280,8 @@ class TestLaw:
         assert law.given([(3, 5)]).center == 3 + 4 + 4 + 5 + 5
         assert law.given([(3, 5)]).noise.scale == 4  # (5 - 3) / (1/2)
 
-    @pytest.mark.parametrize("combine", ["mean", "winsorized"])
-    @pytest.mark.parametrize(
-        ("bounds", "step"), [((0.001, 50.1), None), ((0.1, 0.7), 16.0), ((1 / 3, 1e9 / 7), None), ((0.3, 0.3001), 0.25)]
-    )
+    @every("combine", ["mean", "winsorized"])
+    @every("bounds, step", [((0.001, 50.1), None), ((0.1, 0.7), 16.0), ((1 / 3, 1e9 / 7), None), ((0.3, 0.3001), 0.25)])
     def test_releases_lie_within_the_bounds(self, combine, bounds, step, monkeypatch):
         """The grid is widened beyond them: estimates at its ends, and noise as large as the range."""
         monkeypatch.setattr(SampleAndAggregate, "_winsorizes", lambda self, n, k: (combine == "winsorized",))
@@ -326,10 +325,8 @@ class TestLaw:
         chunks = dpf.Chunks(np.split(x, cuts))
         np.testing.assert_array_equal(mechanism(chunks, rng=PCG64(5), workers=2), mechanism(x, rng=PCG64(5)))
 
-    @pytest.mark.parametrize("cuts", [[0, 7, 7, 999], list(range(0, 1000, 13))])
-    @pytest.mark.parametrize(
-        "options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}]
-    )
+    @every("cuts", [[0, 7, 7, 999], list(range(0, 1000, 13))])
+    @every("options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}])
     def test_chunks_of_families_that_need_whole_blocks(self, cuts, options):
         x = np.random.default_rng(0).beta(2.0, 3.0, 1000)
         bounds = {"weibull": {"shape": (0.1, 10)}, "normal": {"mean": (0, 1)}}.get(options["family"], (0, 1))
@@ -391,7 +388,7 @@ class TestLaw:
 class TestInput:
     CONSTANTS = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1.0, 1e308, 2.0**62)
 
-    @pytest.mark.parametrize("constant", CONSTANTS)
+    @every("constant", CONSTANTS)
     def test_constant_data(self, constant):
         """Every family answers, inside its bounds."""
         for name, theta in THETAS:
@@ -431,8 +428,8 @@ class TestInput:
         law = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=1, step=2.0**-10).law(x)
         assert law.value(law.center) == pytest.approx(999 / x.sum(), abs=2.0**-10)
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"bounds": None}, TypeError, "bounds are required"),
             ({"bounds": (1, 1)}, ValueError, "lower must be below upper in bounds"),

@@ -12,6 +12,7 @@ from numpy.random import PCG64
 from dpfast import SampleAndAggregate, theory
 from dpfast.families import Ranges
 from dpfast.laws import ClampedNoise
+from tests.cases import every
 from tests.families import draws
 
 # family, truth, bounds, records, the public guess there, MSE n I by theory.
@@ -31,7 +32,7 @@ TABLE = [
 
 
 class TestEfficiency:
-    @pytest.mark.parametrize(("name", "theta", "bounds", "n", "blocks", "ratio"), TABLE)
+    @every("name, theta, bounds, n, blocks, ratio", TABLE)
     def test_block_counts(self, name, theta, bounds, n, blocks, ratio):
         """The table's numbers of blocks, and the theory's errors there (with its third-order terms left out)."""
         options = {"guess": theta, "combine": "mean", "margin": 0}
@@ -172,9 +173,7 @@ class TestEfficiency:
         ("bernoulli", [{"p": 0.3}, {"p": 0.01}], [("p",)]),
     ]
 
-    @pytest.mark.parametrize(
-        ("name", "thetas", "ways"), ALIKE, ids=lambda value: value if isinstance(value, str) else ""
-    )
+    @every("name, thetas, ways", ALIKE, ids=lambda value: value if isinstance(value, str) else "")
     def test_error_is_that_of_theta(self, name, thetas, ways):
         """As simulated at both of two points, for all released parameters and all forms of the guess."""
         more = {
@@ -194,8 +193,8 @@ class TestEfficiency:
                 assert told == pytest.approx([told[0]] * len(ways), rel=1e-9)
                 assert told[0] == pytest.approx(want, rel=0.3)  # the deviation of 200 estimates: 5 %
 
-    @pytest.mark.parametrize(
-        ("name", "bounds", "guess", "same"),
+    @every(
+        "name, bounds, guess, same",
         [
             ("normal", {"sd": (0.01, 100)}, {"variance": 25.0}, {"sd": 5.0}),
             ("normal", {"variance": (0.01, 100)}, {"sd": 5.0}, {"variance": 25.0}),
@@ -221,9 +220,9 @@ class TestEfficiency:
         several = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "scale": (0.1, 10)}, epsilon=1.0)
         assert several.error(10**5, {"shape": 2.0, "scale": 1.0}).shape == (2,)
 
-    @pytest.mark.parametrize("combine", ["mean", "geometric"])
-    @pytest.mark.parametrize("margin", [0, "auto"])
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+    @every("combine", ["mean", "geometric"])
+    @every("margin", [0, "auto"])
+    @every("epsilon", [0.1, 1.0, 8.0])
     def test_the_best_number_of_blocks(self, combine, margin, epsilon):
         """By the theory that includes the clamp, evaluated at all numbers of blocks."""
         for name, bounds in [("gamma", {"shape": (0.5, 5)}), ("exponential", {"rate": (0.9, 1.3)})]:

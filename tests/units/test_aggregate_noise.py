@@ -17,6 +17,7 @@ from dpfast.aggregate.noise import SumsNoise
 from dpfast.core.divergences import gaussian_mu_down
 from dpfast.laws import ClampedBox, IndependentLaws, RoundedBox, RoundedGaussian
 from dpfast.theory.quantiles import normal_plus_box_error, normal_plus_laplace_error
+from tests.cases import every
 from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
 
@@ -87,8 +88,8 @@ class TestPrivacy:
         assert audit.verify(mechanism, **points).holds
         assert not audit.verify(Claiming(normal(8.0, 2, delta=0.1, noise=kind, **options), 1.0, 0.01), **points).holds
 
-    @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
-    @pytest.mark.parametrize("widths", [(5, 5), (1, 9)])
+    @every("epsilon", [0.2, 1.0, 4.0])
+    @every("widths", [(5, 5), (1, 9)])
     def test_the_scale_of_the_norm_is_the_least(self, epsilon, widths):
         p, q = moved(SumsNoise("k-norm", 2, Fraction(epsilon), 0.0), widths, last=60)
         assert np.max(np.abs(p - q)) == pytest.approx(epsilon, rel=1e-9)
@@ -105,8 +106,8 @@ class TestPrivacy:
         assert 0.98 * delta < found <= delta
         assert divergence(Narrow("gaussian", 2, Fraction(epsilon), delta)) > delta
 
-    @pytest.mark.parametrize("parameters", [1, 2, 7, 100])
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-9), (1.0, 1e-6), (50.0, 0.5)])
+    @every("parameters", [1, 2, 7, 100])
+    @every("epsilon, delta", [(1e-3, 1e-9), (1.0, 1e-6), (50.0, 0.5)])
     def test_deviations_are_rounded_up(self, parameters, epsilon, delta):
         """The sum of (width / sigma)**2 is at most mu**2, in rationals."""
         noise = SumsNoise("gaussian", parameters, Fraction(epsilon), delta)
@@ -222,8 +223,8 @@ class TestPlan:
         assert kinds == ["k-norm"] * 3 + ["gaussian"] * 2
         assert SumsNoise.chosen("auto", 100, Fraction(1), 0.0).kind == "k-norm"
 
-    @pytest.mark.parametrize("parameters", [1, 2, 5, 30])
-    @pytest.mark.parametrize("kind", ["k-norm", "gaussian"])
+    @every("parameters", [1, 2, 5, 30])
+    @every("kind", ["k-norm", "gaussian"])
     def test_the_variance_is_that_of_the_noise(self, kind, parameters):
         """`laplace_epsilon`, by which blocks and margins are chosen, has the variance of the draws; one share has p."""
         noise, width = SumsNoise(kind, parameters, Fraction(1), 1e-6), 10**6

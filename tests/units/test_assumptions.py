@@ -25,6 +25,7 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
+from tests.cases import every
 from tests.reference.statistics import RANK_CASES, one_of_each
 from tests.statistical import ALPHA, kolmogorov_rejects
 
@@ -158,11 +159,8 @@ def error_in_simulation(mean, n, deviation):
     return np.quantile(np.abs(rng.normal(0, deviation * n**-0.5, noise.size) + noise * unit), 0.9)
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon", "deviation", "bounds"),
-    [(50, 1.0, 1.0, (0, 3)), (20, 4.0, 0.5, (0, 10)), (1000, 6.0, 2.0, (0, 40))],
-)
-@pytest.mark.parametrize("noise", ["discrete-laplace", "staircase"])
+@every("n, epsilon, deviation, bounds", [(50, 1.0, 1.0, (0, 3)), (20, 4.0, 0.5, (0, 10)), (1000, 6.0, 2.0, (0, 40))])
+@every("noise", ["discrete-laplace", "staircase"])
 def test_deviation_of_integers(n, epsilon, deviation, bounds, noise):
     """Noise of few steps, which is far from continuous."""
     grid = dpf.Grid(*bounds, step=1)
@@ -356,8 +354,8 @@ class Half:
         return np.where(u < 0.5, u, np.nan)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "options", "error", "message"),
+@every(
+    "mechanism, options, error, message",
     [
         (inverse(Mean(), 1.0), {}, TypeError, "depends on the records, so give one assumption"),
         (globally(Mean(), 1.0), {"density": 1.0, "deviation": 1.0}, TypeError, "give one assumption"),

@@ -19,6 +19,7 @@ from dpfast._kernels._calls import Parameters
 from dpfast.mechanisms.bounds import _Coverage, rounded_outward
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean, Variance, WinsorizedMean
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 PAY = np.random.default_rng(1).lognormal(10.5, 0.6, 20_000)
@@ -47,8 +48,8 @@ class TestRounding:
         for end in (lower, upper):
             assert abs(end / step - round(end / step)) < 1e-6 * max(1, abs(end / step))
 
-    @pytest.mark.parametrize(
-        ("ends", "rounded"),
+    @every(
+        "ends, rounded",
         [
             ((3.1, 97.2), (0.0, 100.0)),
             ((997.4, 1002.6), (997.0, 1003.0)),
@@ -120,8 +121,8 @@ class TestBounds:
             dpf.bounds(PAY, epsilon=0.25)
         assert ledger.spent == Privacy(0.25)
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"coverage": 1}, ValueError, "coverage must be strictly between 0 and 1, not 1"),
             ({"coverage": 0.0}, ValueError, "coverage must be strictly between 0 and 1"),
@@ -149,7 +150,7 @@ FUNCTIONS = {
 
 
 class TestPrivateBounds:
-    @pytest.mark.parametrize("name", FUNCTIONS)
+    @every("name", FUNCTIONS)
     def test_close_to_the_statistic(self, name):
         function, exact = FUNCTIONS[name]
         expected = function(PAY, bounds=(0, 1e6), epsilon=1e4, rng=PCG64(0)) if exact is None else exact(PAY)
@@ -206,8 +207,8 @@ class TestPrivateBounds:
             expected = dpf.GlobalSensitivity(Mean(), grid=grid, epsilon=plan.releasing)(x, rng=rng)
             assert dpf.mean(x, bounds="private", epsilon=epsilon, rng=PCG64(5)) == pytest.approx(expected, rel=1e-9)
 
-    @pytest.mark.parametrize(
-        ("call", "error", "message"),
+    @every(
+        "call, error, message",
         [
             (lambda x: dpf.mean(x, bounds="publik", epsilon=1.0), ValueError, "or 'private', not 'publik'"),
             (lambda x: dpf.median(x, bounds="private", epsilon=1.0), ValueError, "need no bounds: leave out"),
@@ -291,12 +292,12 @@ class TestInsideBounds:
         for x in (PAY, dpf.Chunks.slices(PAY, 4097)):
             assert function(x, **{**WIDE, "epsilon": 10.0}, rng=PCG64(1)) == pytest.approx(exact(PAY), rel=0.05)
 
-    @pytest.mark.parametrize(
+    @every(
         "grid",
         [dpf.Grid(0, 1, step=1), dpf.Grid(-3, 1000, step=1), dpf.Grid(1e9, 1e9 + 4), dpf.Grid(-1e300, 1e300)],
         ids=str,
     )
-    @pytest.mark.parametrize("missing", [None, 2.0, "half"])
+    @every("missing", [None, 2.0, "half"])
     def test_all_data_have_a_release_inside_the_bounds(self, grid, missing):
         mechanism = mechanism_for(Mean(), [0.5], Parameters(None, grid, 1.0, 0.0, "private-bounds", missing=missing))
         for value in (grid.lower, grid.upper, np.nan, np.inf, -np.inf):
@@ -324,8 +325,8 @@ class TestInsideBounds:
         total = mechanism_for(Sum(), [0.5], Parameters((-1e4, 1e4), None, 0.5, 0.0, "private-bounds"))
         assert total.error(2000, distribution=records, confidence=0.8) == pytest.approx(2000 * bound)
 
-    @pytest.mark.parametrize(
-        ("call", "error", "message"),
+    @every(
+        "call, error, message",
         [
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": "private"}), ValueError, "give these, or no method"),
             (lambda x: dpf.mean(x, **{**WIDE, "bounds": None}), TypeError, "bounds"),
@@ -346,8 +347,8 @@ class TestInsideBounds:
             mechanism.error(1000, deviation=1.0)
 
 
-@pytest.mark.parametrize("value", [2**53 - 10**9, 2**53, 12 * 10**15 + 1, 19 * 10**15 + 1, -(2**63)])
-@pytest.mark.parametrize("name", ["mean", "std"])
+@every("value", [2**53 - 10**9, 2**53, 12 * 10**15 + 1, 19 * 10**15 + 1, -(2**63)])
+@every("name", ["mean", "std"])
 def test_integers_far_from_zero_have_private_bounds(value, name):
     """The bounds of equal integers beyond 2**53 are close to each other; the integers between them are not doubles."""
     x = np.full(2000, value, np.int64)

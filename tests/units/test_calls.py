@@ -12,6 +12,7 @@ from dpfast import Grid
 from dpfast._kernels._calls import Calls, Described, Parameters
 from dpfast.choosing import rounded_down
 from dpfast.statistics import Median
+from tests.cases import every
 from tests.threads import in_threads
 
 pytestmark = pytest.mark.kernel
@@ -115,17 +116,13 @@ class TestFind:
 
         assert all(in_threads(work))
 
-    @pytest.mark.parametrize("x", [[1.0], np.ones((2, 2)), np.float64(1), np.ma.ones(3), 1.0], ids=str)
+    @every("x", [[1.0], np.ones((2, 2)), np.float64(1), np.ma.ones(3), 1.0], ids=str)
     def test_only_vectors(self, x):
         calls = Calls(frozenset())
         calls.keep(STATISTIC, x, of(1.0), True, "kept")
         assert calls.find(STATISTIC, x, of(1.0), True) is None
 
-    @pytest.mark.parametrize(
-        "part",
-        [[1], (1, [1]), np.ones(1), object(), GRID, 1j],
-        ids=lambda part: type(part).__name__,
-    )
+    @every("part", [[1], (1, [1]), np.ones(1), object(), GRID, 1j], ids=lambda part: type(part).__name__)
     def test_parameters_of_other_types_are_not_kept(self, part):
         calls = Calls(frozenset())
         calls.keep(STATISTIC, np.ones(3), of(part), True, "kept")

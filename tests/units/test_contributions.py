@@ -15,7 +15,8 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.groups import contributions
-from tests.reference.contributions import law as expected_law
+from tests.cases import every
+from tests.reference.contributions import law as reference_law
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -165,8 +166,18 @@ def datasets(n):
     return [list(chosen) for chosen in itertools.combinations_with_replacement(kinds, n)]
 
 
-LAWS = pytest.mark.parametrize("law", [law_of_thin, law_of_sorted, law_of_hashed, law_of_reservoirs])
-LIMITS = pytest.mark.parametrize(("per_unit", "per_key"), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (3, 2)])
+@functools.cache
+def kept_law(units, keys, per_unit, per_key):
+    return reference_law(units, keys, per_unit, per_key)
+
+
+def expected_law(units, keys, per_unit, per_key):
+    """Of each dataset once, for all kernels."""
+    return kept_law(tuple(units), tuple(keys), per_unit, per_key)
+
+
+LAWS = every("law", [law_of_thin, law_of_sorted, law_of_hashed, law_of_reservoirs])
+LIMITS = every("per_unit, per_key", [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (3, 2)])
 
 
 class TestLaw:
@@ -270,10 +281,8 @@ class TestChoice:
         sizes = np.array([bin(code).count("1") for code in range(2**self.SIZE)])
         return np.where(sizes == self.KEPT, 1 / math.comb(self.SIZE, self.KEPT), 0.0)
 
-    @pytest.mark.parametrize("order", ["blocks", "interleaved"])
-    @pytest.mark.parametrize(
-        ("stream", "spread"), [(True, 1), (False, 1), (False, 1_000_003), (False, 2**40 + 1)], ids=str
-    )
+    @every("order", ["blocks", "interleaved"])
+    @every("stream, spread", [(True, 1), (False, 1), (False, 1_000_003), (False, 2**40 + 1)], ids=str)
     def test_is_uniform(self, order, stream, spread):
         unit = np.repeat(np.arange(self.N) * spread, self.SIZE)
         places = np.argsort(np.random.default_rng(1).random(len(unit))) if order == "interleaved" else slice(None)
@@ -303,8 +312,8 @@ class TestChoice:
         np.testing.assert_array_equal(kept[0], kept[1])
         np.testing.assert_array_equal(kept[0], kept[2])
 
-    @pytest.mark.parametrize("form", [lambda u: u.astype(str), lambda u: u - 5, list])
-    @pytest.mark.parametrize("per_key", [None, 2])
+    @every("form", [lambda u: u.astype(str), lambda u: u - 5, list])
+    @every("per_key", [None, 2])
     def test_does_not_depend_on_how_units_are_named(self, form, per_key):
         drawn = np.random.default_rng(2)
         unit, keys, number = drawn.integers(0, 90, 1000), drawn.integers(0, 4, 1000), np.arange(1000)
@@ -461,8 +470,8 @@ class TestStream:
         assert repr(dpf.BoundedContributions(per_unit=2, per_key=1)).endswith("of at most 2 per unit, 1 per key>")
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "error", "message"),
+@every(
+    "given, options, error, message",
     [
         (([1],), {"per_unit": 1}, TypeError, "an array of records is needed besides unit"),
         (([1], [1]), {"per_unit": 0}, ValueError, "per_unit must be at least 1, not 0"),
@@ -501,7 +510,7 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+@every("piece", [pytest.param(case, id=label) for label, case in PIECES.items()])
 def test_the_type_does_not_depend_on_where_the_kept_records_are(piece):
     x, found = piece(), []
     for second in ([None, None, None], [1, 2, 2], [3, 4, 5]):

@@ -129,10 +129,8 @@ class TestGuarantee:
             if epsilon <= 0.1:
                 assert distances.max() > 0.999 * math.sqrt(math.pi / 8) * epsilon
 
-    @pytest.mark.parametrize("n", [300, 1000, 20_000, 10**7])
-    @pytest.mark.parametrize(
-        "privacy", [dpf.Privacy(1.0), dpf.Privacy(0.7, 1e-6), dpf.Privacy(mu=0.5), dpf.Privacy(8.0, 1e-9)]
-    )
+    @every("n", [300, 1000, 20_000, 10**7])
+    @every("privacy", [dpf.Privacy(1.0), dpf.Privacy(0.7, 1e-6), dpf.Privacy(mu=0.5), dpf.Privacy(8.0, 1e-9)])
     def test_releases_add_up_to_the_whole(self, n, privacy):
         """The squares of mu, of a scale pi / 8 epsilon**2, or the epsilons; exact."""
         with warnings.catch_warnings(action="ignore", category=dpf.UtilityWarning):  # of few records
@@ -230,9 +228,14 @@ class TestFit:
                 dpf.linear_regression(X, y, **public)
             assert ("size of residuals" in told[0]) == (wanted == "residuals"), (n, d)
 
-    @every(
-        "n, d, noise, delta",
-        [(20_000, 10, 0.1, 1e-6), (20_000, 10, 0.1, 0.0), (50_000, 5, 0.02, 0.0), (5000, 5, 0.5, 1e-6)],
+    @pytest.mark.parametrize(
+        ("n", "d", "noise", "delta"),
+        [
+            (20_000, 10, 0.1, 0.0),
+            (5000, 5, 0.5, 1e-6),
+            pytest.param(20_000, 10, 0.1, 1e-6, marks=pytest.mark.slow),
+            pytest.param(50_000, 5, 0.02, 0.0, marks=pytest.mark.slow),
+        ],
     )
     def test_error_is_near_that_of_hubers_loss_of_known_scale(self, n, d, noise, delta):
         """In 9 runs at most 1.3 times that for a corner of 1.5 deviations, and half of that of the sums."""
@@ -250,9 +253,14 @@ class TestFit:
         assert size["residuals"] <= 1.3 * size[1.5]
         assert size["residuals"] <= 0.5 * size["sums"]
 
-    @every(
-        "n, d, noise, epsilon, delta",
-        [(5000, 5, 0.5, 1.0, 1e-6), (3000, 2, 0.3, 1.0, 0.0), (20_000, 10, 0.1, 1.0, 1e-6), (2000, 5, 1.0, 4.0, 1e-6)],
+    @pytest.mark.parametrize(
+        ("n", "d", "noise", "epsilon", "delta"),
+        [
+            (3000, 2, 0.3, 1.0, 0.0),
+            (2000, 5, 1.0, 4.0, 1e-6),
+            pytest.param(5000, 5, 0.5, 1.0, 1e-6, marks=pytest.mark.slow),
+            pytest.param(20_000, 10, 0.1, 1.0, 1e-6, marks=pytest.mark.slow),
+        ],
     )
     def test_intervals_cover(self, n, d, noise, epsilon, delta):
         """Nominal up to .02 and six standard deviations."""

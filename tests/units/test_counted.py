@@ -84,8 +84,8 @@ def test_states_of_counts_and_of_arrays_merge_and_survive_bytes(mechanism):
     assert same(mechanism(dpf.Chunks(parts), rng=PCG(3)), mechanism(x, rng=PCG(3)))
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("grid", GRIDS.values(), ids=str)
+@every("seed", range(5))
+@every("grid", GRIDS.values(), ids=str)
 def test_passes_that_read_different_counts_do_not_fail(grid, seed):
     mechanism = dpf.InverseSensitivity(TrimmedMean(0.1), grid=grid, epsilon=1.0)
     rng, state = np.random.default_rng(seed), mechanism.start()
@@ -119,7 +119,7 @@ class TestMissing:
         assert mechanism(dpf.Counted(values, counts)) == 20.0 + 10.0
         assert mechanism(np.sort(self.X)[::-1]) == 30.0  # missing ones first
 
-    @pytest.mark.parametrize("missing", range(6))
+    @every("missing", range(6))
     def test_one_replaced_missing_record_replaces_one_code(self, missing):
         grid = dpf.Grid(0, 10, step=1, missing="half")
 
@@ -135,7 +135,7 @@ class TestMissing:
 class TestCounts:
     MEDIAN = dpf.InverseSensitivity(Median(), grid=INTEGERS, epsilon=1.0)
 
-    @pytest.mark.parametrize(
+    @every(
         "kind",
         [np.int8, np.uint8, np.int64, np.uint64, np.float32, np.float64, ">i4", bool, object, int, Decimal],
         ids=str,
@@ -215,9 +215,9 @@ class TestManyRecords:
         assert sums.squares == sum(a * a * b for a, b in zip(codes.tolist(), counts.tolist(), strict=True))
         assert weighted_sum(codes[:0], counts[:0]) == 0
 
-    @pytest.mark.parametrize("n", [10**12, 2**52])
-    @pytest.mark.parametrize("grid", GRIDS.values(), ids=str)
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    @every("n", [10**12, 2**52])
+    @every("grid", GRIDS.values(), ids=str)
+    @every("neighbors", ["replace-one", "add-remove"])
     def test_order_statistics(self, grid, n, neighbors):
         """Where few records are near the rank, the law is that of a sample with the same ones and others far away."""
         mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.0, neighbors=neighbors)
@@ -262,8 +262,8 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("integers", [False, True])
+@every("function", FUNCTIONS)
+@every("integers", [False, True])
 def test_functions_take_counts(function, integers):
     values, counts, x = counted(np.random.default_rng(0).normal(50, 9, 2000).round())
     if integers:
@@ -279,7 +279,7 @@ class TestBins:
         assert dpf.Counted.of_bins(edges, counts, at="upper").values.tolist() == [0, 10, 30, 30]
         assert dpf.Counted.of_bins([-1e308, 1.5e308], [1]).values.tolist() == [2.5e307]
 
-    @pytest.mark.parametrize("edges", [[1.0], [1, 1], [2, 1], [0, np.nan, 2], [-np.inf, np.inf]])
+    @every("edges", [[1.0], [1, 1], [2, 1], [0, np.nan, 2], [-np.inf, np.inf]])
     def test_bad_edges(self, edges):
         with pytest.raises(ValueError, match="edges must be at least two numbers in ascending order"):
             dpf.Counted.of_bins(edges, [1] * (len(edges) - 1))

@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast._kernels import _rows
 from dpfast.domains import LIMB, Ball, Box
 from dpfast.streaming import RowProducts
+from tests.cases import every
 from tests.reference import products
 from tests.statistical import ALPHA, kolmogorov_rejects
 
@@ -39,8 +40,8 @@ def summed(domain, X, threads=1):
 class TestSums:
     pytestmark = pytest.mark.kernel
 
-    @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 9, 16, 20, 25])
-    @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])
+    @every("d", [1, 2, 3, 4, 7, 8, 9, 16, 20, 25])
+    @every("n", [0, 1, 31, 32, 33, 70])
     def test_sums_are_those_of_integers(self, n, d):
         domain = Ball(1.0, center=(0.25,) * d).for_products()
         X = RNG.normal(size=(n, d))
@@ -48,8 +49,8 @@ class TestSums:
         X[3::11] = np.nan
         assert summed(domain, X) == products.sums(domain.encode(X), d)
 
-    @pytest.mark.parametrize("d", [1, 2, 9, 16])
-    @pytest.mark.parametrize("sign", [1, -1])
+    @every("d", [1, 2, 9, 16])
+    @every("sign", [1, -1])
     def test_sums_of_equal_rows_at_the_end_of_the_ball(self, d, sign):
         """Products of 32 rows then add up to 2^51, the most that a group may."""
         domain = Ball(1.0, center=(0.0,) * d).for_products()
@@ -58,7 +59,7 @@ class TestSums:
         X[:, -1] = 3.0 * sign
         assert summed(domain, X) == products.sums(domain.encode(X), d)
 
-    @pytest.mark.parametrize(
+    @every(
         "form",
         [
             np.asfortranarray,
@@ -133,9 +134,9 @@ SMALL = [(1, 9), (2, 9), (3, 4)]  # columns, and the radius squared
 
 
 class TestSensitivity:
-    @pytest.mark.parametrize("delta", [0.0, 1e-3])
-    @pytest.mark.parametrize("centered", [True, False])
-    @pytest.mark.parametrize(("d", "most"), SMALL)
+    @every("delta", [0.0, 1e-3])
+    @every("centered", [True, False])
+    @every("d, most", SMALL)
     def test_every_replaced_record(self, d, most, centered, delta):
         """The budget is enough for every pair of rows, and for d > 1 almost or exactly used up."""
         mechanism = dpf.Covariance(domain=Ball(math.sqrt(most), step=1.0), epsilon=1.0, delta=delta, centered=centered)
@@ -386,8 +387,8 @@ class TestParameters:
         with pytest.raises(ValueError, match="empty"):
             dpf.covariance(np.zeros((0, 3)), radius=1.0, epsilon=1.0)
 
-    @pytest.mark.parametrize("kind", [dpf.SecondMoments, dpf.Covariance, partial(dpf.Covariance, psd=False)])
-    @pytest.mark.parametrize("steps", [1.0, 2.0**22])
+    @every("kind", [dpf.SecondMoments, dpf.Covariance, partial(dpf.Covariance, psd=False)])
+    @every("steps", [1.0, 2.0**22])
     def test_releases_of_the_largest_accepted_ball_are_finite(self, kind, steps):
         radii = [2.0**exponent for exponent in range(400, 700)]
 

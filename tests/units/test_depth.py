@@ -12,6 +12,7 @@ from dpfast import Chunks, Grid, Privacy, audit
 from dpfast._kernels import _depth
 from dpfast.laws import DepthLaw, depth
 from dpfast.robust import TukeyDepth
+from tests.cases import every
 from tests.reference import depth as reference
 from tests.statistical import chi_square_rejects
 from tests.threads import in_threads
@@ -259,8 +260,8 @@ class CountedTwice(TukeyDepth):
 class TestPrivacy:
     """T12: all data sets of a few records, with wrong scores that are rejected."""
 
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize(("n", "d", "values"), [(1, 2, 3), (2, 2, 3), (3, 2, 3), (5, 2, 2), (2, 3, 2), (4, 3, 2)])
+    @every("epsilon", [0.1, 1.0, 4.0])
+    @every("n, d, values", [(1, 2, 3), (2, 2, 3), (3, 2, 3), (5, 2, 2), (2, 3, 2), (4, 3, 2)])
     def test_holds_for_all_data(self, epsilon, n, d, values):
         grids = [Grid(0, 2, step=1)] * d
         made = TukeyDepth(grid=grids, dimension=d, epsilon=epsilon)
@@ -311,8 +312,8 @@ class TestMechanism:
         np.testing.assert_array_equal(state.release(rng=PCG64(5)), expected)
         assert made.release(x, size=3, rng=PCG64(1)).shape == (3, 2)
 
-    @pytest.mark.parametrize("d", [2, 3])
-    @pytest.mark.parametrize("fill", [0.0, 1e300, math.nan, -math.inf])
+    @every("d", [2, 3])
+    @every("fill", [0.0, 1e300, math.nan, -math.inf])
     def test_degenerate_records(self, d, fill):
         """All equal, on a line, missing, a single one."""
         made = TukeyDepth(grid=Grid(-100, 100, step=1), dimension=d, epsilon=1.0)

@@ -21,6 +21,7 @@ from dpfast.core.rounding import root_down, root_up
 from dpfast.densities import PerturbedHistogram
 from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
 from dpfast.theory import gaussian_mu, gaussian_scale
+from tests.cases import every
 from tests.reference.divergences import DIGITS, exact, gaussian_delta
 
 pytestmark = pytest.mark.host
@@ -38,7 +39,7 @@ def profile_of(family, parameter, *shape):
 
 
 @pytest.mark.parametrize("case", [*CASES, ("discrete-laplace", 50), *STAIRS], ids=str)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@every("epsilon", EPSILONS)
 def test_charges_are_the_worst_pairs_rounded_up(case, epsilon):
     """At every order, and rho as the mean of the loss; none is above by more than a unit in the last place."""
     family, *shape = case
@@ -118,7 +119,7 @@ def test_discrete_laplace_is_between_pure_and_laplace():
         assert profile_of("discrete-laplace", epsilon).renyi_up(3.0) == profile_of("pure", epsilon).renyi_up(3.0)
 
 
-@pytest.mark.parametrize("case", [*CASES, ("staircase", 10, 1), ("staircase", 10, 10)], ids=str)
+@every("case", [*CASES, ("staircase", 10, 1), ("staircase", 10, 10)], ids=str)
 def test_extremes(case):
     """Every epsilon has a certified charge, which is never above epsilon."""
     for epsilon in (0.0, 5e-324, 1e-170, 1e3, 1e300, 1.7e308):
@@ -144,8 +145,8 @@ def test_divergences_are_below_rho_at_every_order(case, epsilon, exponent, times
 
 
 class TestStaircase:
-    @pytest.mark.parametrize("steps", [1, 2, 3, 10])
-    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 2.0, 8.0])
+    @every("steps", [1, 2, 3, 10])
+    @every("epsilon", [0.01, 1.0, 2.0, 8.0])
     def test_any_r_is_charged_at_most_as_pure_and_at_least_its_divergence(self, epsilon, steps):
         """At all orders; exactly, by its mean loss, for the r of least mean magnitude and those above it."""
         best = _balls.staircase_r(steps / Fraction(epsilon), steps)
@@ -160,8 +161,8 @@ class TestStaircase:
         """The control: with r = s = 10 at epsilon = 8 the divergence of order 1.5 is above 1.5 times the mean loss."""
         assert not holds(exact("staircase", 8.0, (10, 10), 1) * 1.05, "staircase", 8.0, (10, 10))
 
-    @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-    @pytest.mark.parametrize(("steps", "r"), [(10, 1), (10, 4), (10, 5), (10, 8), (7, 3)])
+    @every("epsilon", [0.5, 2.0, 8.0])
+    @every("steps, r", [(10, 1), (10, 4), (10, 5), (10, 8), (7, 3)])
     def test_a_charge_is_that_of_the_largest_shift(self, epsilon, steps, r):
         """Of all shifts up to s, both ways, by enumeration; the charge of a smaller r is exceeded."""
         noise, z = Staircase(steps / Fraction(epsilon), steps, r), np.arange(-3000.0, 3001.0)
@@ -253,8 +254,8 @@ class TestMechanisms:
         pairs = [(masses[a], masses[b]) for a, b in itertools.combinations(laws, 2) if sum(map(int.__ne__, a, b)) == 1]
         assert max(self.ratios(pairs, mechanism.privacy_profile)) <= 1 + 1e-9
 
-    @pytest.mark.parametrize("steps", [1, 3, 16])
-    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+    @every("steps", [1, 3, 16])
+    @every("epsilon", [0.5, 1.0, 4.0])
     def test_discrete_laplace_is_exact(self, epsilon, steps):
         """The charge is reached, by a change of all steps only."""
         z, scale = np.arange(-2000, 2001), Fraction(steps) / Fraction(epsilon)
@@ -300,8 +301,8 @@ class TestMechanisms:
 
 
 class TestGaussian:
-    @pytest.mark.parametrize(
-        ("epsilon", "delta", "scale"),
+    @every(
+        "epsilon, delta, scale",
         [
             (0.1, 1e-6, 36.30469043),
             (0.5, 1e-6, 8.057618481),
@@ -409,7 +410,7 @@ class TestConcentrated:
 class TestDpAccounting:
     """dp-accounting agrees to 1e-6 where it has the event."""
 
-    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 8.0])
+    @every("epsilon", [0.01, 0.3, 1.0, 4.0, 8.0])
     def test_renyi(self, epsilon):
         dpa, rdp = pytest.importorskip("dp_accounting"), pytest.importorskip("dp_accounting.rdp")
         events = {

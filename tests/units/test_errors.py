@@ -12,6 +12,7 @@ from dpfast import Grid, Selection, domains, local
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
 from dpfast.robust import RangeFreeBoxes
 from dpfast.statistics import Count, Mean, Sum
+from tests.cases import every
 from tests.central import central
 
 GRID = Grid(0, 100)
@@ -22,8 +23,8 @@ def root_mean_square(releases, exact):
     return np.sqrt(np.mean((releases - exact) ** 2, axis=0))
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "confidence"),
+@every(
+    "mechanism, confidence",
     [
         (dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=0.5), 0.95),
         (dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=4.0), 0.5),
@@ -42,17 +43,18 @@ def test_noise_alone(mechanism, confidence):
     assert np.mean(distance <= 0.8 * least) < confidence - 0.03
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize(
+@every("delta", [0.0, 1e-6])
+@every(
     "make",
     [
-        lambda **public: dpf.SecondMoments(domain=BALL, **public),
-        lambda **public: dpf.Covariance(domain=BALL, psd=False, **public),
-        lambda **public: dpf.Covariance(domain=BALL, psd=False, centered=False, **public),
-        lambda **public: dpf.NoisySums(Mean(), domain=BALL, **public),
-        lambda **public: dpf.NoisySums(Sum(), domain=domains.Box((Grid(-5, 5), Grid(-10, 10))), **public),
+        pytest.param(lambda **public: dpf.SecondMoments(domain=BALL, **public), id="second moments"),
+        pytest.param(lambda **public: dpf.Covariance(domain=BALL, psd=False, **public), id="covariance"),
+        pytest.param(lambda **public: dpf.Covariance(domain=BALL, psd=False, centered=False, **public), id="centered"),
+        pytest.param(lambda **public: dpf.NoisySums(Mean(), domain=BALL, **public), id="mean"),
+        pytest.param(
+            lambda **public: dpf.NoisySums(Sum(), domain=domains.Box((Grid(-5, 5), Grid(-10, 10))), **public), id="sum"
+        ),
     ],
-    ids=["second moments", "covariance", "centered", "mean", "sum"],
 )
 def test_noise_on_rows(make, delta):
     n, mechanism = 500, make(epsilon=0.5, delta=delta)
@@ -93,7 +95,7 @@ def test_noise_on_labelled_rows():
         dpf.PartitionSelection(0.2, domain=(3, 5, 7)),
     ],
 )
-@pytest.mark.parametrize("n", [15, 30, 200])
+@pytest.mark.parametrize("n", [pytest.param(15, marks=pytest.mark.slow), 30, pytest.param(200, marks=pytest.mark.slow)])
 def test_counts_of_keys(mechanism, n):
     counts = [
         int(released.counts[list(released.keys).index(3)])
@@ -135,7 +137,9 @@ class TestSelection:
     [
         (dpf.MEstimator(dpf.psi.Huber(20.0), grid=GRID, epsilon=1.0), norm(50, 15)),
         (dpf.MEstimator(dpf.psi.Huber(20.0), grid=GRID, epsilon=0.1), norm(50, 5)),
-        (dpf.MEstimator(dpf.psi.Logistic(5.0), grid=GRID, epsilon=1.0), norm(30, 10)),
+        pytest.param(
+            dpf.MEstimator(dpf.psi.Logistic(5.0), grid=GRID, epsilon=1.0), norm(30, 10), marks=pytest.mark.slow
+        ),
         (dpf.MEstimator(dpf.psi.Pinball(0.75), grid=GRID, epsilon=0.5), norm(50, 15)),
         (dpf.MEstimator(dpf.psi.Huber(9.0), grid=GRID, epsilon=0.5, prior=dpf.prior.Cauchy(40, 5)), norm(50, 15)),
     ],
@@ -149,7 +153,9 @@ def test_m_estimates(mechanism, distribution):
     assert np.quantile(distance, 0.8) == pytest.approx(predicted, rel=0.1)
 
 
-@pytest.mark.parametrize(("epsilon", "matchings", "center"), [(1.0, "auto", 0.0), (4.0, 2, 3.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "matchings", "center"), [pytest.param(1.0, "auto", 0.0, marks=pytest.mark.slow), (4.0, 2, 3.0)]
+)
 def test_lines(epsilon, matchings, center):
     n, rng, mechanism = 2000, np.random.default_rng(10), dpf.TheilSen(epsilon=epsilon, matchings=matchings)
     lines = []
@@ -170,7 +176,7 @@ def test_histograms():
 ONE_MECHANISM_OF_EACH = {type(m).__name__: m for m in central(Grid(0, 100), 3.0)}
 
 
-@pytest.mark.parametrize("name", ONE_MECHANISM_OF_EACH)
+@every("name", ONE_MECHANISM_OF_EACH)
 def test_every_mechanism_has_an_error_or_says_what_to_use(name):
     found, message = 0.0, ""
     try:

@@ -9,6 +9,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
@@ -78,7 +79,7 @@ class Explained(Exception):
     """Ends a call after its explanation."""
 
 
-@pytest.mark.parametrize("function", EXPLAINED)
+@every("function", EXPLAINED)
 def test_an_explanation_comes_before_the_data_are_read_and_costs_nothing(function):
     release, parts = EXPLAINED[function]
     texts = []
@@ -167,7 +168,7 @@ OF_TABLES = {
 }
 
 
-@pytest.mark.parametrize("function", OF_TABLES)
+@every("function", OF_TABLES)
 def test_an_explanation_of_tables_costs_nothing_and_changes_no_release(function):
     release, parts = OF_TABLES[function]
     texts = []

@@ -20,6 +20,7 @@ from dpfast._kernels import _blocks
 from dpfast.families import BlockFamily, Custom, Ranges, Scipy
 from dpfast.families.family import logarithms
 from dpfast.families.user import family_of, named
+from tests.cases import every
 from tests.families import THETAS, box_of, draws
 from tests.reference import blocks as reference
 
@@ -51,8 +52,8 @@ def support_of(kind):
 
 
 class TestBlockSums:
-    @pytest.mark.parametrize("column", KINDS, ids=lambda column: f"{column[0]} {column[2]:g}")
-    @pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 3), (200, 7), (700, 1), (601, 601)])
+    @every("column", KINDS, ids=lambda column: f"{column[0]} {column[2]:g}")
+    @every("n, k", [(1, 1), (7, 3), (200, 7), (700, 1), (601, 601)])
     def test_reference(self, column, n, k):
         """Bit for bit; a logarithm may be rounded the other way where it is half a step from both."""
         rng = np.random.default_rng(n)
@@ -119,7 +120,7 @@ class TestBlockSums:
             one = state_of(x, 777, columns, LEAST)
             assert state_of(x, 777, columns, LEAST, workers=3).integers() == one.integers()
 
-    @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"])
+    @every("dtype", ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"])
     def test_dtypes_and_strides(self, dtype):
         x = np.random.default_rng(0).integers(0, 2, 999).astype(dtype)
         want = state_of(x.astype(np.float64), 13, [("value", 0.0, 1.0)]).integers()
@@ -278,7 +279,7 @@ class TestEstimates:
             np.inf,
         ]
 
-    @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
+    @every("name, theta", THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_is_the_maximum(self, name, theta):
         """The uncorrected estimate has a likelihood no less than its surroundings."""
         logpdf = {
@@ -391,8 +392,8 @@ class TestBlockFamily:
         got = self.Slip().estimates((x,), 8, self.BOX, corrected=True, workers=workers)[:, 0]
         assert got.tolist() == [2, 7, 12, 17, 22, 27, 32, 37]
 
-    @pytest.mark.parametrize("many", [False, True])
-    @pytest.mark.parametrize("result", [lambda x: x.mean(), lambda x: [x.mean()], lambda x: [[[x.mean()]]]])
+    @every("many", [False, True])
+    @every("result", [lambda x: x.mean(), lambda x: [x.mean()], lambda x: [[[x.mean()]]]])
     def test_estimates_of_a_wrong_shape_are_refused(self, result, many):
         """Results are not broadcast: one number would stand for all blocks."""
         family = type("Wrong", (self.Slip,), {"many": many, "result": lambda self, x: result(x)})()
@@ -470,7 +471,7 @@ class TestCustom:
         by_hand = [4 * np.var(x) - sum(3 / 4 * np.var(np.delete(x, np.arange(j, 12, 4))) for j in range(4))]
         assert self.estimates(np.var, x, 1, corrected=True) == pytest.approx(by_hand, rel=1e-12)
 
-    @pytest.mark.parametrize("b", [2, 3, 4, 5, 6, 7, 20, 63])
+    @pytest.mark.parametrize("b", [2, 3, 5, 63, *(pytest.param(b, marks=pytest.mark.slow) for b in (4, 6, 7, 20))])
     def test_the_jackknife_removes_what_is_inverse_to_the_number_of_records(self, b):
         """Also where the groups that are left out differ in size; what does not depend on it remains."""
         x, calls = np.random.default_rng(b).normal(size=3 * b), []

@@ -25,6 +25,7 @@ from dpfast.families import (
     fitted,
 )
 from dpfast.families.user import family_of
+from tests.cases import every
 from tests.reference import fits as reference
 from tests.statistical import ALPHA
 
@@ -64,7 +65,7 @@ def pieces(x, offsets):
 @pytest.mark.parametrize("shape", [0.2, 1.7, 300.0])
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e250])
 def test_weibull_agrees_with_bisection_in_forty_digits(shape, scale):
-    x, offsets = np.random.default_rng(1).weibull(shape, 97) * scale, [0, 2, 5, 40, 97]
+    x, offsets = np.random.default_rng(1).weibull(shape, 47) * scale, [0, 2, 5, 20, 47]
     out, counts = run(_fits.weibull, x, offsets=offsets, columns=2)
     assert_allclose(out, [reference.weibull(part) for part in pieces(x, offsets)], rtol=1e-8)
     assert_array_equal(counts, np.diff(offsets))
@@ -83,8 +84,8 @@ def test_laplace_is_the_median_and_the_mean_deviation_from_it():
     assert_allclose(out, [reference.laplace(part) for part in pieces(x, offsets)], rtol=1e-13)
 
 
-@pytest.mark.parametrize("times", [1, 10**4, 10**12])  # by a table of the counts, by digammas
-@pytest.mark.parametrize("r", [0.3, 4.0])
+@every("times", [1, 10**4, 10**12])  # by a table of the counts, by digammas
+@every("r", [0.3, 4.0])
 def test_negative_binomial_agrees_with_a_bracketing_solver(r, times):
     x, offsets = np.random.default_rng(3).negative_binomial(r, 0.1, 900) * times, [0, 60, 200, 900]
     out, _ = run(_fits.negative_binomial, x, offsets=offsets, columns=3, correct=False)
@@ -339,7 +340,7 @@ def test_the_second_order_of_a_poisson_regression():
 # ---- data of every kind ----
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i2", "u1", "?"])
+@every("dtype", ["f8", "f4", "f2", "i8", "i2", "u1", "?"])
 def test_any_dtype_stride_and_order_gives_the_same(dtype):
     rng = np.random.default_rng(9)
     base = rng.integers(0, 2 if dtype == "?" else 9, (300, 4)).astype(dtype)
@@ -447,7 +448,7 @@ def test_an_estimate_without_a_maximum_is_an_end_of_the_box_or_nan():
     assert math.isnan(exact[0, 2])
 
 
-@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-160, 1e160, 1e300, 1.7e308])
+@every("size", [1e-320, 1e-300, 1e-160, 1e160, 1e300, 1.7e308])
 def test_tiny_and_huge_records_are_answered(size):
     rng = np.random.default_rng(12)
     x, X = rng.random(60) * size, rng.standard_normal((60, 2))

@@ -17,6 +17,7 @@ from dpfast._kernels._measures import Measure
 from dpfast.laws import FlippedIntervals, NestedIntervals
 from dpfast.random import streams
 from dpfast.statistics import Huber, InterquartileRange, Median, Quantile, TrimmedMean
+from tests.cases import every
 from tests.reference import laws as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -55,8 +56,8 @@ class TestLaw:
         np.testing.assert_allclose(law.pmf(np.arange(10)), [float(v) for v in p], rtol=1e-11)
         np.testing.assert_allclose(law.cdf(np.arange(10)), np.cumsum([float(v) for v in p]), rtol=1e-11)
 
-    @pytest.mark.parametrize("last", [10**3, 10**6, 2**32, 2**52])
-    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+    @every("last", [10**3, 10**6, 2**32, 2**52])
+    @every("epsilon", [0.01, 1.0, 20.0])
     def test_large_grids_sum_to_one(self, last, epsilon):
         points = np.sort(np.random.default_rng(1).integers(0, last, 100))
         law = law_of(points[:50][::-1], points[50:], last, epsilon)
@@ -118,8 +119,8 @@ class TestDraws:
                 outs.append((int(out[0]), source.used))
             assert outs[0] == outs[1]
 
-    @pytest.mark.parametrize("statistic", [Median(), Quantile(0.9), InterquartileRange(), TrimmedMean(0.1)])
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    @every("statistic", [Median(), Quantile(0.9), InterquartileRange(), TrimmedMean(0.1)])
+    @every("neighbors", ["replace-one", "add-remove"])
     def test_call_release_and_law_agree(self, statistic, neighbors):
         if neighbors == "add-remove" and not isinstance(statistic, Quantile):
             return
@@ -176,8 +177,8 @@ class AtFullRate(InverseSensitivity):
 class TestDefault:
     """selection="auto": permute-and-flip on few points where only epsilon counts."""
 
-    @pytest.mark.parametrize(
-        ("statistic", "grid", "flips"),
+    @every(
+        "statistic, grid, flips",
         [
             (Median(), Grid(0, 4095, step=1), True),
             (Median(), Grid(0, 4096, step=1), False),

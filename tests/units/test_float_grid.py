@@ -26,6 +26,7 @@ from dpfast.statistics import (
     TrimmedMean,
     WinsorizedMean,
 )
+from tests.cases import every
 from tests.reference import grid as reference
 
 pytestmark = pytest.mark.kernel
@@ -44,7 +45,7 @@ GRIDS = [
     FloatGrid(53 - 13, resolution=2.0**60),
     FloatGrid(7, resolution=1.0, lower=0.0, upper=1e9),
 ]
-EVERY = pytest.mark.parametrize("grid", GRIDS, ids=repr)
+EVERY = every("grid", GRIDS)
 
 
 @st.composite
@@ -194,8 +195,8 @@ class TestValue:
             assert grid.value(1) > lower
             assert grid.value(grid.size - 2) < upper
 
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
+    @every(
+        "arguments, error, message",
         [
             ({"digits": 0}, ValueError, "digits must be at least 1, not 0"),
             ({"digits": 41}, ValueError, "digits must be at most 40, not 41"),
@@ -220,7 +221,7 @@ TINY = [
     FloatGrid(2, resolution=1.0, lower=-2, upper=3),
     FloatGrid(1, resolution=0.0, lower=2.0**-5, upper=16.0, missing=1.0),
 ]
-ON_TINY = pytest.mark.parametrize("grid", TINY, ids=repr)
+ON_TINY = every("grid", TINY)
 
 
 class TestLaws:
@@ -302,7 +303,7 @@ class TestReleases:
                         assert mechanism(self.X[:n], rng=PCG64(seed)) == drawn
                         assert mechanism(dpf.Chunks.slices(self.X[:n], 3001), rng=PCG64(seed)) == drawn
 
-    @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
+    @every("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
     def test_groups(self, dtype):
         x, labels = (self.X[:9000] % 200).astype(dtype), np.arange(9000) % 7
         mechanism = dpf.InverseSensitivity(Median(), grid=FloatGrid(), epsilon=50.0)
@@ -340,9 +341,7 @@ class TestReleases:
                 state.next_pass()
         assert state.release(rng=PCG64(5)) == mechanism(self.X, rng=PCG64(5))
 
-    @pytest.mark.parametrize(
-        "statistic", [TrimmedMean(0.1), WinsorizedMean(0.1), Mean(), Huber(2.0), InterquartileRange()], ids=str
-    )
+    @every("statistic", [TrimmedMean(0.1), WinsorizedMean(0.1), Mean(), Huber(2.0), InterquartileRange()], ids=str)
     def test_arithmetic_is_refused(self, statistic):
         with pytest.raises(TypeError, match="a FloatGrid is for quantiles, which need only the order"):
             dpf.InverseSensitivity(statistic, grid=FloatGrid(), epsilon=1.0)
@@ -385,7 +384,7 @@ class TestWithoutBounds:
         assert dpf.iqr(x, grid=FloatGrid(), **options) == pytest.approx(width, rel=1e-6)
         assert dpf.median(dpf.Chunks.slices(x, 999), **options) == pytest.approx(ordered[9999], rel=1e-6)
 
-    @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8, np.uint16, bool])
+    @every("dtype", [np.int64, np.uint64, np.int8, np.uint16, bool])
     def test_integers_are_released_as_integers(self, dtype):
         x = np.arange(3).astype(dtype)
         released = [dpf.median(x, epsilon=0.1, rng=PCG64(seed)) for seed in range(50)]

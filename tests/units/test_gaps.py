@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfast._kernels import _gaps
+from tests.cases import every
 from tests.reference import gaps
 
 pytestmark = pytest.mark.kernel
@@ -27,7 +28,7 @@ def stretch(lower, upper, weights):
 BETAS = [2.0**-30, 1e-5, 0.01, 0.35, np.nextafter(0.35, 1), 0.7, 3.0, 40.0]
 
 
-@pytest.mark.parametrize("beta", BETAS)
+@every("beta", BETAS)
 def test_weights_never_fall_faster_than_exp_minus_beta(beta):
     weights = _gaps.weights(beta, 2.0**52, 5000)
     before, ctx.prec = ctx.prec, 200

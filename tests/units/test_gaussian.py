@@ -11,6 +11,7 @@ from numpy.random import PCG64
 
 from dpfast._kernels import _samplers
 from dpfast.laws import ClampedNoise, RoundedGaussian, RoundedGaussians
+from tests.cases import every
 from tests.reference import laws, normal
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
@@ -180,7 +181,7 @@ def at_most(k, sigma):
     return 1 - laws.gaussian_tail(z) if z > 0 else laws.gaussian_tail(-z)
 
 
-@pytest.mark.parametrize("sigma", [0.3, 1.0, 7.3, 1e6, 2.0**50])
+@every("sigma", [0.3, 1.0, 7.3, 1e6, 2.0**50])
 def test_law(sigma):
     sample = draws(sigma, 20_000 if sigma == 2**50 else 400_000, seed=1)
     ends, probabilities = cells(sigma)
@@ -234,7 +235,7 @@ def test_saturation():
 # The law
 
 
-@pytest.mark.parametrize("sigma", [1e-3, 0.05, 0.3, 0.5, 1.0, Fraction(10, 3), 7.3, 300.0, 1e6, 2.0**50])
+@every("sigma", [1e-3, 0.05, 0.3, 0.5, 1.0, Fraction(10, 3), 7.3, 300.0, 1e6, 2.0**50])
 def test_log_probabilities_to_40_sigma(sigma):
     steps = np.unique(np.rint(float(sigma) * np.linspace(0, 40, 40))).astype(np.int64)
     z = np.unique(np.concatenate([steps, np.arange(1 + int(min(40 * float(sigma), 30)))])).astype(float)

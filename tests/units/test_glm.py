@@ -54,8 +54,8 @@ def spent(mechanisms):
 
 
 class TestComposition:
-    @pytest.mark.parametrize("steps", ["auto", 1, 7, Schedule(0.1, 0.3, 3, 1.0, 0.5)])
-    @pytest.mark.parametrize("privacy", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(0.7), dpf.Privacy(mu=0.1)])
+    @every("steps", ["auto", 1, 7, Schedule(0.1, 0.3, 3, 1.0, 0.5)])
+    @every("privacy", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(0.7), dpf.Privacy(mu=0.1)])
     def test_releases_add_up_to_the_whole(self, privacy, steps):
         """Also the control: with one gradient more they exceed it."""
         made, mechanisms = finished(descent(privacy=privacy, steps=steps), ROWS[:1000, :2], LABELS[:1000])
@@ -135,8 +135,8 @@ class TestComposition:
 
 
 class TestAccuracy:
-    @pytest.mark.parametrize("model", MODELS)
-    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    @every("model", MODELS)
+    @every("delta", [0.0, 1e-6])
     def test_near_the_truth(self, model, delta):
         y, options, slopes, constant = MODELS[model]
         fit = dpf.glm(ROWS, y, radius=5.0, epsilon=3.0, delta=delta, rng=PCG64(3), **options)
@@ -224,8 +224,8 @@ class TestAwkwardData:
         assert np.isfinite([*fit.coefficients, fit.intercept, *fit.standard_errors, fit.intercept_error]).all()
         assert np.isfinite(fit.predict(np.ones((2, X.shape[1])))).all()
 
-    @pytest.mark.parametrize("size", [2.0**-200, 2.0**200])
-    @pytest.mark.parametrize("model", MODELS)
+    @every("size", [2.0**-200, 2.0**200])
+    @every("model", MODELS)
     def test_sizes(self, size, model):
         X, options = ROWS[:100] * size, dict(MODELS[model][1])
         if model == "huber":
@@ -241,9 +241,9 @@ class TestAwkwardData:
             made.advance(release if made.done < 2 else np.full(3, -1e5))
         assert np.isfinite([*made.result.coefficients, *made.result.standard_errors]).all()
 
-    @pytest.mark.parametrize("gradients", ["noise", "ends", "alternating"])
-    @pytest.mark.parametrize("start", [None, 1e8])
-    @pytest.mark.parametrize("model", MODELS)
+    @every("gradients", ["noise", "ends", "alternating"])
+    @every("start", [None, 1e8])
+    @every("model", MODELS)
     def test_any_releases_give_a_finite_fit(self, model, start, gradients):
         """Releases at the ends of their ranges lead far away, where curvatures are extreme."""
         rng = np.random.default_rng(3)

@@ -23,6 +23,7 @@ from dpfast import GlobalSensitivity, Grid, Privacy, PrivacyProfile
 from dpfast._kernels import _select
 from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
 from dpfast.statistics import Count, Mean, Median, Sum, Variance, moment
+from tests.cases import every
 from tests.reference import grid as reference_grid
 from tests.reference import laws
 from tests.reference.statistics import MOMENT_CASES
@@ -33,7 +34,7 @@ NOISES = ("discrete-laplace", "staircase")
 
 # A count is released for neighbours of another number of records: tests/promises/test_add_remove.py.
 TWINS = {case.statistic: case.twin for case in MOMENT_CASES.values() if not isinstance(case.statistic, Count)}
-EVERY = pytest.mark.parametrize("statistic", TWINS, ids=str)
+EVERY = every("statistic", TWINS, ids=str)
 NUMBERS = {
     "float64": st.floats(width=64),
     "float32": st.floats(width=32),
@@ -60,7 +61,7 @@ class TestMoments:
         codes = reference_grid.encode(x.tolist(), grid)
         assert moments(x, grid) == (sum(codes), sum(c * c for c in codes))
 
-    @pytest.mark.parametrize(("n", "workers"), [(0, 1), (1, 1), (2047, 2), (2048, 1), (2049, 3), (2_200_001, 2)])
+    @every("n, workers", [(0, 1), (1, 1), (2047, 2), (2048, 1), (2049, 3), (2_200_001, 2)])
     def test_no_overflow(self, n, workers):
         """All records at the largest code of the largest grid: sums beyond 64 bits, squares beyond 104."""
         grid = Grid(0, 2.0**52 - 1, step=1)
@@ -131,10 +132,8 @@ class TestSensitivity:
 
 
 class TestLaw:
-    @pytest.mark.parametrize(
-        "scale", [Fraction(1, 50), Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(2**56)]
-    )
-    @pytest.mark.parametrize(("center", "last"), [(0, 1), (1, 1), (3, 9), (0, 9), (9, 9), (0, 0)])
+    @every("scale", [Fraction(1, 50), Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(2**56)])
+    @every("center, last", [(0, 1), (1, 1), (3, 9), (0, 9), (9, 9), (0, 0)])
     def test_equals_definition(self, center, last, scale):
         law = ClampedNoise(RoundedLaplace(scale), center=center, last=last, decode=np.asarray)
         k = np.arange(-2, last + 3)
@@ -332,8 +331,8 @@ class TestMechanism:
             assert rho <= profile.rho * (1 + 1e-9)
             assert rho == pytest.approx(profile.rho, rel=0.02 if isinstance(statistic, Variance) else 1e-6)
 
-    @pytest.mark.parametrize("noise", ["auto", *NOISES])
-    @pytest.mark.parametrize("last", [1, 2, 2**10, 2**40])
+    @every("noise", ["auto", *NOISES])
+    @every("last", [1, 2, 2**10, 2**40])
     def test_the_profile_of_a_variance_holds_for_all_n(self, noise, last):
         """It is that of fewer steps than any n has."""
         statistic, grid = Variance(), Grid(0, last, step=1)

@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast._kernels import _rows
 from dpfast.domains import LIMB, Ball
 from dpfast.regression import DesignMoments, GradientSums, Transform
+from tests.cases import every
 from tests.reference import gradients, products
 from tests.reference.rows import adversarial_rows
 from tests.statistical import ALPHA
@@ -68,7 +69,7 @@ class TestKernel:
         expected = [sum(column) for column in zip(*rows, strict=True)]
         assert summed(X, y, theta, matrix, domain=domain, **options) == expected
 
-    @pytest.mark.parametrize(
+    @every(
         "form",
         [
             lambda x: x.astype(np.float32),
@@ -88,9 +89,9 @@ class TestKernel:
         assert summed(X, y, theta, matrix, domain=domain) == doubles
         assert np.array_equal(X, before)
 
-    @pytest.mark.parametrize("scale", [2.0**-3, 1.0, 2.0**20, 2.0**45])
-    @pytest.mark.parametrize("size", [1e-6, 1.0, 1e4, 1e12])
-    @pytest.mark.parametrize("model", ["logistic", "poisson", "huber"])
+    @every("scale", [2.0**-3, 1.0, 2.0**20, 2.0**45])
+    @every("size", [1e-6, 1.0, 1e4, 1e12])
+    @every("model", ["logistic", "poisson", "huber"])
     def test_no_record_exceeds_the_clip(self, model, size, scale):
         """Single records, of sizes where vectors and residuals round in every way; infinite and huge ones, too."""
         domain, clip = Ball(1.0).with_digits(20), 2.0**20 * 1.3
@@ -148,8 +149,8 @@ def changes(model, matrix, theta, *, domain, clip, scale, d=2):
 
 
 class TestSensitivity:
-    @pytest.mark.parametrize("model", ["logistic", "poisson", "huber"])
-    @pytest.mark.parametrize("seed", range(4))
+    @every("model", ["logistic", "poisson", "huber"])
+    @every("seed", range(4))
     def test_every_pair_of_tiny_records(self, model, seed):
         """Half the sensitivity, a control, is exceeded."""
         rng = np.random.default_rng(seed)
@@ -170,8 +171,8 @@ class TestSensitivity:
             sums = summed(row[None], np.zeros(1), [0.0] * 3, np.eye(4, 3), domain=domain, clip=clip, scale=2.0)
             assert gradients.squared_norm(sums) <= clip**2
 
-    @pytest.mark.parametrize("n", [1, 2**21 - 1, 2**21, 10**9])
-    @pytest.mark.parametrize("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "mu": 0.3}])
+    @every("n", [1, 2**21 - 1, 2**21, 10**9])
+    @every("options", [{}, {"delta": 0.0}, {"epsilon": None, "delta": 0.0, "mu": 0.3}])
     def test_the_noise_is_that_of_the_sensitivity(self, n, options):
         mechanism = made(**options)
         shift, clip = mechanism.shift(n), Fraction(mechanism.clip) * 2**39  # 1.0 is 2**39 units

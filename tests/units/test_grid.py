@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dpfast import Grid
 from dpfast._kernels import _grid, _select
 from dpfast.core.grid import MAX_SIZE
+from tests.cases import every
 from tests.reference import grid as reference
 
 pytestmark = pytest.mark.kernel
@@ -72,8 +73,8 @@ def test_integers_are_exact(data, dtype, grid):
     assert grid.encode(np.array(x, dtype=dtype)).tolist() == reference.encode(x, grid)
 
 
-@pytest.mark.parametrize("shift", [0, 1, 2, 11, 12, 62, 63, 64, 65, 100])
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@every("shift", [0, 1, 2, 11, 12, 62, 63, 64, 65, 100])
+@every("dtype", [np.int64, np.uint64])
 def test_sixty_four_bit_extremes(shift, dtype):
     """Bounds beyond 2**53, ties of every step."""
     step = 2.0**shift
@@ -192,7 +193,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every("name", REFUSED)
 def test_refused_types_are_type_errors_without_data(name):
     with pytest.raises(TypeError, match="values must hold numbers") as error:
         Grid(0, 1).encode(REFUSED[name])
@@ -200,8 +201,8 @@ def test_refused_types_are_type_errors_without_data(name):
         assert "secret" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("cell", "code"),
+@every(
+    "cell, code",
     [
         ("secret", 7),
         ("", 7),
@@ -231,9 +232,7 @@ def test_a_list_cell_that_is_not_a_number_is_missing(cell, code):
     assert grid.encode([cell]).tolist() == [code]
 
 
-@pytest.mark.parametrize(
-    "values", [3.0, [[1.0, 2.0]], [["secret"]], np.zeros((2, 2)), np.ma.zeros((2, 2)), np.zeros((0, 3))]
-)
+@every("values", [3.0, [[1.0, 2.0]], [["secret"]], np.zeros((2, 2)), np.ma.zeros((2, 2)), np.zeros((0, 3))])
 def test_refused_shapes(values):
     with pytest.raises(ValueError, match="values must be one-dimensional, not of shape"):
         Grid(0, 1).encode(values)
@@ -368,8 +367,8 @@ def test_default_step(lower, width):
     assert Fraction(grid.upper) - Fraction(grid.lower) == (grid.size - 1) * Fraction(grid.step)
 
 
-@pytest.mark.parametrize(
-    ("bounds", "step", "size"),
+@every(
+    "bounds, step, size",
     [
         ((0, 100), 2.0**-25, 100 * 2**25 + 1),
         ((0, 2.0**32 - 1), 1.0, 2**32),
@@ -398,8 +397,8 @@ def test_missing():
         Grid(0, 1, missing=math.nan)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@every(
+    "arguments, message",
     [
         ({"lower": 1, "upper": 1}, "lower must be below upper, not lower=1, upper=1"),
         ({"lower": 2, "upper": 1}, "lower must be below upper"),
@@ -421,7 +420,7 @@ def test_refused_parameters(arguments, message):
         Grid(**arguments)
 
 
-@pytest.mark.parametrize("value", ["1", None, True, 1j, np.complex128(1), np.array(1.0), np.timedelta64(1, "s")])
+@every("value", ["1", None, True, 1j, np.complex128(1), np.array(1.0), np.timedelta64(1, "s")])
 def test_bounds_of_wrong_type(value):
     with pytest.raises(TypeError, match="upper must be a real number, not"):
         Grid(0, value)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from tests.cases import every
 from tests.reference.grid import encode
 
 pytestmark = pytest.mark.host
@@ -98,7 +99,7 @@ def evaluated(sql, x):
     return int(last) if eval(above, names) else 0
 
 
-@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@every("grid", GRIDS, ids=str)
 def test_the_expression_in_exact_arithmetic(grid):
     with np.errstate(all="ignore"):
         x = adversarial(grid, np.random.default_rng(1), 20)

@@ -17,6 +17,7 @@ from dpfast.laws import anywhere
 from dpfast.mechanisms.quantiles import StageOfGroups
 from dpfast.random import streams
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, TrimmedMean, WinsorizedMean
+from tests.cases import every
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -65,8 +66,8 @@ def records(grid, dtype, n=180, groups=20):
     return x, rng.permutation(np.concatenate([[0], np.repeat(1, 60), rng.integers(-1, groups, n - 61)]))
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("epsilon", [0.01, 0.7, 30.0])
+@every("grid", GRIDS)
+@every("epsilon", [0.01, 0.7, 30.0])
 def test_bit_for_bit_the_calls_one_by_one(grid, epsilon):
     x, labels = records(GRIDS[grid], np.float64)
     for mechanism in mechanisms(GRIDS[grid], epsilon):

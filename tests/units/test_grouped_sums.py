@@ -15,6 +15,7 @@ from dpfast._kernels import _samplers, _segments
 from dpfast.laws import anywhere
 from dpfast.random import streams
 from dpfast.statistics import Count, Mean, Sum, Variance
+from tests.cases import every
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -57,8 +58,8 @@ def records(grid, dtype, n=90, groups=20):
     return x, rng.permutation(np.concatenate([[0], rng.integers(-1, groups, n - 1)]))
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("epsilon", [0.01, 0.7, 3.0])
+@every("grid", GRIDS)
+@every("epsilon", [0.01, 0.7, 3.0])
 def test_bit_for_bit_the_calls_one_by_one(grid, epsilon):
     x, labels = records(GRIDS[grid], np.float64)
     for mechanism in mechanisms(GRIDS[grid], epsilon):
@@ -66,7 +67,7 @@ def test_bit_for_bit_the_calls_one_by_one(grid, epsilon):
         np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, 20, PCG64(5)), repr(mechanism))
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "i1", "i8", "u8", "?"])
+@every("dtype", ["f2", "f4", "i1", "i8", "u8", "?"])
 def test_records_of_any_dtype_strided_and_read_only(dtype):
     x, labels = records(GRIDS["of integers"], dtype)
     both = np.repeat(x, 2)

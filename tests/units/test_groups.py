@@ -19,6 +19,7 @@ from dpfast.groups.sorting import sorted_by_label
 from dpfast.laws import anywhere
 from dpfast.random import streams
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, TrimmedMean
+from tests.cases import every
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -54,9 +55,9 @@ def records(n, groups, seed=0):
 
 
 class TestQuantiles:
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    @pytest.mark.parametrize("q", [0.0, 1e-300, 0.1, 0.5, 0.93, 1.0])
-    @pytest.mark.parametrize("radius", [0.0, 3.0])
+    @every("neighbors", ["replace-one", "add-remove"])
+    @every("q", [0.0, 1e-300, 0.1, 0.5, 0.93, 1.0])
+    @every("radius", [0.0, 3.0])
     def test_bit_for_bit_the_calls_one_by_one(self, q, neighbors, radius):
         mechanism = InverseSensitivity(Quantile(q), grid=GRID, epsilon=0.7, radius=radius, neighbors=neighbors)
         x, labels = records(2000, 1100)
@@ -81,10 +82,10 @@ class TestQuantiles:
         sliced = by_group(mechanism, x, offsets=np.concatenate([[0], np.cumsum(sizes)]), rng=PCG64(1))
         np.testing.assert_array_equal(found, sliced)
 
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
-    @pytest.mark.parametrize("measure", ["uniform", "auto", "decimal", tuple(range(1, 152))])
-    @pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+    @every("neighbors", ["replace-one", "add-remove"])
+    @every("selection", ["exponential", "permute-and-flip"])
+    @every("measure", ["uniform", "auto", "decimal", tuple(range(1, 152))])
+    @every("q", [0.0, 0.3, 0.5, 1.0])
     def test_groups_of_each_small_size(self, q, measure, selection, neighbors):
         """Fewer than 16 records take a kernel of their own, which encodes many groups at once."""
         grid = Grid(-50, 100, step=1) if isinstance(measure, tuple) else Grid(-50, 100, step=2.0**-10)
@@ -99,9 +100,9 @@ class TestQuantiles:
         found = by_group(mechanism, x, labels=labels, num_groups=len(sizes), rng=PCG64(8))
         np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, len(sizes), PCG64(8)))
 
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    @pytest.mark.parametrize("radius", [1.5, 1e308])
-    @pytest.mark.parametrize("grid", [GRID, Grid(-50, 100, step=1), Grid(-1.7e308, 1.7e308)])
+    @every("neighbors", ["replace-one", "add-remove"])
+    @every("radius", [1.5, 1e308])
+    @every("grid", [GRID, Grid(-50, 100, step=1), Grid(-1.7e308, 1.7e308)])
     def test_large_groups_go_through_the_mechanism(self, neighbors, radius, grid):
         largest = _groups.LARGEST_GROUP
         labels = np.repeat([0, 1, 2, 3, 4], [largest, 3, largest + 1, 20_000, 5])
@@ -151,8 +152,8 @@ class TestQuantiles:
             np.testing.assert_array_equal(*outs)
             assert used[0] == used[1]
 
-    @pytest.mark.parametrize("level", [0, 1])
-    @pytest.mark.parametrize("change", [-1, 0, 1])
+    @every("level", [0, 1])
+    @every("change", [-1, 0, 1])
     def test_words_on_the_edge_are_decided_exactly(self, level, change):
         """A word next to the end of a level, which doubles cannot decide: the draw equals that of the single median."""
         weights = [(1 - math.exp(-0.35)), (1 - math.exp(-0.35)) * math.exp(-0.35) * 3, math.exp(-0.7) * 5]
@@ -208,9 +209,7 @@ class TestRoadsIn:
         )
         np.testing.assert_array_equal(found, x)
 
-    @pytest.mark.parametrize(
-        "labels", [np.int8, np.uint16, np.int64, np.uint64, list, lambda values: np.repeat(values, 2)[::2]]
-    )
+    @every("labels", [np.int8, np.uint16, np.int64, np.uint64, list, lambda values: np.repeat(values, 2)[::2]])
     def test_labels_of_any_kind(self, labels):
         x, plain = records(200, 20)
         plain = np.abs(plain)
@@ -251,7 +250,7 @@ class TestRoadsIn:
 
 
 class TestOtherMechanisms:
-    @pytest.mark.parametrize(
+    @every(
         "mechanism",
         [
             GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0),
@@ -260,7 +259,6 @@ class TestOtherMechanisms:
             InverseSensitivity(TrimmedMean(0.1), grid=GRID, epsilon=1.0),
             dpf.SmoothSensitivity(Median(), grid=GRID, epsilon=1.0),
         ],
-        ids=repr,
     )
     def test_numbers(self, mechanism):
         x, labels = records(500, 60)
@@ -337,7 +335,7 @@ class TestPrivateLabels:
 
     X = np.array([3.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 
-    @pytest.mark.parametrize(("labels", "groups"), list(private_labels()), ids=lambda value: kind(value))
+    @every("labels, groups", list(private_labels()), ids=lambda value: kind(value))
     def test_labels_outside_the_range_are_in_no_group(self, labels, groups):
         plain = np.array([-1 if group is None else group for group in groups])
         for mechanism in (
@@ -382,15 +380,15 @@ class TestPublicLabels:
     def test_labels_all_outside_the_range(self):
         assert by_group(median(), [1.0, 2.0], labels=[-7, -9]).shape == (0,)
 
-    @pytest.mark.parametrize("labels", [[0.0, 1.0], [0, None], [0, "1"], np.array([0.0, 1.0]), np.array([0, None])])
+    @every("labels", [[0.0, 1.0], [0, None], [0, "1"], np.array([0.0, 1.0]), np.array([0, None])])
     def test_labels_without_a_declared_integer_type_are_an_error(self, labels):
         with pytest.raises(TypeError, match="labels without keys must be integers, not dtype"):
             by_group(median(), [1.0, 2.0], labels=labels)
 
 
 class TestArguments:
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({}, TypeError, "either labels= or offsets="),
             ({"labels": [0, 1, 1], "offsets": [0, 3]}, TypeError, "either labels= or offsets="),

@@ -14,6 +14,7 @@ from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Ledger, NestedBo
 from dpfast.groups import KeyedReleases
 from dpfast.groups.keyed import ReleasedColumn
 from dpfast.statistics import Count, Mean, Median, Sum
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 GRID = Grid(0, 100, step=1)
@@ -42,18 +43,17 @@ def values_of(released):
 
 
 class TestLabels:
-    @pytest.mark.parametrize("mechanism", [MEDIAN, PRIVATE, MEAN, COUNT, SUM], ids=repr)
-    @pytest.mark.parametrize(
+    @every("mechanism", [MEDIAN, PRIVATE, MEAN, COUNT, SUM])
+    @every(
         "wrap",
         [
-            lambda names: names,
-            np.array,
-            lambda names: np.array(names, object),
-            lambda names: np.array([name.encode() for name in names]),
-            lambda names: [name.encode() for name in names],
-            lambda names: list(np.array(names)),
+            pytest.param(lambda names: names, id="list"),
+            pytest.param(np.array, id="text"),
+            pytest.param(lambda names: np.array(names, object), id="objects"),
+            pytest.param(lambda names: np.array([name.encode() for name in names]), id="bytes"),
+            pytest.param(lambda names: [name.encode() for name in names], id="list of bytes"),
+            pytest.param(lambda names: list(np.array(names)), id="list of NumPy scalars"),
         ],
-        ids=["list", "text", "objects", "bytes", "list of bytes", "list of NumPy scalars"],
     )
     def test_the_releases_are_those_of_the_codes(self, mechanism, wrap):
         x, codes = records()
@@ -63,7 +63,7 @@ class TestLabels:
         expected = by_group(mechanism, x, labels=codes, num_groups=4, rng=PCG64(3))
         np.testing.assert_array_equal(values_of(found), expected)
 
-    @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.uint64, np.float64, list])
+    @every("dtype", [np.int8, np.uint16, np.int64, np.uint64, np.float64, list])
     def test_integers_such_as_years(self, dtype):
         x, codes = records()
         years = 100 + codes
@@ -375,8 +375,8 @@ class TestPrivateKeys:
         assert isinstance(found, KeyedReleases)
         assert found.array.dtype == np.float64
 
-    @pytest.mark.parametrize(
-        ("mechanism", "options", "error", "message"),
+    @every(
+        "mechanism, options, error, message",
         [
             (PRIVATE, {"keys": "private"}, TypeError, "must be given together"),
             (PRIVATE, {"keys": NAMES, "partitions": SELECTION}, TypeError, "must be given together"),
@@ -404,8 +404,8 @@ class TestPrivateKeys:
 
 
 class TestArguments:
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"keys": "east"}, TypeError, "'private' or a sequence"),
             ({"keys": {"east"}}, TypeError, "in their order"),
@@ -428,13 +428,13 @@ class TestArguments:
             ({"keys": NAMES, "rng": 3}, TypeError, "rng must be"),
         ],
     )
-    @pytest.mark.parametrize("mechanism", [MEDIAN, PRIVATE], ids=["public", "private"])
+    @every("mechanism", [pytest.param(MEDIAN, id="public"), pytest.param(PRIVATE, id="private")])
     def test_wrong_ones(self, mechanism, options, error, message):
         with pytest.raises(error, match=message):
             by_group(mechanism, [1.0, 2.0, 3.0], **{"labels": ["east"] * 3, **options})
 
-    @pytest.mark.parametrize(
-        ("mechanism", "error", "message"),
+    @every(
+        "mechanism, error, message",
         [
             ([], ValueError, "at least one mechanism"),
             ({}, ValueError, "at least one mechanism"),
@@ -453,8 +453,8 @@ SOME_MISSING = ["a", None, "b", "c", "a", None, "d", "b"]
 
 
 class TestMissingAndOtherLabels:
-    @pytest.mark.parametrize("mechanism", [MEDIAN, COUNT, SUM], ids=repr)
-    @pytest.mark.parametrize(
+    @every("mechanism", [MEDIAN, COUNT, SUM])
+    @every(
         "wrap",
         [
             list,

@@ -17,6 +17,7 @@ from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.weights import nearest_with_sum
 from dpfast.laws import ZeroSumLaplace
+from tests.cases import every
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -50,7 +51,7 @@ def around(grid, bins):
 
 
 class TestBins:
-    @pytest.mark.parametrize("grid", GRIDS, ids=repr)
+    @every("grid", GRIDS)
     def test_the_bin_of_a_record_is_that_of_its_code(self, grid):
         for bins in sorted({1, 2, 3, 5, 7, min(64, grid.size - 1), min(1000, grid.size - 1)}):
             cells = Cells((grid,), (bins,))
@@ -104,8 +105,8 @@ class TestBins:
         assert found.reshape(-1).tolist() == reference.counts(x.tolist(), grids, bins)
         assert twisted.tobytes() == before
 
-    @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
-    @pytest.mark.parametrize("step", [0.5, 1.0, 8.0])
+    @every("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
+    @every("step", [0.5, 1.0, 8.0])
     def test_dtypes(self, kind, step):
         grid = Grid(0, 96, step=step)
         rng = np.random.default_rng(1)
@@ -242,8 +243,8 @@ class TestPerturbed:
         logs = {data: law.logpmf(window) for data, law in laws.items()}
         return [(logs[a] - logs[b]).max() for a, b in pairs]
 
-    @pytest.mark.parametrize(("bins", "step"), [(1, 1), (2, 1), (4, 1), (3, 2)])
-    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+    @every("bins, step", [(1, 1), (2, 1), (4, 1), (3, 2)])
+    @every("epsilon", [1e-3, 1.0, 20.0])
     def test_privacy_of_one_replaced_record_on_every_small_data_set(self, epsilon, bins, step):
         mechanism = PerturbedHistogram(bins, grid=Grid(0, 3 * step, step=step), epsilon=epsilon)
         assert mechanism.privacy == Privacy(epsilon)
@@ -448,8 +449,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("function", ["histogram", "synthesize"])
+@every("name", BAD)
+@every("function", ["histogram", "synthesize"])
 def test_bad_parameters(function, name):
     change, error, message = BAD[name]
     options = {"bounds": (0, 1), "epsilon": 1.0, "bins": 3, **change}
@@ -532,7 +533,7 @@ def test_mechanisms_are_frozen_hashable_and_picklable():
             mechanism.epsilon = 3.0
 
 
-@pytest.mark.parametrize("special", SPECIAL)
+@every("special", SPECIAL)
 def test_a_special_record_is_its_clamped_twin(special):
     """T14, and T10: shapes and types are the same for all data."""
     grid = Grid(0, 1, step=2.0**-10, missing=0.25)

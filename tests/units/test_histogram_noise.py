@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast.densities import PerturbedHistogram
 from dpfast.laws import RoundedGaussian
+from tests.cases import every
 from tests.windows import Windowed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* do not divide evenly")  # laws of uneven bins, too
@@ -60,8 +61,8 @@ class TestBalanced:
 class TestGaussian:
     GRID = Grid(0, 3, step=1)
 
-    @pytest.mark.parametrize(("neighbors", "change"), [("replace-one", 2), ("add-remove", 1)])
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-3), (8.0, 1e-12)])
+    @every("neighbors, change", [("replace-one", 2), ("add-remove", 1)])
+    @every("epsilon, delta", [(1.0, 1e-6), (0.1, 1e-3), (8.0, 1e-12)])
     def test_the_scale_is_that_of_the_l2_change(self, epsilon, delta, neighbors, change):
         mechanism = PerturbedHistogram(
             3, grid=self.GRID, epsilon=epsilon, delta=delta, neighbors=neighbors, noise="gaussian"
@@ -79,7 +80,7 @@ class TestGaussian:
         assert abs((counts - [2, 0, 1]).var() / variance - 1) < 6 * math.sqrt(2 / 60_000)
         assert mechanism(np.array([0, 0, 3])).noise_error > 0
 
-    @pytest.mark.parametrize("sigma", [0.1, 0.3, 0.7, 1.9, 2.0, 7.5])
+    @every("sigma", [0.1, 0.3, 0.7, 1.9, 2.0, 7.5])
     def test_the_variance_of_rounded_noise(self, sigma):
         z = np.arange(-400, 401)
         exact = (np.exp(RoundedGaussian(sigma).logpmf(z)) * z**2).sum()

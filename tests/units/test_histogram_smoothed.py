@@ -15,6 +15,7 @@ from dpfast._kernels import _bins
 from dpfast.densities import Cells, SmoothedHistogram
 from dpfast.densities.histograms import SmoothedSample, _units
 from dpfast.densities.synthesis import METHODS
+from tests.cases import every
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -46,8 +47,8 @@ def smoothed_losses(mechanism, n, factor=1):
 
 
 class TestSmoothed:
-    @pytest.mark.parametrize(("n", "bins", "k"), [(1, 2, 1), (2, 3, 2), (3, 3, 2), (3, 2, 3), (2, 4, 3)])
-    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+    @every("n, bins, k", [(1, 2, 1), (2, 3, 2), (3, 3, 2), (3, 2, 3), (2, 4, 3)])
+    @every("epsilon", [1e-3, 1.0, 20.0])
     def test_the_condition_is_exact_on_every_small_data_set(self, n, bins, k, epsilon):
         mechanism = SmoothedHistogram(bins, k=k, grid=Grid(0, 4, step=1), epsilon=epsilon)
         assert mechanism.privacy == Privacy(epsilon)
@@ -119,9 +120,9 @@ class TestSmoothed:
         assert mechanism([[0, 0]], rng=PCG64(1)).shape == (1, 2)
         np.testing.assert_array_equal(law.value(np.array([[1, 2]])), [[1.0, 2.0]])
 
-    @pytest.mark.parametrize("cells", [2, 1000, 2**24])
-    @pytest.mark.parametrize(("n", "k"), [(1, 1), (100, 3), (10**9, 1), (1000, 10**6)])
-    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0, 1e300])
+    @every("cells", [2, 1000, 2**24])
+    @every("n, k", [(1, 1), (100, 3), (10**9, 1), (1000, 10**6)])
+    @every("epsilon", [1e-3, 1.0, 20.0, 1e300])
     def test_delta_is_the_least_admissible_multiple(self, cells, n, k, epsilon):
         units = _units(cells, n, k, epsilon)
         if epsilon / k > 700:
@@ -158,7 +159,7 @@ class TestSmoothed:
 
 
 class TestSynthesize:
-    @pytest.mark.parametrize("method", METHODS)
+    @every("method", METHODS)
     def test_shapes_and_grid(self, method):
         rng = np.random.default_rng(1)
         for x, bounds, shape in (

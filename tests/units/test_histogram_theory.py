@@ -11,6 +11,7 @@ import dpfast as dpf
 from dpfast import Grid
 from dpfast.densities import SmoothedHistogram
 from dpfast.densities.bins import ASSUMED_ROUGHNESS, ASSUMED_SQUARE, automatic_bins
+from tests.cases import every
 
 pytestmark = pytest.mark.kernel
 
@@ -57,8 +58,8 @@ class TestAutomaticBins:
 class TestTheory:
     BETA, SQUARE = beta(10, 10), 2.5414541452651447
 
-    @pytest.mark.parametrize(
-        ("n", "epsilon", "bins", "k", "mise"),
+    @every(
+        "n, epsilon, bins, k, mise",
         [
             (100, 1.0, 3, 9, 0.43147),
             (1000, 1.0, 3, 34, 0.28183),
@@ -122,8 +123,8 @@ class TestTheory:
                 with pytest.raises(ValueError, match="use a larger epsilon"):
                     release([0.5], bounds=(0, 1), epsilon=epsilon)
 
-    @pytest.mark.parametrize(
-        ("call", "message"),
+    @every(
+        "call, message",
         [
             (lambda t: t.smoothed_epsilon(0.0, cells=3, n=3, k=2), "delta must be positive"),
             (lambda t: t.smoothed_epsilon(0.5, cells=1, n=3, k=2), "cells must be at least 2"),

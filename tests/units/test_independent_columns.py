@@ -21,6 +21,7 @@ from dpfast.core.divergences import (
 )
 from dpfast.robust import IndependentColumns
 from dpfast.statistics import Huber, Median, TrimmedMean
+from tests.cases import every
 from tests.reference.statistics import RANK_CASES, one_of_each
 from tests.untouchable import Untouchable
 
@@ -61,8 +62,8 @@ def divergences_of_equal(part, places, times, target):
 
 
 class TestComposition:
-    @pytest.mark.parametrize("part", [0.05, 0.7, 4.0])
-    @pytest.mark.parametrize("times", [1, 2, 4])
+    @every("part", [0.05, 0.7, 4.0])
+    @every("times", [1, 2, 4])
     def test_is_the_largest_divergence_of_two_point_laws(self, part, times):
         """At least that of every product, and attained by one with equal losses."""
         e = mpf(part)
@@ -87,8 +88,8 @@ class TestComposition:
             assert bounded_range_delta_up(part, 1, Fraction(target)) == pytest.approx(exact, rel=1e-12)
         assert bounded_range_delta_up(part, 3, Fraction(part) * 3) == 0.0
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-3), (1e-9, 0.3), (50.0, 1e-6)])
-    @pytest.mark.parametrize("times", [1, 2, 20, 100])
+    @every("epsilon, delta", [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-3), (1e-9, 0.3), (50.0, 1e-6)])
+    @every("times", [1, 2, 20, 100])
     def test_the_share_is_the_greatest(self, epsilon, delta, times):
         share, target = bounded_range_epsilon_down(epsilon, delta, times), Fraction(epsilon)
         assert share * times >= epsilon * (1 - 1e-15)
@@ -112,8 +113,8 @@ class TestComposition:
 
 
 class TestLaw:
-    @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
-    @pytest.mark.parametrize("radius", [0.0, 2.0])
+    @every("statistic", STATISTICS, ids=str)
+    @every("radius", [0.0, 2.0])
     def test_is_inverse_sensitivity_in_each_column(self, statistic, radius):
         x, m = normal(31, 3), mechanism(2.0, statistic, radius=radius)
         one = InverseSensitivity(statistic, grid=GRID, epsilon=m.share, radius=radius, selection="exponential")
@@ -155,8 +156,8 @@ class Whole(IndependentColumns):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.01), (1.0, 0.1), (3.0, 0.001)])
-    @pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.25)], ids=str)
+    @every("epsilon, delta", [(0.5, 0.01), (1.0, 0.1), (3.0, 0.001)])
+    @every("statistic", [Median(), TrimmedMean(0.25)], ids=str)
     def test_by_enumeration(self, epsilon, delta, statistic):
         for d, n in ((2, 1), (2, 3), (3, 1)):
             grid = Grid(0, 4, step=1)
@@ -199,8 +200,8 @@ class TestPrivacy:
         with pytest.raises(ValueError, match="failure"):
             PrivacyProfile(Privacy(1.0, 0.1), failure=failure)
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
+    @every(
+        "options, message",
         [
             ({"dimension": 0}, "dimension must be at least 1"),
             ({"delta": 1.0}, "delta must be at least 0 and below 1"),

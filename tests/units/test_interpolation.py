@@ -16,6 +16,7 @@ from dpfast import Grid, InverseSensitivity, audit
 from dpfast._kernels import _levels
 from dpfast.laws import InterpolatedIntervals
 from dpfast.statistics import InterquartileRange, Median, Quantile
+from tests.cases import every
 from tests.reference import laws as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -41,7 +42,7 @@ def change(scores, n, last):
 
 
 class TestScore:
-    @pytest.mark.parametrize(("n", "last"), [(1, 7), (2, 7), (3, 6), (4, 5), (5, 3)])
+    @every("n, last", [(1, 7), (2, 7), (3, 6), (4, 5), (5, 3)])
     def test_one_record_changes_it_by_at_most_one(self, n, last):
         """Exactly 1, in rationals. A scale that is the same for all gaps, the width of the one above, is refuted."""
 
@@ -68,8 +69,8 @@ class TestScore:
         np.testing.assert_allclose(law.pmf(np.arange(13)), p, rtol=1e-11)
         np.testing.assert_allclose(law.cdf(np.arange(13)), np.cumsum(p), rtol=1e-11)
 
-    @pytest.mark.parametrize("last", [10**6, 2**32, 2**52 - 1])
-    @pytest.mark.parametrize("epsilon", [1e-300, 1.0, 1024.0])
+    @every("last", [10**6, 2**32, 2**52 - 1])
+    @every("epsilon", [1e-300, 1.0, 1024.0])
     def test_large_grids_sum_to_one(self, last, epsilon):
         points = np.sort(np.random.default_rng(1).integers(0, last, 101))
         law = InterpolatedIntervals(points[50::-1], points[50:], epsilon=epsilon, last=last, grid=Grid(0, 1))
@@ -169,8 +170,8 @@ class TestPrivacy:
         wrong = AtFullRate(Median(), grid=Grid(0, 5, step=1), epsilon=2.0, interpolate=True)
         assert not audit.verify(wrong, n=4, values=6).holds
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"interpolate": 1}, TypeError, "interpolate must be True or False, not 1"),
             ({"statistic": InterquartileRange()}, ValueError, "which is not a quantile"),

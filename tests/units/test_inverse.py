@@ -21,6 +21,7 @@ from dpfast._kernels import _levels
 from dpfast.laws import NestedIntervals
 from dpfast.random import SecureBitGenerator, streams
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
@@ -105,21 +106,21 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("options", "error", "message"), BAD)
+@every("options, error, message", BAD)
 def test_bad_parameters(options, error, message):
     with pytest.raises(error, match=message):
         mechanism(**options)
 
 
-@pytest.mark.parametrize("q", [-0.1, 1.1, float("nan"), "0.5", None, [0.5]])
+@every("q", [-0.1, 1.1, float("nan"), "0.5", None, [0.5]])
 def test_bad_q(q):
     with pytest.raises((TypeError, ValueError), match="q must be"):
         Quantile(q)
 
 
-@pytest.mark.parametrize("use", ["__call__", "release", "law"])
-@pytest.mark.parametrize(
-    ("options", "error"),
+@every("use", ["__call__", "release", "law"])
+@every(
+    "options, error",
     [
         ({"workers": 0}, ValueError),
         ({"workers": -2}, ValueError),
@@ -153,17 +154,15 @@ def test_bad_shapes(x, message):
             use(x)
 
 
-@pytest.mark.parametrize(
-    ("q", "n", "rank"), [(0, 9, 1), (1, 9, 9), (0.5, 4, 2), (0.5, 5, 3), (0.1, 1, 1), (1 / 3, 3, 1)]
-)
+@every("q, n, rank", [(0, 9, 1), (1, 9, 9), (0.5, 4, 2), (0.5, 5, 3), (0.1, 1, 1), (1 / 3, 3, 1)])
 def test_ranks(q, n, rank):
     assert Quantile(q).rank(n) == rank == max(1, int(np.ceil(q * n)))
     assert [Median().rank(n) for n in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-10, 1e3, 1e300])
-@pytest.mark.parametrize("grid", [GRID, Grid(0, 1, step=1), Grid(0, 1e6), Grid(-(2.0**51), 2.0**51 - 1, step=1)])
-@pytest.mark.parametrize("n", [1, 2, 1001])
+@every("epsilon", [5e-324, 1e-300, 1e-10, 1e3, 1e300])
+@every("grid", [GRID, Grid(0, 1, step=1), Grid(0, 1e6), Grid(-(2.0**51), 2.0**51 - 1, step=1)])
+@every("n", [1, 2, 1001])
 def test_extreme_parameters(epsilon, grid, n):
     m = mechanism(epsilon, grid=grid)
     x = np.full(n, grid.upper)
@@ -213,7 +212,7 @@ def test_seven_records():
     np.testing.assert_allclose(law.pmf(np.arange(101)), weights / weights.sum(), rtol=1e-13)
 
 
-@pytest.mark.parametrize("radius", [0.0, 0.4, 0.6, 3.0, 1e9, 1e308])
+@every("radius", [0.0, 0.4, 0.6, 3.0, 1e9, 1e308])
 def test_radius(radius):
     m = mechanism(1.0, radius=radius)
     steps = min(round(radius), 100)
@@ -237,7 +236,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every("layout", LAYOUTS)
 def test_layouts_do_not_matter(layout):
     x = np.random.default_rng(0).integers(0, 101, 5001).astype(np.float64)
     assert mechanism()(LAYOUTS[layout](x), rng=PCG64(5)) == mechanism()(x, rng=PCG64(5))
@@ -300,7 +299,7 @@ def test_fork():
     assert len(set(done.stdout.split())) == 3
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Decimal("0.1"), np.longdouble(1) / 3, np.float32(0.1), 2])
+@every("epsilon", [Fraction(1, 3), Decimal("0.1"), np.longdouble(1) / 3, np.float32(0.1), 2])
 def test_epsilon_is_rounded_down(epsilon):
     kept = InverseSensitivity(Median(), grid=Grid(0, 1), epsilon=epsilon).epsilon
     exact = Fraction(*epsilon.as_integer_ratio())

@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 from dpfast import keys
 from dpfast._kernels import _keys
 from dpfast.keys.cells import cell_bytes, cell_of
+from tests.cases import every
 
 pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
 
@@ -77,7 +78,7 @@ def test_categories_without_records():
     assert counts.sorted().keys().tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("cell", ["a", 5, 2.5, b"a", pd.Timestamp("2020"), pd.Interval(0, 1), (1, 2)], ids=repr)
+@every("cell", ["a", 5, 2.5, b"a", pd.Timestamp("2020"), pd.Interval(0, 1), (1, 2)])
 def test_categories_that_pandas_guesses_from_records(cell):
     """Neither the dtype of the keys nor which public keys are accepted depends on the categories."""
     for cells in ([None], [cell]):
@@ -485,8 +486,8 @@ class TestLookup:
         assert keys.lookup(frame, [("y", 2), ("x", 2)]).tolist() == [-1, 0]
         assert keys.lookup(frame, frame[::-1]).tolist() == [1, 0]
 
-    @pytest.mark.parametrize(
-        ("column", "public", "error", "message"),
+    @every(
+        "column, public, error, message",
         [
             (["a"], ["a", "a"], ValueError, "must be distinct"),
             (["a"], ["a", None], ValueError, "must not be missing"),
@@ -503,8 +504,8 @@ class TestLookup:
             keys.lookup(column, public)
 
 
-@pytest.mark.parametrize(
-    ("column", "error", "message"),
+@every(
+    "column, error, message",
     [
         (
             np.array(["2020"], "datetime64[Y]"),

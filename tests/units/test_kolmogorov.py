@@ -19,6 +19,7 @@ import dpfast as dpf
 from dpfast._kernels import _ks
 from dpfast.densities import KolmogorovSmirnov
 from dpfast.densities import kolmogorov as module
+from tests.cases import every
 from tests.reference import kolmogorov as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -194,10 +195,8 @@ class Claiming:
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("epsilon", [0.5, 2.0, 20.0])
-    @pytest.mark.parametrize(
-        ("n", "k", "size"), [(1, 1, 4), (1, 3, 3), (2, 2, 4), (2, 3, 3), (3, 1, 4), (3, 2, 4), (3, 3, 3)]
-    )
+    @every("epsilon", [0.5, 2.0, 20.0])
+    @every("n, k, size", [(1, 1, 4), (1, 3, 3), (2, 2, 4), (2, 3, 3), (3, 1, 4), (3, 2, 4), (3, 3, 3)])
     def test_exhaustive(self, n, k, size, epsilon):
         loss = largest_loss(lambda data: law_of(data, k, size, epsilon), n, k, size)
         assert 0.3 * epsilon < loss <= epsilon + 1e-12
@@ -311,8 +310,8 @@ def coin_of(law, block, band, path):
 class TestExactness:
     CASES = ([0, 1, 3], 3, 4, 1.0), ([2, 2, 2, 0], 2, 4, 4.0), ([1], 4, 3, 0.25), ([0, 4, 4, 5, 1], 2, 6, 8.0)
 
-    @pytest.mark.parametrize("case", CASES)
-    @pytest.mark.parametrize("rounds", [1.01, 4.0, 1e9])
+    @every("case", CASES)
+    @every("rounds", [1.01, 4.0, 1e9])
     def test_rounds_release_the_law(self, case, rounds, monkeypatch):
         """Proposal, coins and all: proportional to exp(-rate level) to 50 digits, for any blocks."""
         data, k, size, epsilon = case
@@ -324,20 +323,19 @@ class TestExactness:
             ratios = [p / exact[z] for z, p in released.items()]
             assert (max(ratios) - min(ratios)) / min(ratios) < mpf(10) ** -38
 
-    @pytest.mark.parametrize(
+    @every(
         "x",
         [
-            np.zeros(1000),
-            np.full(1000, np.nan),
-            np.where(np.arange(1000) < 800, 0.0, np.linspace(0, 1, 1000)),
-            np.clip(np.linspace(-3, 4, 1000), 0, 1),
-            np.where(np.arange(1000) % 2, 0.0, 1.0),
-            np.linspace(0, 1, 1000),
+            pytest.param(np.zeros(1000), id="zeros"),
+            pytest.param(np.full(1000, np.nan), id="missing"),
+            pytest.param(np.where(np.arange(1000) < 800, 0.0, np.linspace(0, 1, 1000)), id="mostly zeros"),
+            pytest.param(np.clip(np.linspace(-3, 4, 1000), 0, 1), id="clipped"),
+            pytest.param(np.where(np.arange(1000) % 2, 0.0, 1.0), id="two values"),
+            pytest.param(np.linspace(0, 1, 1000), id="spread"),
         ],
-        ids=["zeros", "missing", "mostly zeros", "clipped", "two values", "spread"],
     )
-    @pytest.mark.parametrize("k", [7, 100])
-    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
+    @every("k", [7, 100])
+    @every("epsilon", [1e-3, 1.0, 100.0])
     def test_a_few_rounds_are_enough_for_any_data(self, x, k, epsilon):
         """What the blocks propose weighs at most `_ROUNDS` times the law: the mean number of rounds of a draw."""
         law = KolmogorovSmirnov(k, grid=dpf.Grid(0, 1), epsilon=epsilon).law(x)

@@ -16,6 +16,7 @@ from scipy.stats import beta
 import dpfast as dpf
 from dpfast.densities import KolmogorovSmirnov, KolmogorovSmirnovLaw
 from dpfast.densities import kolmogorov as module
+from tests.cases import every
 from tests.reference import kolmogorov as reference
 
 pytestmark = pytest.mark.kernel
@@ -39,8 +40,8 @@ class TestMechanism:
         for x in (np.zeros(100), np.linspace(0, 1, 100), np.full(100, np.nan)):
             assert mechanism(x).shape == (11,)
 
-    @pytest.mark.parametrize("epsilon", [5e-324, 1e-3, 1.0, 20.0, 1e3, 1e308])
-    @pytest.mark.parametrize("n", [1, 2, 30])
+    @every("epsilon", [5e-324, 1e-3, 1.0, 20.0, 1e3, 1e308])
+    @every("n", [1, 2, 30])
     def test_extremes(self, epsilon, n):
         mechanism = KolmogorovSmirnov(6, grid=dpf.Grid(0, 1), epsilon=epsilon)
         for x in (np.full(n, 0.5), np.zeros(n), np.ones(n), np.linspace(0, 1, n)):
@@ -66,7 +67,7 @@ class TestMechanism:
         clean = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.3])
         assert_array_equal(mechanism(x, rng=PCG64(1)), mechanism(clean, rng=PCG64(1)))
 
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
+    @every("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
     def test_types_strides_and_read_only(self, dtype):
         x = np.random.default_rng(1).integers(0, 2, 40).astype(dtype)
         kept = x.copy()
@@ -90,8 +91,8 @@ class TestMechanism:
         with pytest.raises(FrozenInstanceError):
             mechanism.epsilon = 2.0
 
-    @pytest.mark.parametrize(
-        ("arguments", "error", "match"),
+    @every(
+        "arguments, error, match",
         [
             ({"k": 0}, ValueError, "k must be at least 1"),
             ({"k": 8192}, ValueError, "k must be at most 8191"),
@@ -142,7 +143,7 @@ class TestMechanism:
 
 
 class TestTheory:
-    @pytest.mark.parametrize("k", [1, 2, 3, 7, 12])
+    @every("k", [1, 2, 3, 7, 12])
     def test_small_balls(self, k):
         """Against determinants of rationals, from the least distance there is to 1."""
         radii = [Fraction(i, 60) for i in range(61)]
@@ -205,8 +206,8 @@ class TestTheory:
         assert slope == pytest.approx(-5 / 9, abs=0.05)
         assert slope < -1 / 3 - 0.1
 
-    @pytest.mark.parametrize(
-        ("call", "match"),
+    @every(
+        "call, match",
         [
             (lambda t: t.small_ball_probability(0, 0.5), "k must be at least 1"),
             (lambda t: t.small_ball_probability(3, 1.5), "radius must be between 0 and 1"),
@@ -220,8 +221,8 @@ class TestTheory:
             call(dpf.theory)
 
 
-@pytest.mark.parametrize(("n", "k"), [(40, 7), (1000, 90), (5000, 64)])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@every("n, k", [(40, 7), (1000, 90), (5000, 64)])
+@every("epsilon", [0.01, 1.0, 20.0])
 def test_the_blocks_are_those_of_a_plan_made_anew_after_each_cut(n, k, epsilon):
     """The masses of blocks that a cut does not touch are kept: the same ends as without that, so the same draws."""
     x = np.sort(np.random.default_rng(n).integers(0, 500, n))

@@ -9,6 +9,7 @@ from numpy.random import PCG64
 
 from dpfast import laws, noise
 from dpfast._kernels import _samplers, _scale_balls
+from tests.cases import every
 from tests.reference import laws as slow
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -90,8 +91,8 @@ def test_doubtful_words_are_decided_in_ball_arithmetic(name):
     assert rejected.used > 2
 
 
-@pytest.mark.parametrize("name", FILLS)
-@pytest.mark.parametrize("scale", [2.0**34, 1e12, 1e15])
+@every("name", FILLS)
+@every("scale", [2.0**34, 1e12, 1e15])
 def test_law_at_large_scales(name, scale):
     """Equally likely ranges of magnitudes, and the last digits of the integers."""
     sample = draws(FILLS[name], scale, 200_000)
@@ -135,8 +136,8 @@ def test_levels_of_a_high_rate_are_one_more_with_the_probability_of_the_law():
     assert not _scale_balls.staircase_further(word + 1, lambda: 0, rate, s, r)
 
 
-@pytest.mark.parametrize("name", REFINED)
-@pytest.mark.parametrize("scale", SCALES)
+@every("name", REFINED)
+@every("scale", SCALES)
 def test_two_words_for_each_draw(name, scale):
     source = ScriptedBits(rest=PCG64(3))
     draws(REFINED[name][0], scale, 500, source)
@@ -146,8 +147,8 @@ def test_two_words_for_each_draw(name, scale):
     assert source.used == pytest.approx(500, abs=2)
 
 
-@pytest.mark.parametrize("name", ["geometric", "laplace", "gaussian", "discrete_laplace"])
-@pytest.mark.parametrize("scale", [0.3, *SCALES])
+@every("name", ["geometric", "laplace", "gaussian", "discrete_laplace"])
+@every("scale", [0.3, *SCALES])
 def test_one_draw_is_that_of_a_fill(name, scale):
     one = {
         "geometric": _samplers.one_geometric,
@@ -163,8 +164,8 @@ def test_one_draw_is_that_of_a_fill(name, scale):
         assert drawn.used == filled.used
 
 
-@pytest.mark.parametrize("draw", [noise.laplace, noise.gaussian, noise.geometric, noise.discrete_laplace])
-@pytest.mark.parametrize("scale", [10, 2.5, Fraction(10**13, 3)])
+@every("draw", [noise.laplace, noise.gaussian, noise.geometric, noise.discrete_laplace])
+@every("scale", [10, 2.5, Fraction(10**13, 3)])
 def test_one_number_is_the_only_one_of_an_array(draw, scale):
     for seed in range(20):
         one = draw(scale, rng=PCG64(seed))

@@ -12,6 +12,7 @@ from numpy.random import PCG64
 from dpfast._kernels import _samplers
 from dpfast.laws import SumAndCount, ZeroSumLaplace
 from dpfast.laws.lattice import geometrics
+from tests.cases import every
 from tests.statistical import chi_square_rejects
 
 
@@ -40,8 +41,8 @@ def chi_square(law, draws, outcomes, expected):
 
 
 class TestZeroSum:
-    @pytest.mark.parametrize(("k", "reach"), [(2, 200), (3, 80), (4, 30)])
-    @pytest.mark.parametrize("epsilon", [1.0, 3.0, 8.0])
+    @every("k, reach", [(2, 200), (3, 80), (4, 30)])
+    @every("epsilon", [1.0, 3.0, 8.0])
     def test_weights_and_variance(self, k, reach, epsilon):
         law, z = ZeroSumLaplace(k, Fraction(2 / epsilon)), zero_sum_vectors(k, reach)
         weights = np.exp(-epsilon / 2 * np.abs(z).sum(axis=1))
@@ -54,8 +55,8 @@ class TestZeroSum:
         assert law.acceptance == pytest.approx((free * np.exp(-epsilon / 2 * np.abs(z[:, -1]))).sum(), rel=1e-6)
         assert law.logpmf(np.eye(k)[0]) == -math.inf
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 30.0])
-    @pytest.mark.parametrize("k", [2, 5, 64, 200])
+    @every("epsilon", [1e-6, 0.1, 1.0, 30.0])
+    @every("k", [2, 5, 64, 200])
     def test_variance_of_many(self, k, epsilon):
         """Against sums over s, the sum of the positive part of two compositions, in mpmath."""
         law = ZeroSumLaplace(k, 2 / Fraction(epsilon))
@@ -109,8 +110,8 @@ class TestZeroSum:
 
 
 class TestSumAndCount:
-    @pytest.mark.parametrize("h", [1, 2, 3, 10])
-    @pytest.mark.parametrize("epsilon", [0.8, 2.0, 9.0])
+    @every("h", [1, 2, 3, 10])
+    @every("epsilon", [0.8, 2.0, 9.0])
     def test_weights(self, h, epsilon):
         law, z = SumAndCount(h, Fraction(epsilon)), pairs(h, 50)
         norm = np.maximum(np.abs(z[:, 0]) / h, np.abs(z[:, 1]))

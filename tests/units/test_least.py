@@ -3,6 +3,7 @@
 import pytest
 
 from dpfast.core.least import least
+from tests.cases import every
 
 
 def test_finds_every_threshold_and_asks_only_of_numbers_from_one():
@@ -13,7 +14,7 @@ def test_finds_every_threshold_and_asks_only_of_numbers_from_one():
         assert len(asked) <= 2 * threshold.bit_length() + 1
 
 
-@pytest.mark.parametrize("threshold", [1, 2, 199, 1000, 123_456, 10**9 + 7])
+@every("threshold", [1, 2, 199, 1000, 123_456, 10**9 + 7])
 def test_an_inexact_search_is_enough_and_within_one_in_200(threshold):
     asked = []
     found = least(lambda n: asked.append(n) or n >= threshold, exact=False)

@@ -36,7 +36,7 @@ class TestWhatIsSpent:
         assert ledger.spent.epsilon == 1.0
         assert not ledger.affords(Privacy(1e-9))
 
-    @pytest.mark.parametrize("tenth", ["0.1", "1e-1", " .1 ", "1/10", Decimal("0.1"), Fraction(1, 10)])
+    @every("tenth", ["0.1", "1e-1", " .1 ", "1/10", Decimal("0.1"), Fraction(1, 10)])
     def test_ten_exact_tenths_fit(self, tenth):
         ledger = Ledger(1)
         for _ in range(10):
@@ -120,7 +120,7 @@ class TestWhatIsSpent:
         with pytest.raises(ValueError, match=r"epsilon must be a number, such as '0\.1', '1e-6' or '1/3', not 'a"):
             replace(mechanism, epsilon="a tenth")
 
-    @pytest.mark.parametrize(
+    @every(
         "wrong",
         ["", "a tenth", "0,1", "0x1p-3", "nan", "inf", "1_0", "1e99999", "1/0", "9" * 5000, Decimal("1e-99999")],
     )
@@ -212,8 +212,8 @@ class TestWhatIsSpent:
             with pytest.raises(TypeError, match="is needed"):
                 Ledger(1.0).affords(wrong)
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
+    @every(
+        "arguments, message",
         [
             (((0.0,), {}), "epsilon must be positive"),
             (((math.inf,), {}), "epsilon must be finite"),

@@ -331,7 +331,7 @@ class TestCurve:
             ledger.delta(-1.0)
 
     @pytest.mark.host
-    @pytest.mark.parametrize("family", ["pure", "laplace", "discrete-laplace", "gaussian", "bounded-range"])
+    @every("family", ["pure", "laplace", "discrete-laplace", "gaussian", "bounded-range"])
     def test_accountants_bound_at_least_as_much_by_the_event(self, family):
         pld = pytest.importorskip("dp_accounting.pld")
         from dp_accounting import NeighboringRelation

@@ -22,6 +22,7 @@ import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
 from dpfast.core.spending import Ticket, known
 from dpfast.local import Randomizer
+from tests.cases import every
 from tests.releases import GRID, MEDIAN, B, X, in_thread
 from tests.threads import in_threads
 from tests.untouchable import Untouchable
@@ -48,7 +49,7 @@ UNPAID = {
 
 
 class TestContexts:
-    @pytest.mark.parametrize("name", UNPAID)
+    @every("name", UNPAID)
     def test_threads_without_the_ledger_are_refused(self, name):
         ledger = Ledger(1.0)
         with ThreadPoolExecutor(1) as before:

@@ -17,6 +17,7 @@ import pytest
 
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
 from dpfast.ledger import Charge
+from tests.cases import every
 from tests.releases import MEDIAN, X
 from tests.untouchable import Untouchable
 
@@ -148,9 +149,7 @@ class TestFiles:
         path.write_bytes(sound)
         assert (ledger.spent.epsilon, len(ledger.charges)) == (0.75, 1)
 
-    @pytest.mark.parametrize(
-        "text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None]
-    )
+    @every("text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None])
     def test_a_file_of_somebody_else_stays_as_it_is(self, tmp_path, text):
         path = tmp_path / "ledger"
         if text is None:
@@ -245,7 +244,7 @@ def _spend(ledger):
         return done
 
 
-@pytest.mark.parametrize(
+@every(
     "budget",
     [
         {"epsilon": "1/10"},
@@ -345,7 +344,7 @@ def test_no_changed_field_of_a_charge_gives_budget_back(tmp_path, budget, cost):
     assert refused > 2 * len(kept) > 0
 
 
-@pytest.mark.parametrize("times", [0, -1, 1.0, 0.5, True, None, "1", MISSING])
+@every("times", [0, -1, 1.0, 0.5, True, None, "1", MISSING])
 def test_times_that_are_not_a_positive_integer_are_refused(tmp_path, times):
     path = tmp_path / "ledger"
     open_ledger(path).release(MEDIAN, X)

@@ -255,8 +255,8 @@ class TestUnits:
             (("zero-sum-laplace", 0.25, 1, 3),),
         ]
 
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
+    @every(
+        "arguments, error, message",
         [
             ({}, TypeError, "epsilon, rho or mu must be given"),
             ({"epsilon": 1.0, "rho": 1.0}, TypeError, "only one of epsilon, rho and mu"),
@@ -273,9 +273,9 @@ class TestUnits:
         with pytest.raises(error, match=message):
             Ledger(**arguments)
 
-    @pytest.mark.parametrize("budget", [*BUDGETS.values(), {"epsilon": 1.0}, RENYI], ids=repr)
-    @pytest.mark.parametrize("cost", [{"mu": 1e300}, {"rho": 1.7e308}, {"mu": 1.7e308}], ids=repr)
-    @pytest.mark.parametrize("times", [1, 3, 10**400], ids=["1", "3", "10**400"])
+    @every("budget", [*BUDGETS.values(), {"epsilon": 1.0}, RENYI])
+    @every("cost", [{"mu": 1e300}, {"rho": 1.7e308}, {"mu": 1.7e308}])
+    @every("times", [pytest.param(1, id="1"), pytest.param(3, id="3"), pytest.param(10**400, id="10**400")])
     def test_costs_beyond_doubles_are_refused(self, budget, cost, times):
         """Also sums, squares and divergences that only rationals can state."""
         ledger, profile = Ledger(**budget), PrivacyProfile(Privacy(**cost))
@@ -286,8 +286,8 @@ class TestUnits:
         ledger.reserve(profile, times=0)
         assert ledger.remaining == Ledger(**budget).remaining
 
-    @pytest.mark.parametrize("amount", [0.05, 1.0, 1.7e308])
-    @pytest.mark.parametrize("budget", [{"mu": 1}, {"rho": 1}, {"epsilon": 1, "delta": 1e-6}, RENYI], ids=repr)
+    @every("amount", [0.05, 1.0, 1.7e308])
+    @every("budget", [{"mu": 1}, {"rho": 1}, {"epsilon": 1, "delta": 1e-6}, RENYI])
     def test_what_remains_fits(self, budget, amount):
         unit = next(iter(budget))
         ledger = Ledger(**{**budget, unit: amount})
@@ -401,7 +401,7 @@ class TestGaussianPartsElsewhere:
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(1.0, plan=[PrivacyProfile(Privacy(mu=1e-3))])
 
-    @pytest.mark.parametrize(
+    @every(
         "several",
         [
             *([("discrete-laplace", s)] for s in (1, 2, 8, 2010)),
@@ -410,7 +410,7 @@ class TestGaussianPartsElsewhere:
             [("staircase", 10, 5), ("discrete-laplace", 2), ("staircase", 3, 2)],
         ],
     )
-    @pytest.mark.parametrize("mu", [0.0, 0.2])
+    @every("mu", [0.0, 0.2])
     def test_plans_of_several_families(self, several, mu):
         """Against the sum, over all losses by integer noise, of the delta of a Gaussian at what is left."""
         pytest.importorskip("dp_accounting")

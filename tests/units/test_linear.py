@@ -13,6 +13,7 @@ from dpfast.domains import LIMB, Ball
 from dpfast.laws import RoundedBall, WishartDifference
 from dpfast.regression import Fit
 from dpfast.streaming import LabelledProducts
+from tests.cases import every
 from tests.reference import products
 
 RNG = np.random.default_rng(0)
@@ -49,8 +50,8 @@ def expected(X, y, made):
 class TestSums:
     pytestmark = pytest.mark.kernel
 
-    @pytest.mark.parametrize("d", [1, 2, 3, 6, 7, 8, 15, 20])
-    @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])
+    @every("d", [1, 2, 3, 6, 7, 8, 15, 20])
+    @every("n", [0, 1, 31, 32, 33, 70])
     def test_sums_are_those_of_integers(self, n, d):
         made = mechanism(1.0)
         X, y = RNG.normal(size=(n, d)), 4 * RNG.normal(size=n)
@@ -154,9 +155,9 @@ SMALL = [(1, 9, 4), (1, 4, 9), (2, 4, 2), (2, 5, 1), (3, 2, 1)]  # columns, squa
 
 
 class TestSensitivity:
-    @pytest.mark.parametrize("delta", [0.0, 1e-3])
-    @pytest.mark.parametrize("intercept", [True, False])
-    @pytest.mark.parametrize(("d", "most", "bound"), SMALL)
+    @every("delta", [0.0, 1e-3])
+    @every("intercept", [True, False])
+    @every("d, most, bound", SMALL)
     def test_every_replaced_record(self, d, most, bound, intercept, delta):
         """The budget is enough for every pair of records, and almost used up for d > 1."""
         made = mechanism(math.sqrt(most), float(bound), step=1.0, delta=delta, intercept=intercept)
@@ -517,9 +518,9 @@ def correlated(n, correlation, slopes, epsilon, runs, seed=6, **options):
     ("n", "correlation", "slopes", "epsilon"),
     [
         (5000, 0.8, (1.0, -0.5, 0.3), 1.0),
-        (5000, 0.95, (1.0, -0.5, 0.3), 1.0),
-        (30_000, 0.95, (1.0, -0.5, 0.3), 0.3),
         (30_000, 0.95, (1.0, 1.0, 1.0), 1.0),
+        pytest.param(5000, 0.95, (1.0, -0.5, 0.3), 1.0, marks=pytest.mark.slow),
+        pytest.param(30_000, 0.95, (1.0, -0.5, 0.3), 0.3, marks=pytest.mark.slow),
         (5000, 0.9, (1.0, -0.5, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0), 1.0),
     ],
 )

@@ -7,6 +7,7 @@ from numpy.random import PCG64
 import dpfast
 from dpfast import Grid, InverseSensitivity
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 X = np.random.default_rng(0).integers(0, 101, 501)
@@ -37,8 +38,8 @@ def test_declared_integers_have_step_one():
             assert len(released(x)) > 10
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
+@every(
+    "options, error, message",
     [
         ({"method": "smooth-sensitivity"}, TypeError, "give either bounds="),
         ({"bounds": (0, 1), "grid": Grid(0, 1)}, TypeError, "give either bounds="),
@@ -90,8 +91,8 @@ def test_a_cached_mechanism_lets_no_boolean_in():
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.errors.UtilityWarning")
-@pytest.mark.parametrize("bounds", [(0.1, 1e300), (-1e300, 1e300), (0.0, 1.7e308)])
-@pytest.mark.parametrize("trim", [0.0, 0.1, 0.4])
+@every("bounds", [(0.1, 1e300), (-1e300, 1e300), (0.0, 1.7e308)])
+@every("trim", [0.0, 0.1, 0.4])
 def test_automatic_methods_for_bounds_whose_squares_are_no_doubles(bounds, trim):
     for function in (dpfast.winsorized_mean, dpfast.trimmed_mean):
         assert np.isfinite(function(np.arange(100.0), trim, bounds=bounds, epsilon=1.0))

@@ -11,6 +11,7 @@ from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic
 from dpfast.regression.populations import NormalRows
 from dpfast.regression.shrinkage import shrunk_moments
+from tests.cases import every
 
 
 def with_noise(moments, noise, rng):
@@ -42,8 +43,8 @@ class TestShrunkMoments:
         assert squares[1] < 0.35 * squares[0]
         assert found < 20
 
-    @pytest.mark.parametrize("means", [True, False])
-    @pytest.mark.parametrize("p", [1, 2, 3, 4, 9])
+    @every("means", [True, False])
+    @every("p", [1, 2, 3, 4, 9])
     def test_with_little_noise_they_stay(self, p, means):
         if p == means:
             return

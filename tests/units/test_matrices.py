@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from dpfast._kernels._vector_balls import round_wishart
 from dpfast.laws import RoundedLaplace, WishartDifference
+from tests.cases import every
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
 
@@ -27,8 +28,8 @@ def twin(words, scales, more):
 
 
 class TestWishartDifference:
-    @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1), Fraction(73, 10), 2**20, 2**34, 2**44, 2**56])
-    @pytest.mark.parametrize("side", [1, 2, 4])
+    @every("scale", [Fraction(1, 1000), Fraction(1), Fraction(73, 10), 2**20, 2**34, 2**44, 2**56])
+    @every("side", [1, 2, 4])
     def test_doubles_and_balls_agree(self, side, scale):
         entries, count = side * (side + 1) // 2, 6 if side < 4 else 1
         scales = [Fraction(scale)] * (entries - (side > 1))

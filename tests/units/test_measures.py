@@ -18,6 +18,7 @@ from dpfast.core.measures import measure_on
 from dpfast.laws import NestedIntervals
 from dpfast.random import streams
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, TrimmedMean
+from tests.cases import every
 from tests.reference import measures as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -138,8 +139,8 @@ class TestNames:
         for statistic in (InterquartileRange(), Huber(1.0), TrimmedMean(0.1), Mean()):
             assert InverseSensitivity(statistic, grid=Grid(0, 99), epsilon=1.0).base_measure is None
 
-    @pytest.mark.parametrize(
-        ("measure", "error", "message"),
+    @every(
+        "measure, error, message",
         [
             (
                 "fine",

@@ -21,6 +21,7 @@ from dpfast.mechanisms.mestimation import _sum_rule
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
 from dpfast.prior import Cauchy
 from dpfast.psi import IntegerTable
+from tests.cases import every
 from tests.reference import scores as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects, kolmogorov_rejects
@@ -81,8 +82,8 @@ def check_law(m, data):
 
 
 class TestLaw:
-    @pytest.mark.parametrize("prior", PRIORS, ids=str)
-    @pytest.mark.parametrize("psi", PSIS, ids=str)
+    @every("prior", PRIORS, ids=str)
+    @every("psi", PSIS, ids=str)
     def test_equals_enumeration(self, psi, prior):
         for grid in (dpf.Grid(0, 12, step=1), dpf.Grid(-3, 3, step=0.25)):
             m = mechanism(psi, grid, 0.7, prior)
@@ -114,8 +115,8 @@ class TestLaw:
         law = mechanism(psis.Huber(1.0), dpf.Grid(0, 1000, step=1)).law([400] * 4000 + [401] * 4100)
         assert law.pmf(401) > 0.999
 
-    @pytest.mark.parametrize("psi", [*PSIS[2:5], psis.Huber(40.0), psis.Logistic(30.0)], ids=str)
-    @pytest.mark.parametrize("prior", ["uniform", Cauchy(3, 1)], ids=str)
+    @every("psi", [*PSIS[2:5], psis.Huber(40.0), psis.Logistic(30.0)], ids=str)
+    @every("prior", ["uniform", Cauchy(3, 1)], ids=str)
     def test_selection_does_not_matter(self, psi, prior):
         """Many records, a sample and two passes: the same law as from all records, summed in Python's integers."""
         grid, theta = dpf.Grid(0, 300, step=1), np.arange(301)
@@ -160,9 +161,9 @@ class TestLaw:
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize("prior", ["uniform", Cauchy(3, 1)], ids=str)
-    @pytest.mark.parametrize("psi", PSIS, ids=str)
+    @every("epsilon", [0.1, 1.0, 4.0])
+    @every("prior", ["uniform", Cauchy(3, 1)], ids=str)
+    @every("psi", PSIS, ids=str)
     def test_certified(self, psi, prior, epsilon):
         m = mechanism(psi, epsilon=epsilon, prior=prior)
         assert dpf.audit.verify(m, n=2, values=5).holds
@@ -342,9 +343,9 @@ class TestFewPieces:
 
 
 class TestExtremes:
-    @pytest.mark.parametrize("epsilon", [1e-6, 50.0])
-    @pytest.mark.parametrize("prior", ["uniform", Cauchy(0, 1)], ids=str)
-    @pytest.mark.parametrize("psi", PSIS, ids=str)
+    @every("epsilon", [1e-6, 50.0])
+    @every("prior", ["uniform", Cauchy(0, 1)], ids=str)
+    @every("psi", PSIS, ids=str)
     def test_hard_data(self, psi, prior, epsilon):
         for grid in (dpf.Grid(0, 1, step=1), dpf.Grid(-1e9, 1e9), dpf.Grid(-(2.0**51), 2.0**51 - 1, step=1)):
             m = mechanism(psi, grid, epsilon, prior)
@@ -474,8 +475,8 @@ class TestPsi:
         m([3, 4])
         assert len(seen) == count
 
-    @pytest.mark.parametrize(
-        ("psi", "error", "message"),
+    @every(
+        "psi, error, message",
         [
             (math.cos, ValueError, "must not decrease"),
             (lambda d: -d, ValueError, "must not decrease"),
@@ -492,8 +493,8 @@ class TestPsi:
         with pytest.raises(error, match=message):
             mechanism(psi)
 
-    @pytest.mark.parametrize(
-        ("make", "error", "message"),
+    @every(
+        "make, error, message",
         [
             (lambda: psis.Huber(0), ValueError, "k must be positive"),
             (lambda: psis.Pinball(1.5), ValueError, "q must be between 0 and 1"),

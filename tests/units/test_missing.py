@@ -171,11 +171,9 @@ def test_long_arrays_are_resolved_in_parts(mechanism, usual, copied, monkeypatch
     assert same(outcome(mechanism, dpf.Chunks([x]), rng=PCG(1)), outcome(usual, y, rng=PCG(1)))
 
 
-@pytest.mark.parametrize(
-    ("missing", "neighbors"), [("half", "replace-one"), ("drop", "add-remove"), ("drop", "replace-one")]
-)
-@pytest.mark.parametrize("grid", [GRID, TINY, dpf.FloatGrid()], ids=str)
-@pytest.mark.parametrize("statistic", [Median(), Mean()], ids=str)
+@every("missing, neighbors", [("half", "replace-one"), ("drop", "add-remove"), ("drop", "replace-one")])
+@every("grid", [GRID, TINY, dpf.FloatGrid()], ids=str)
+@every("statistic", [Median(), Mean()], ids=str)
 def test_groups_count_positions_within_each_group(missing, neighbors, grid, statistic):
     kind = dpf.InverseSensitivity if isinstance(statistic, Median) else dpf.GlobalSensitivity
     if isinstance(statistic, Mean) and (isinstance(grid, dpf.FloatGrid) or (missing, neighbors[:3]) == ("drop", "rep")):
@@ -374,8 +372,8 @@ def test_the_error_does_not_depend_on_the_policy():
         assert on(usual, missing).error(50, density=0.2) == usual.error(50, density=0.2)
 
 
-@pytest.mark.parametrize("record", [1, 1.0])
-@pytest.mark.parametrize("missing", [None, "half", 3.0])
+@every("record", [1, 1.0])
+@every("missing", [None, "half", 3.0])
 def test_private_bounds_follow_the_order_for_halves(record, missing):
     """Of the statistic, and of the median that stands for missing floats."""
     public = Parameters("private", None, 1.0, method="global-sensitivity", missing=missing)
@@ -401,7 +399,7 @@ def call(function, x, **options):
     return getattr(dpf, function)(x, *arguments, epsilon=1.0, **bounds, **options)
 
 
-@pytest.mark.parametrize("function", [f for f in FUNCTIONS if f != "count"])
+@every("function", [f for f in FUNCTIONS if f != "count"])
 def test_missing_values_of_each_function(function):
     x = records(600)
     default, lower, zero = (call(function, x, rng=PCG(1), **o) for o in ({}, {"missing": "lower"}, {"missing": -1e9}))

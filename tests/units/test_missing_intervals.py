@@ -16,6 +16,7 @@ from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.intervals import _Around, _Beyond, _limits, interval_for
 from dpfast.mechanisms.slots import Anchored, taken_below
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 
 NAN = math.nan
 LEVELS = (0.0, 0.1, 0.3, 0.5, 0.62, 0.9, 1.0)
@@ -44,7 +45,7 @@ class EvenRank(Quantile):
 # ---- places ----
 
 
-@pytest.mark.parametrize("q", LEVELS)
+@every("q", LEVELS)
 def test_a_further_missing_record_takes_one_place_of_one_gap(q):
     anchor = Quantile(q)
     for n in (1, 2, 5, 9, 16):
@@ -125,8 +126,8 @@ def limit_below(n, q, epsilon, rank):
 ALLOWED = 0.9 * 0.025
 
 
-@pytest.mark.parametrize("q", [0.1, 0.37, 0.5, 0.9])
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 8.0])
+@every("q", [0.1, 0.37, 0.5, 0.9])
+@every("epsilon", [0.2, 1.0, 8.0])
 def test_limits_of_counts_hold_whatever_the_number_of_missing_records(q, epsilon):
     for n in (30, 101, 250):
         rank, noise = Quantile(q).rank(n), DiscreteLaplace(2 / Fraction(epsilon))

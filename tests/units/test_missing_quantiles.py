@@ -17,6 +17,7 @@ from dpfast.mechanisms import inverse
 from dpfast.mechanisms.slots import Slots
 from dpfast.statistics import Median, Quantile
 from dpfast.streaming import State
+from tests.cases import every
 
 NAN = math.nan
 LEVELS = (0.0, 0.1, 0.3, 0.5, 0.62, 0.9, 1.0)
@@ -74,7 +75,7 @@ def test_the_score_changes_by_at_most_one_with_one_record_missing_or_not(radius)
     assert changes == {-1, 0, 1}
 
 
-@pytest.mark.parametrize("q", LEVELS)
+@every("q", LEVELS)
 def test_the_law_is_that_of_the_scores(q):
     grid, weights = Grid(0, 4, step=1), [3, 1, 2, 1, 5]
     mechanism = made(q, grid, measure=weights, selection="exponential", radius=1.0 if q == 0.3 else 0.0)
@@ -94,8 +95,8 @@ def test_ranks_rise_by_at_most_one_with_a_record():
     assert set(np.diff([Median().rank(m) for m in range(1, 400)]).tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
-@pytest.mark.parametrize(("radius", "measure"), [(0.0, "auto"), (1.0, "auto"), (0.0, [4, 1, 1, 9, 1])])
+@every("selection", ["exponential", "permute-and-flip"])
+@every("radius, measure", [(0.0, "auto"), (1.0, "auto"), (0.0, [4, 1, 1, 9, 1])])
 def test_the_audit_certifies_the_guarantee_for_one_replaced_record(selection, radius, measure):
     for q in (0.0, 0.3, 0.5, 1.0):
         mechanism = made(q, Grid(0, 4, step=1), selection=selection, radius=radius, measure=measure)
@@ -312,7 +313,7 @@ def joint_score(x, o, ranks, last):
     return len(x) - int(fits[rows, columns].sum())
 
 
-@pytest.mark.parametrize("qs", JOINT, ids=str)
+@every("qs", JOINT, ids=str)
 def test_the_joint_law_is_that_of_scores_that_change_by_at_most_one(qs):
     last, values, weights = 2, [0.0, 1.0, 2.0, NAN], np.array([1, 2, 1])
     for n in (1, 2, 4, 5):
@@ -334,8 +335,8 @@ def test_the_joint_law_is_that_of_scores_that_change_by_at_most_one(qs):
             assert max(abs(a - b) for a, b in zip(found[places], replaced, strict=True)) <= 1
 
 
-@pytest.mark.parametrize("qs", JOINT, ids=str)
-@pytest.mark.parametrize("stages", [1, 2])
+@every("qs", JOINT, ids=str)
+@every("stages", [1, 2])
 def test_the_audit_certifies_several_quantiles(qs, stages):
     mechanism = dpf.Quantiles(qs, grid=Grid(0, 2, step=1, missing="drop"), epsilon=1.0, stages=stages)
     assert mechanism.privacy == dpf.Privacy(1.0)

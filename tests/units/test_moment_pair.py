@@ -22,7 +22,7 @@ def changes(last):
 
 
 class TestNorm:
-    @pytest.mark.parametrize("last", [1, 2, 3, 4, 7, 16, 33])
+    @every("last", [1, 2, 3, 4, 7, 16, 33])
     def test_unit_ball_holds_every_change_and_no_more(self, last):
         noise = PairOfMoments(last, Fraction(1))
         norms = [noise.norm(*change) for change in changes(last)]

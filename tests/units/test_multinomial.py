@@ -16,6 +16,7 @@ from dpfast.laws import DiscreteLaplace
 from dpfast.regression import Descent, Fit, GradientSums, LabelShares, MultinomialFit, Schedule
 from dpfast.regression.models import Multinomial
 from dpfast.regression.populations import SampledRows
+from tests.cases import every
 from tests.reference import gradients, products
 from tests.reference.rows import adversarial_rows
 from tests.units.test_glm import AWKWARD, finished, spent
@@ -72,7 +73,7 @@ class TestKernel:
             expected = [sum(column) for column in zip(*rows, strict=True)]
             assert summed(X, y, theta, matrix, domain=domain, model="multinomial", **options) == expected
 
-    @pytest.mark.parametrize("form", [np.float32, np.int8, np.int64, np.uint64, bool])
+    @every("form", [np.float32, np.int8, np.int64, np.uint64, bool])
     def test_labels_of_every_type(self, form):
         X, y = RNG.normal(size=(3000, 2)), RNG.integers(0, 2 if form is bool else 3, 3000)
         options = {"domain": Ball(4.0).with_digits(20), "model": "multinomial"}
@@ -81,8 +82,8 @@ class TestKernel:
         assert summed(X, y.astype(form), theta, np.eye(3), **options) == doubles
         assert summed(X, y.astype(form)[::-1], theta, np.eye(3), **options, threads=2) != doubles
 
-    @pytest.mark.parametrize("scale", [2.0**-3, 1.0, 2.0**20, 2.0**45])
-    @pytest.mark.parametrize("size", [1e-6, 1.0, 1e4, 1e12])
+    @every("scale", [2.0**-3, 1.0, 2.0**20, 2.0**45])
+    @every("size", [1e-6, 1.0, 1e4, 1e12])
     def test_no_record_exceeds_the_clip(self, size, scale):
         """Single records, of sizes where vectors and residuals round in every way; predictors that overflow, too."""
         domain, clip = Ball(1.0).with_digits(20), 2.0**20 * 1.3
@@ -146,8 +147,8 @@ class TestSensitivity:
             exceeded |= np.linalg.norm(np.outer(np.rint(r), z)) > clip
         assert exceeded
 
-    @pytest.mark.parametrize("n", [1, 2**21 - 1, 2**21, 10**9])
-    @pytest.mark.parametrize("amount", [{"epsilon": 0.7}, {"epsilon": 1.0, "delta": 1e-3}, {"mu": 0.3}])
+    @every("n", [1, 2**21 - 1, 2**21, 10**9])
+    @every("amount", [{"epsilon": 0.7}, {"epsilon": 1.0, "delta": 1e-3}, {"mu": 0.3}])
     def test_the_noise_is_that_of_the_sensitivity(self, n, amount):
         theta = np.zeros((4, 3))
         mechanism = GradientSums("multinomial", theta, transform=np.eye(3), domain=Ball(1.0), clip=1.0, **amount)
@@ -255,8 +256,8 @@ class TestReleases:
 
 
 class TestComposition:
-    @pytest.mark.parametrize("steps", ["auto", 1, Schedule(0.1, 0.3, 3, 1.0, 0.5)])
-    @pytest.mark.parametrize("privacy", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(0.7), dpf.Privacy(mu=0.1)])
+    @every("steps", ["auto", 1, Schedule(0.1, 0.3, 3, 1.0, 0.5)])
+    @every("privacy", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(0.7), dpf.Privacy(mu=0.1)])
     def test_releases_add_up_to_the_whole(self, privacy, steps):
         """Also the control: with one gradient more they exceed it."""
         X, y, _, _ = people(1000, d=2)
@@ -280,8 +281,8 @@ class TestComposition:
 
 
 class TestAccuracy:
-    @pytest.mark.parametrize("delta", [0.0, 1e-6])
-    @pytest.mark.parametrize("classes", [2, 3, 5])
+    @every("delta", [0.0, 1e-6])
+    @every("classes", [2, 3, 5])
     def test_near_the_truth(self, classes, delta):
         X, y, slopes, intercepts = people(30_000, classes=classes)
         options = {"classes": classes, "radius": 5.0, "epsilon": 3.0, "delta": delta}
@@ -330,7 +331,7 @@ class TestAccuracy:
         assert lost() < 0.1
         assert lost(steps=1) > 2 * lost()
 
-    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    @pytest.mark.parametrize("delta", [0.0, pytest.param(1e-6, marks=pytest.mark.slow)])
     def test_intervals(self, delta):
         inside = []
         for seed in range(30):
@@ -410,8 +411,8 @@ class TestNamedClasses:
         np.testing.assert_array_equal(named.predict(X) == "yes", plain.predict(X) == 1)
         assert plain.classes is None
 
-    @pytest.mark.parametrize(
-        ("classes", "model", "error", "match"),
+    @every(
+        "classes, model, error, match",
         [
             ("ab", "logistic", TypeError, "classes must be a number or a list of labels, not str"),
             (["a"], "multinomial", ValueError, "classes must be at least two labels, not 1"),

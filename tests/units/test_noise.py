@@ -10,6 +10,7 @@ from numpy.random import PCG64
 from dpfast import Grid, noise
 from dpfast._kernels import _balls, _samplers
 from dpfast.random import BLOCK, streams
+from tests.cases import every
 from tests.reference import laws
 from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
@@ -34,7 +35,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_shapes(kind):
     draw = KINDS[kind][0]
     assert isinstance(draw(3.0), int)
@@ -43,7 +44,7 @@ def test_shapes(kind):
         assert (x.shape, x.dtype) == (shape, np.int64)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_blocks_are_the_kernel_on_streams(kind):
     draw, fill, _ = KINDS[kind]
     n = 2 * BLOCK + 7
@@ -54,8 +55,8 @@ def test_blocks_are_the_kernel_on_streams(kind):
         np.testing.assert_array_equal(draw(12.5, n, rng=PCG64(5), workers=workers), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("secure", [True, False])
+@every("kind", KINDS)
+@every("secure", [True, False])
 def test_law_in_blocks_and_threads(kind, secure):
     draw, _, pmf = KINDS[kind]
     x = draw(Fraction(5, 2), 3 * BLOCK, rng=None if secure else PCG64(2), workers=2)
@@ -67,8 +68,8 @@ def test_law_in_blocks_and_threads(kind, secure):
         assert chi_square_rejects(observed, expected) == wrong
 
 
-@pytest.mark.parametrize(
-    ("scale", "error"),
+@every(
+    "scale, error",
     [
         *((scale, ValueError) for scale in (0, -1, math.nan, math.inf, 2.0**57)),
         *((scale, TypeError) for scale in ("1", True, None, 1j, np.complex128(1))),
@@ -83,7 +84,7 @@ def test_bad_scale(scale, error):
             add(Untouchable(), grid=Grid(0, 1, step=1), **{name: scale})
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 1.0}, {"rng": 3}, {"size": -1}, {"size": (2, -1)}])
+@every("options", [{"workers": 0}, {"workers": 1.0}, {"rng": 3}, {"size": -1}, {"size": (2, -1)}])
 def test_bad_arguments(options):
     with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
         noise.laplace(1.0, **options)

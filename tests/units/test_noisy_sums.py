@@ -16,6 +16,7 @@ from dpfast.domains import Ball, Box
 from dpfast.laws import DiscreteLaplace, Independent, RoundedBall, RoundedBox, RoundedGaussian, RoundedGaussians
 from dpfast.mechanisms.sums import better_noise
 from dpfast.statistics import Count, Mean, Median, Sum
+from tests.cases import every
 from tests.reference.rows import delta, loss
 from tests.untouchable import Untouchable
 
@@ -127,8 +128,8 @@ def test_two_percent_less_noise_is_rejected():
 # ---- sensitivities and scales, exact ----
 
 
-@pytest.mark.parametrize(("epsilon", "privacy_delta"), [(1.0, 1e-6), (0.1, 1e-9), (7.0, 0.3), (1e-3, 1e-9)])
-@pytest.mark.parametrize("d", [2, 3, 20, 120])
+@every("epsilon, privacy_delta", [(1.0, 1e-6), (0.1, 1e-9), (7.0, 0.3), (1e-3, 1e-9)])
+@every("d", [2, 3, 20, 120])
 def test_gaussian_scales_keep_mu_exactly(epsilon, privacy_delta, d):
     options = {"epsilon": epsilon, "delta": privacy_delta, "noise": "gaussian"}
     for neighbors in ("replace-one", "add-remove"):
@@ -201,9 +202,9 @@ def test_the_better_noise():
     assert sums(box, delta=1e-6, noise="gaussian").privacy_profile.parts[0][0] == "gaussian"
 
 
-@pytest.mark.parametrize("domain", [Box([Grid(-8, 8), Grid(0, 900)] * 3), Ball(50.0, center=[0.0] * 6)], ids=str)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@every("domain", [Box([Grid(-8, 8), Grid(0, 900)] * 3), Ball(50.0, center=[0.0] * 6)], ids=str)
+@every("options", [pytest.param(case, id=label) for label, case in OPTIONS.items()])
+@every("neighbors", ["replace-one", "add-remove"])
 def test_the_predicted_deviation_and_error(domain, options, neighbors):
     mechanism = dpf.NoisySums(Sum(), domain=domain, neighbors=neighbors, **options)
     x = np.random.default_rng(0).normal(4, 1, size=(10_000, 6))
@@ -296,8 +297,8 @@ def test_sums_with_a_private_number_of_rows():
     assert (sums(box, neighbors="add-remove", epsilon=1e-3).release(x, size=100)[:, 1] >= 0).all()
 
 
-@pytest.mark.parametrize("domain", [Box(Grid(-5, 5)), Box([Grid(-5, 5), Grid(0, 3), Grid(-9, 9)]), Ball(4.0)], ids=str)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@every("domain", [Box(Grid(-5, 5)), Box([Grid(-5, 5), Grid(0, 3), Grid(-9, 9)]), Ball(4.0)], ids=str)
+@every("options", [pytest.param(case, id=label) for label, case in OPTIONS.items()])
 def test_streams_pickles_and_threads(domain, options):
     mechanism = dpf.NoisySums(Mean(), domain=domain, **options)
     wanted = mechanism(X, rng=PCG64(1))
@@ -338,8 +339,8 @@ def test_mu_is_of_gaussian_noise():
     assert noisy["k-norm"].privacy == dpf.Privacy(noisy["k-norm"].epsilon)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
+@every(
+    "options, error, message",
     [
         ({"statistic": Median()}, TypeError, r"statistic must be Mean\(\) or Sum\(\) for rows"),
         ({"statistic": Count(), "neighbors": "add-remove"}, TypeError, "statistic must be"),
@@ -433,8 +434,8 @@ def test_numbers_are_released_as_before():
         assert release == mechanism(x, rng=PCG64(0))
 
 
-@pytest.mark.parametrize(
-    ("x", "options", "error", "message"),
+@every(
+    "x, options, error, message",
     [
         (X, {}, TypeError, "give either bounds="),
         (X, {"bounds": (0, 1), "radius": 1.0}, TypeError, "give radius= for a ball, or bounds= or grid= for a box"),

@@ -7,6 +7,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.streaming import known_records, records_of
+from tests.cases import every
 
 pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
 
@@ -43,12 +44,12 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("x", KNOWN.values(), ids=KNOWN)
+@every("x", [pytest.param(case, id=label) for label, case in KNOWN.items()])
 def test_known_without_reading(x):
     assert records_of(x) == known_records(x) == 3
 
 
-@pytest.mark.parametrize("x", [np.array(1.0), 3.0, None, pa.scalar(1), iter([1.0])], ids=lambda x: type(x).__name__)
+@every("x", [np.array(1.0), 3.0, None, pa.scalar(1), iter([1.0])], ids=lambda x: type(x).__name__)
 def test_what_has_no_records(x):
     assert records_of(x) is None
     assert known_records(x) is None

@@ -10,6 +10,7 @@ from scipy import stats
 import dpfast as dpf
 from dpfast.laws.keyed import DomainCounts, KeyedCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
 from dpfast.streaming import State
+from tests.cases import every
 from tests.reference.partitions import excess, law, optimal, ratio_down, ratio_up, together
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
@@ -40,7 +41,7 @@ def outcomes(table, n):
 
 
 class TestTables:
-    @pytest.mark.parametrize("start", range(0, 200, 20))
+    @every("start", range(0, 200, 20))
     def test_every_row_satisfies_the_inequalities_as_rationals(self, start):
         for epsilon, delta in PAIRS[start : start + 20]:
             weights, chances, bits = made(epsilon, delta)
@@ -175,8 +176,8 @@ def test_control_two_records_of_a_unit():
     assert excess(second, first, ratio_up(1.5)) > Fraction(0.05)
 
 
-@pytest.mark.parametrize("options", [{"delta": 0.05}, {"domain": 5}, {"domain": (0, 1, 2)}])
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@every("options", [{"delta": 0.05}, {"domain": 5}, {"domain": (0, 1, 2)}])
+@every("neighbors", ["add-remove", "replace-one"])
 def test_laws_of_neighbours(options, neighbors):
     """By the laws that the audit reads, up to the rounding of doubles."""
     mechanism = dpf.PartitionSelection(1.0, neighbors=neighbors, **options)
@@ -391,8 +392,8 @@ def test_guarantees():
     assert ledger.spent == dpf.Privacy(1.0, 1e-6, "add-remove")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@every(
+    "options, message",
     [
         ({}, "delta must be positive unless"),
         ({"delta": 0.1, "domain": 5}, "delta must be 0 with domain"),

@@ -16,6 +16,7 @@ from dpfast.core.divergences import gaussian_mu_down, new_keys_delta_up
 from dpfast.laws.keyed import KeyedCounts, StepNoise, steps
 from dpfast.laws.thresholds import GaussianNoise, thresholded
 from dpfast.mechanisms.partitions import _needed
+from tests.cases import every
 from tests.reference.partitions import excess, gaussian_delta, gaussian_law, law, ratio_down, ratio_up, together
 from tests.statistical import chi_square_rejects
 
@@ -53,25 +54,25 @@ def worst(scale, threshold, epsilon, k):
 
 
 class TestGaussian:
-    @pytest.mark.parametrize(("epsilon", "delta", "k"), SETTINGS)
+    @every("epsilon, delta, k", SETTINGS)
     def test_all_mixes_of_new_and_existing_keys(self, epsilon, delta, k):
         noise = thresholded(epsilon, delta, k)
         assert 0.8 * delta < worst(noise.noise.scale, noise.center + 1, epsilon, k) <= delta * (1 + 1e-9)
 
-    @pytest.mark.parametrize(("epsilon", "delta", "k"), SETTINGS)
+    @every("epsilon, delta, k", SETTINGS)
     def test_control_a_lower_threshold(self, epsilon, delta, k):
         noise = thresholded(epsilon, delta, k)
         assert worst(noise.noise.scale, noise.center, epsilon, k) > 1.001 * delta
 
-    @pytest.mark.parametrize(("epsilon", "delta", "k"), SETTINGS)
+    @every("epsilon, delta, k", SETTINGS)
     def test_control_the_scale_of_fewer_records(self, epsilon, delta, k):
         noise = thresholded(epsilon, delta, k)
         scale = noise.noise.scale * math.sqrt((k - 1) / k)
         assert worst(scale, 10 * noise.center, epsilon, k) > 1.1 * delta
 
-    @pytest.mark.parametrize("new", [0, 1, 7, 10**6])
-    @pytest.mark.parametrize("mu", [0, 0.1, 2.5])
-    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 12.0])
+    @every("new", [0, 1, 7, 10**6])
+    @every("mu", [0, 0.1, 2.5])
+    @every("epsilon", [1e-6, 1.0, 12.0])
     def test_the_delta_is_rounded_up(self, new, mu, epsilon):
         for reach in (0.5, 4.0, 9.0, 35.0):
             found = new_keys_delta_up(Fraction(mu) ** 2, new, Fraction(reach), Fraction(epsilon))

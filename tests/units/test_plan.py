@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast import Grid, Ledger
 from dpfast.groups.draws import Groups
 from dpfast.statistics import Count, Mean, Median, Sum
+from tests.cases import every
 from tests.central import same, shaped
 from tests.releases import GRID, MECHANISMS, X
 
@@ -40,7 +41,7 @@ class TestPlan:
             assert made == mechanism
             assert "_recent" not in vars(made)
 
-    @pytest.mark.parametrize("mechanism", [m for m in MECHANISMS if m.hides_n or not m.releases_numbers], ids=repr)
+    @every("mechanism", [m for m in MECHANISMS if m.hides_n or not m.releases_numbers])
     def test_a_private_number_is_never_kept(self, mechanism):
         mechanism = copy.copy(mechanism)
         mechanism(shaped(mechanism, X))
@@ -54,7 +55,7 @@ class TestPlan:
         mechanism.start().read([keys]).release()
         assert vars(mechanism)["_recent"].n is None
 
-    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    @every("mechanism", MECHANISMS)
     def test_a_call_a_draw_and_several_draws_are_those_of_the_law(self, mechanism):
         x = shaped(mechanism, X)
         values = mechanism.values_of(x)
@@ -68,7 +69,7 @@ class TestPlan:
         assert str(several) == str(expected)
         assert same(mechanism.plan().draw(values, PCG64(3)), release)
 
-    @pytest.mark.parametrize("mechanism", ARRAYS, ids=repr)
+    @every("mechanism", ARRAYS)
     def test_groups_are_drawn_one_after_another(self, mechanism):
         x, together = shaped(mechanism, X), getattr(mechanism, "on_pairs", False)
         ends = np.array([0, 100] if together else [0, 60, 100])  # noise on pairs is drawn for all groups at once

@@ -15,6 +15,7 @@ from mpmath import mp, mpf
 import dpfast as dpf
 from dpfast import Privacy
 from dpfast.core.privacy import as_given, shown
+from tests.cases import every
 
 
 def test_is_a_value():
@@ -34,7 +35,7 @@ def test_prints_a_sentence():
     assert "against everyone but its owner" in str(Privacy(1, neighbors="local"))
 
 
-@pytest.mark.parametrize("tenth", ["0.1", "1e-1", "1/10", Decimal("0.1"), Fraction(1, 10)])
+@every("tenth", ["0.1", "1e-1", "1/10", Decimal("0.1"), Fraction(1, 10)])
 def test_exact_numbers_are_kept(tenth):
     privacy = Privacy(tenth, tenth)
     assert privacy == pickle.loads(pickle.dumps(privacy)) == Privacy(Fraction(1, 10), Fraction(1, 10))
@@ -47,7 +48,7 @@ def test_exact_numbers_are_kept(tenth):
     assert Privacy(np.float32(0.1)) == Privacy(Fraction(float(np.float32(0.1))))
 
 
-@pytest.mark.parametrize("epsilon", [-1, -1e-300, math.nan, "-0.1", Fraction(-1, 10)])
+@every("epsilon", [-1, -1e-300, math.nan, "-0.1", Fraction(-1, 10)])
 def test_refused_epsilon(epsilon):
     with pytest.raises(ValueError, match="epsilon must be at least 0"):
         Privacy(epsilon)
@@ -179,14 +180,14 @@ def test_refused_units():
             Privacy(1.0).epsilon_up(wrong)
 
 
-@pytest.mark.parametrize("records", [-1, True, 1.0, "1", None])
+@every("records", [-1, True, 1.0, "1", None])
 def test_refused_group(records):
     with pytest.raises((TypeError, ValueError), match="records must be"):
         Privacy(1).group_up(records)
 
 
-@pytest.mark.parametrize(
-    ("amount", "text"),
+@every(
+    "amount, text",
     [
         (math.nextafter(0.1, 0), "0.1"),  # 0.1 as text, rounded down
         (0.1, "0.1"),

@@ -14,6 +14,7 @@ from dpfast.laws import SumAndCount
 from dpfast.laws.vectors import VectorNoise
 from dpfast.statistics import Count, Mean, Sum
 from dpfast.streaming import CodeSums
+from tests.cases import every
 
 GRID = Grid(0, 2, step=1)
 EPSILON = 2.0
@@ -76,8 +77,8 @@ class Claimed:
 
 
 class TestLaw:
-    @pytest.mark.parametrize("size", [2, 3, 4])
-    @pytest.mark.parametrize("floats", [False, True])
+    @every("size", [2, 3, 4])
+    @every("floats", [False, True])
     def test_certificate(self, size, floats):
         mechanism = mean(Grid(1, size, step=1))
         certificate = dpf.audit.verify(Claimed(mechanism, 20, floats=floats), n=2, values=size)
@@ -89,15 +90,15 @@ class TestLaw:
         claimed = Claimed(mean(), 20, norm=lambda z: EPSILON * np.maximum(np.abs(z[0]) / 2, np.abs(z[1])))
         assert dpf.audit.verify(claimed, n=2, values=3).holds
 
-    @pytest.mark.parametrize(
-        ("norm", "shift"),
+    @every(
+        "norm, shift",
         [
             (lambda z: EPSILON * np.maximum(np.abs(z[0]) / 1, np.abs(z[1])), 0),  # half of the width, minus 1
             (lambda z: EPSILON * (np.abs(z[0]) / 2 + np.abs(z[1])), 0),  # the count beside the sum, both at epsilon
             (None, 2),  # a sum that is not centred
         ],
     )
-    @pytest.mark.parametrize("floats", [False, True])
+    @every("floats", [False, True])
     def test_controls_are_rejected(self, norm, shift, floats):
         certificate = dpf.audit.verify(Claimed(mean(), 20, norm, shift, floats), n=2, values=3)
         assert not certificate.holds
@@ -144,8 +145,8 @@ class TestReleases:
         assert type(decode(np.array([1, 1]))) is float
         assert decode(np.zeros((2, 3, 2), int)).shape == (2, 3)
 
-    @pytest.mark.parametrize("x", [[], [3.0], [math.nan] * 5, [1e308] * 1000])
-    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e9])
+    @every("x", [[], [3.0], [math.nan] * 5, [1e308] * 1000])
+    @every("epsilon", [1e-6, 1.0, 1e9])
     def test_every_release_is_a_float_within_the_bounds(self, x, epsilon):
         for seed in range(5):
             released = dpf.mean(np.array(x), bounds=(-1, 7), epsilon=epsilon, neighbors="add-remove", rng=PCG64(seed))

@@ -17,6 +17,7 @@ from dpfast._kernels._chain import MOST_FREE
 from dpfast._kernels._measures import Measure
 from dpfast._kernels._samplers import next_word
 from dpfast.mechanisms.quantiles import _log_vectors, _Stages
+from tests.cases import every
 from tests.joint import measures, stage, vectors, weights_of
 from tests.reference import measures as measures_reference
 from tests.reference import quantiles as reference
@@ -60,10 +61,8 @@ class TestMultisets:
         assert _multisets.weight_of_all(measure, first, last, length) == expected
         assert _multisets.weight_of_all(None, first, last, length) == len(vectors(last, length, first))
 
-    @pytest.mark.parametrize(
-        "measure", [Measure(6, table=[1, 5, 1, 2, 1, 1, 40]), Measure(6, 2, 1, [(9, 1, 2), (30, 1, 4)])]
-    )
-    @pytest.mark.parametrize("length", [1, 2, 3])
+    @every("measure", [Measure(6, table=[1, 5, 1, 2, 1, 1, 40]), Measure(6, 2, 1, [(9, 1, 2), (30, 1, 4)])])
+    @every("length", [1, 2, 3])
     def test_draws_follow_the_weights(self, measure, length):
         source, weights = PCG64(length), weights_of(measure)
         draws = Counter(
@@ -108,8 +107,17 @@ class TestLaw:
             if law._fast.chain.certain:
                 assert 1 - 1e-14 < ratio < 1 + 4 * law._fast.chain.margin + 1e-14
 
-    @pytest.mark.parametrize("measure", ["integers", tuple(range(1, 10)), (1,) * 8 + (30,)])
-    @pytest.mark.parametrize("stages", [1, 2])
+    @pytest.mark.parametrize(
+        ("stages", "measure"),
+        [
+            (1, "integers"),
+            (1, tuple(range(1, 10))),
+            (1, (1,) * 8 + (30,)),
+            (2, (1,) * 8 + (30,)),
+            pytest.param(2, "integers", marks=pytest.mark.slow),
+            pytest.param(2, tuple(range(1, 10)), marks=pytest.mark.slow),
+        ],
+    )
     def test_the_mechanism_draws_its_law(self, measure, stages):
         """With a power check: the same counts refute epsilon x 0.7 and the uniform measure."""
         x, qs = [-0.5, -0.125, 0.0, 0.0, 0.375, 0.5, 0.5], (0.2, 0.5, 0.8)
@@ -250,8 +258,8 @@ class TestMany:
 
     LEVELS = np.arange(1, 151) / 151
 
-    @pytest.mark.parametrize(("m", "stages", "known"), [(129, None, 1), (129, 2, 1), (129, 1, 0), (128, 1, 1)])
-    @pytest.mark.parametrize("grid", [dpf.FloatGrid(), dpf.Grid(0, 100)], ids=["floats", "bounds"])
+    @every("m, stages, known", [(129, None, 1), (129, 2, 1), (129, 1, 0), (128, 1, 1)])
+    @every("grid", [pytest.param(dpf.FloatGrid(), id="floats"), pytest.param(dpf.Grid(0, 100), id="bounds")])
     def test_which_have_a_measure(self, m, stages, known, grid):
         qs = np.arange(1, m + 1) / (m + 1)
         mechanism = dpf.Quantiles(qs, grid=grid, epsilon=1.0, stages=stages)

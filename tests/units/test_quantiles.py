@@ -17,6 +17,7 @@ import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
 from dpfast.laws import NestedIntervals, score_cap
 from dpfast.mechanisms.quantiles import _Stages
+from tests.cases import every
 from tests.joint import stage, vectors
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -57,7 +58,7 @@ class TestScore:
         for o in vectors(last, len(ranks)):
             assert law.score(np.array(o)) == min(reference.score(data, ranks, o), reach + 1)
 
-    @pytest.mark.parametrize("ranks", [(1,), (2,), (1, 3), (2, 3), (1, 2, 3)])
+    @every("ranks", [(1,), (2,), (1, 3), (2, 3), (1, 2, 3)])
     def test_lipschitz(self, ranks):
         for data, other in reference.neighbors(3, 3):
             for o in vectors(3, len(ranks)):
@@ -109,8 +110,8 @@ class TestLaw:
         points = np.arange(last + 1)
         assert_allclose(joint.logpmf(points[:, None]), one.logpmf(points), rtol=0, atol=1e-12)
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
-    @pytest.mark.parametrize("size", [2, 1000, 2**52])
+    @every("epsilon", [1e-6, 0.1, 1.0, 50.0])
+    @every("size", [2, 1000, 2**52])
     def test_the_same_cap_as_inverse_sensitivity(self, epsilon, size):
         cap = score_cap(epsilon, math.log(size))
         assert _Stages.of(1, 2**62, size - 1, epsilon, None).reach + 1 == min(cap, 2**62 + 1)
@@ -161,11 +162,11 @@ def _largest_error(data, ranks, output):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize(
-        ("n", "ranks", "last", "epsilon"),
+    @every(
+        "n, ranks, last, epsilon",
         [(3, (1, 3), 3, 1.0), (3, (2, 3), 4, 4.0), (4, (1, 2, 4), 2, 0.5), (4, (1, 2, 3, 4), 2, 1.0)],
     )
-    @pytest.mark.parametrize("stages", [1, 2])
+    @every("stages", [1, 2])
     def test_exhaustive(self, n, ranks, last, epsilon, stages):
         m = mechanism(ranks, n, last, epsilon, stages)
         outputs = vectors(last, len(ranks))
@@ -314,8 +315,8 @@ class TestMechanism:
         assert hash(m) == hash(pickle.loads(pickle.dumps(m)))
         assert "2 quantiles from 0.25 to 0.5" in repr(m)
 
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
+    @every(
+        "arguments, error, message",
         [
             ({"qs": []}, ValueError, "qs must not be empty"),
             ({"qs": [0.5, 1.1]}, ValueError, "between 0 and 1"),
@@ -342,12 +343,17 @@ class TestMechanism:
         m = dpf.Quantiles(qs, grid=dpf.Grid(0, 999, step=1), epsilon=200.0, stages=stages)
         assert_array_equal(m(x), np.quantile(x, qs, method="inverted_cdf"))
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
-    @pytest.mark.parametrize("stages", [None, 2])
-    @pytest.mark.parametrize(
+    @every("epsilon", [1e-6, 1.0, 50.0])
+    @every("stages", [None, 2])
+    @every(
         "x",
-        [[3.0], [4.0] * 7, [np.nan, np.inf, -np.inf], np.arange(40.0), np.full(30, np.nan)],
-        ids=["one record", "all equal", "not finite", "a range", "all missing"],
+        [
+            pytest.param([3.0], id="one record"),
+            pytest.param([4.0] * 7, id="all equal"),
+            pytest.param([np.nan, np.inf, -np.inf], id="not finite"),
+            pytest.param(np.arange(40.0), id="a range"),
+            pytest.param(np.full(30, np.nan), id="all missing"),
+        ],
     )
     def test_degenerate_data(self, x, stages, epsilon):
         qs = [0.0, 1.0, 0.5, 0.1, 0.2, 0.3, 0.31, 0.32, 0.9, 0.99]
@@ -419,7 +425,7 @@ class TestWindows:
         for values in (x[:n], x[::2], x[::-2]):
             self.check(values, [1, 500, n // 2], [3, 600, n // 2 + 40], workers)
 
-    @pytest.mark.parametrize("n", [1, 10, 4096, 4097, 70_001])
+    @every("n", [1, 10, 4096, 4097, 70_001])
     def test_sizes(self, n):
         x = np.random.default_rng(n).standard_cauchy(n)
         x[:: max(2, n // 7)] = np.nan

@@ -16,6 +16,7 @@ from dpfast._kernels import _balls
 from dpfast._kernels._chain import Chain, WideChain
 from dpfast._kernels._multisets import weight_of_all
 from dpfast.mechanisms import quantiles
+from tests.cases import every
 from tests.joint import measures, stage, vectors, weights_of
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -143,8 +144,8 @@ def at_one_point(law, code, m):
 
 
 class TestRange:
-    @pytest.mark.parametrize("code", [0, LAST, 2**51])
-    @pytest.mark.parametrize(("n", "m", "epsilon"), [(200, 20, 5.0), (200, 20, 8.0), (2000, 63, 0.39), (2000, 63, 3.0)])
+    @every("code", [0, LAST, 2**51])
+    @every("n, m, epsilon", [(200, 20, 5.0), (200, 20, 8.0), (2000, 63, 0.39), (2000, 63, 3.0)])
     def test_the_total_of_records_at_one_point(self, n, m, epsilon, code):
         """Against its closed form."""
         grid = dpf.Grid(0, LAST, step=1)
@@ -209,9 +210,9 @@ class TestRange:
 class TestEnds:
     """Draws that the fast chain alone would repeat without end."""
 
-    @pytest.mark.parametrize("data", ["lower", "upper", "middle", "ends", "uniform"])
-    @pytest.mark.parametrize(
-        ("m", "bits", "stages", "epsilon", "span"),
+    @every("data", ["lower", "upper", "middle", "ends", "uniform"])
+    @every(
+        "m, bits, stages, epsilon, span",
         [
             (63, 52, None, 0.39, (0.9, 0.92)),
             (63, 52, 1, 5.0, (0.4, 0.6)),
@@ -227,17 +228,17 @@ class TestEnds:
         mechanism = dpf.Quantiles(np.linspace(*span, m), grid=grid, epsilon=epsilon, stages=stages, measure="uniform")
         self.check(mechanism, self.data(data, n, grid.lower, grid.upper))
 
-    @pytest.mark.parametrize("data", ["lower", "upper", "middle", "ends", "uniform"])
-    @pytest.mark.parametrize(("m", "stages", "epsilon"), [(60, 1, 4.0), (60, 1, 0.5), (100, 2, 0.3)])
-    @pytest.mark.parametrize("measure", ["integers", "dyadic"])
+    @every("data", ["lower", "upper", "middle", "ends", "uniform"])
+    @every("m, stages, epsilon", [(60, 1, 4.0), (60, 1, 0.5), (100, 2, 0.3)])
+    @every("measure", ["integers", "dyadic"])
     def test_other_measures(self, measure, m, stages, epsilon, data):
         grid = dpf.Grid(-(2**35), 2**35, step=0.125)
         mechanism = dpf.Quantiles(np.linspace(0.3, 0.8, m), grid=grid, epsilon=epsilon, stages=stages, measure=measure)
         assert mechanism.base_measure is not None
         self.check(mechanism, self.data(data, 500, grid.lower, grid.upper))
 
-    @pytest.mark.parametrize("data", ["lower", "upper", "middle", "ends", "uniform"])
-    @pytest.mark.parametrize(("m", "stages"), [(40, 1), (80, None)])
+    @every("data", ["lower", "upper", "middle", "ends", "uniform"])
+    @every("m, stages", [(40, 1), (80, None)])
     def test_float_grid(self, m, stages, data):
         mechanism = dpf.Quantiles(np.linspace(0.1, 0.9, m), grid=dpf.FloatGrid(), epsilon=0.5, stages=stages)
         self.check(mechanism, self.data(data, 1000, -1e300, 1e300))

@@ -21,6 +21,7 @@ from dpfast import random
 from dpfast._kernels import _samplers, _secure
 from dpfast.errors import EntropyError
 from dpfast.random import SecureBitGenerator, secure_generator
+from tests.cases import every
 from tests.scripted import ScriptedBits
 
 pytestmark = pytest.mark.kernel
@@ -266,7 +267,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@every("draw", [pytest.param(case, id=label) for label, case in DRAWS.items()])
 def test_no_entropy_in_a_loop(monkeypatch, draw):
     generator = np.random.Generator(at_the_end_of_its_key())
     error = OSError("gone")
@@ -535,8 +536,8 @@ def test_bit_generator():
     assert random.bit_generator(np.random.Generator(source)) is source
 
 
-@pytest.mark.parametrize("rng", [0, 1.5, "seed", np.random.RandomState(1), np.random, np.random.PCG64, object()])
-@pytest.mark.parametrize("use", [random.bit_generator, lambda rng: random.streams(rng, 2)])
+@every("rng", [0, 1.5, "seed", np.random.RandomState(1), np.random, np.random.PCG64, object()])
+@every("use", [random.bit_generator, lambda rng: random.streams(rng, 2)])
 def test_bad_sources(use, rng):
     with pytest.raises(TypeError, match=r"rng must be None .*numpy\.random\.default_rng\(seed\)"):
         use(rng)

@@ -16,6 +16,7 @@ from dpfast.densities import Cells, RangeSums
 from dpfast.densities.ranges import RectangleSums, RootSums, TreeSums, sums_for
 from dpfast.laws import DiscreteLaplace
 from dpfast.mechanisms.factors import SquareRoot
+from tests.cases import every
 from tests.statistical import chi_square_rejects
 from tests.windows import Windowed
 
@@ -48,16 +49,18 @@ def all_sums():
             yield RootSums(SquareRoot(size), change=1 + total, mu=0.3), total
 
 
-@pytest.mark.parametrize(
-    ("sums", "total"), list(all_sums()), ids=lambda x: f"{type(x).__name__} {getattr(x, 'size', x)}"
-)
+each = every("sums, total", all_sums(), ids=lambda x: f"{type(x).__name__} {getattr(x, 'size', x)}")
+
+
 class TestLeastSquares:
+    @each
     def test_estimates(self, sums, total):
         weights, of_total, _ = least_squares(sums, total)
         noisy, n = default_rng(1).normal(size=sums.length) * 10, 50
         expected = np.cumsum(weights @ noisy + of_total * n)
         np.testing.assert_allclose(sums.prefixes(noisy, n if total else None), expected, rtol=1e-8, atol=1e-8)
 
+    @each
     def test_variances(self, sums, total):
         *_, covariance = least_squares(sums, total)
         shares = default_rng(2).random(sums.size)
@@ -68,6 +71,7 @@ class TestLeastSquares:
         mean = np.diag(prefixes @ covariance @ prefixes.T).mean() * sums.noise.variance
         assert sums.mean_variance(total=total) == pytest.approx(mean, rel=0.6, abs=close["abs"])
 
+    @each
     def test_sums_are_those_of_the_cells(self, sums, total):
         counts = default_rng(3).integers(0, 50, sums.size)
         np.testing.assert_array_equal(sums.of(counts), matrix(sums) @ counts)
@@ -240,8 +244,8 @@ def product_matrix(sums, shape):
 class TestTwoColumns:
     """Products: sensitivities over all pairs of cells, least squares against matrices, and what is released."""
 
-    @pytest.mark.parametrize(("axes", "budget"), PAIRS)
-    @pytest.mark.parametrize("change", [1, 2])
+    @every("axes, budget", PAIRS)
+    @every("change", [1, 2])
     def test_sensitivity(self, axes, budget, change):
         sums = RectangleSums(axes, change=change, **(budget or {"epsilon": 0.7}))
         columns = product_matrix(sums, [axis.size for axis in axes]).T.astype(object)
@@ -260,8 +264,8 @@ class TestTwoColumns:
             assert sums.noise.scale == sums.levels * change / Fraction(0.7)
             assert most > axes[1].levels * change or axes[0].levels == 1
 
-    @pytest.mark.parametrize(("axes", "budget"), PAIRS)
-    @pytest.mark.parametrize("total", [False, True])
+    @every("axes, budget", PAIRS)
+    @every("total", [False, True])
     def test_least_squares(self, axes, budget, total):
         sums = RectangleSums(axes, change=1, **(budget or {"epsilon": 0.7}))
         shape = [axis.size for axis in axes]

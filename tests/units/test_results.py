@@ -19,6 +19,7 @@ from dpfast.densities import Histogram
 from dpfast.groups import KeyedReleases
 from dpfast.groups.keyed import ReleasedColumn
 from dpfast.local.hitters import FrequentKeys
+from tests.cases import every
 from tests.central import central, name, shaped
 
 PUBLIC = dpf.Privacy(1.0)
@@ -191,8 +192,8 @@ class TestHistogram:
 
 
 class TestDensity:
-    @pytest.mark.parametrize("basis", ["cosine", "trigonometric"])
-    @pytest.mark.parametrize("terms", [1, 4, 5])
+    @every("basis", ["cosine", "trigonometric"])
+    @every("terms", [1, 4, 5])
     def test_noise_is_that_of_the_coefficients(self, basis, terms):
         made = dpf.density(RECORDS, bounds=(0, 100), epsilon=1.0, terms=terms, basis=basis)
         x, width, waves = np.linspace(0, 100, 7), 101, []  # the grid has 101 cells
@@ -254,7 +255,7 @@ class TestMarginals:
             RESULTS["marginals"].plot(Figure().add_subplot(), ("age",))
 
 
-@pytest.mark.parametrize("name", results())
+@every("name", results())
 def test_json(name):
     """Of every result: the columns of its frame, without NaN and infinities, and its guarantee."""
     made = results()[name]
@@ -325,8 +326,8 @@ class TestEstimate:
         assert inner.at_bound is None
         assert "bound" not in repr(inner)
 
-    @pytest.mark.parametrize(
-        ("statistic", "x", "at"),
+    @every(
+        "statistic, x, at",
         [
             ("mean", [0.0] * 1000, "lower"),
             ("variance", [0.0, 10.0] * 500, "upper"),

@@ -19,6 +19,7 @@ from dpfast import Grid, InverseSensitivity, NestedBoxes, Privacy, robust, robus
 from dpfast._kernels import _boxes
 from dpfast.robust import RangeFreeBoxes, boxes, columns
 from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean
+from tests.cases import every
 from tests.reference import boxes as reference
 from tests.reference.statistics import RANK_CASES, one_of_each
 from tests.scripted import ScriptedBits
@@ -67,8 +68,8 @@ class TestLaw:
         found = m.law(rows).logpmf(np.array(list(expected)))
         np.testing.assert_allclose(found, [math.log(p) for p in expected.values()], rtol=1e-13, atol=1e-13)
 
-    @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
-    @pytest.mark.parametrize("radius", [0.0, 2.0])
+    @every("statistic", STATISTICS, ids=str)
+    @every("radius", [0.0, 2.0])
     def test_one_column_is_inverse_sensitivity(self, statistic, radius):
         """The same law, and the same release for the same words, on a grid without ties."""
         x, grid = normal(61, 1), Grid(0, 100, step=2.0**-7)
@@ -103,8 +104,8 @@ class TestDraws:
             wrong = np.exp(factor * law.logpmf(law.outcomes()))
             assert chi_square_rejects(counts, wrong / wrong.sum())
 
-    @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
-    @pytest.mark.parametrize("kept", [0, 3, 10**9])
+    @every("statistic", STATISTICS, ids=str)
+    @every("kept", [0, 3, 10**9])
     def test_a_call_is_a_draw_of_the_law(self, statistic, kept, monkeypatch):
         """The same words give the same release, for any kept boxes and any reader of the columns."""
         monkeypatch.setattr(boxes, "_KEPT", 4 * kept)
@@ -215,7 +216,7 @@ class TestDraws:
 class TestInputs:
     X: ClassVar = np.random.default_rng(4).integers(0, 100, (37, 5))
 
-    @pytest.mark.parametrize(
+    @every(
         "convert",
         [
             np.asfortranarray,
@@ -229,7 +230,7 @@ class TestInputs:
             lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1],
         ],
     )
-    @pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.1)], ids=str)
+    @every("statistic", [Median(), TrimmedMean(0.1)], ids=str)
     def test_any_layout(self, convert, statistic):
         x = self.X.astype(float)
         x.setflags(write=False)
@@ -345,8 +346,8 @@ class TestContract:
         huber = mechanism(statistic=Huber(1.5), scale=4.0).law(x)
         np.testing.assert_array_equal(huber.lower, mechanism(statistic=Huber(6.0)).law(x).lower)
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"epsilon": 0}, ValueError, "epsilon must be positive"),
             ({"radius": -1}, ValueError, "radius must be at least 0"),
@@ -367,8 +368,8 @@ class TestContract:
         with pytest.raises(error, match=message):
             NestedBoxes(**{"grid": GRID, "epsilon": 1.0, **options})
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"delta": 0}, ValueError, "delta must be positive without bounds"),
             ({"delta": 1}, ValueError, "delta must be at least 0 and below 1"),
@@ -421,8 +422,8 @@ class TestRobustMean:
         whole = robust_mean(x.astype(int), bounds=(0, 100), epsilon=1.0)
         assert np.all(whole == np.rint(whole))
 
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({}, TypeError, "give bounds"),
             ({"delta": 0.1}, TypeError, "give bounds"),

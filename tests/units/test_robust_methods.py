@@ -15,6 +15,7 @@ from dpfast.robust.depth import TukeyDepth
 from dpfast.robust.whitened import Whitened
 from dpfast.statistics import Median, TrimmedMean
 from dpfast.theory import depth_error, medians_error
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 GRID = Grid(-1000, 1000)
@@ -49,8 +50,8 @@ class TestWhitened:
         assert np.mean(found["whitened"]) < 0.85 * np.mean(found["boxes"])
         assert np.mean(found["whitened"]) < 1.3 * medians_error(6000, 5, 0.5)
 
-    @pytest.mark.parametrize("epsilon", [1e-3, 0.7, 30.0])
-    @pytest.mark.parametrize("delta", [0.0, 1e-9, 0.1])
+    @every("epsilon", [1e-3, 0.7, 30.0])
+    @every("delta", [0.0, 1e-9, 0.1])
     def test_budgets_of_the_steps_add_up(self, epsilon, delta):
         plan = Whitened((GRID,) * 30, epsilon=epsilon, delta=delta)
         parts = [step.privacy for step in plan.steps]
@@ -76,8 +77,8 @@ class TestWhitened:
         with pytest.raises(TypeError, match="explain must be True, False or a function"):
             dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=3)
 
-    @pytest.mark.parametrize("fill", [0.0, 1e300, math.nan, -math.inf])
-    @pytest.mark.parametrize("n", [1, 2, 300])
+    @every("fill", [0.0, 1e300, math.nan, -math.inf])
+    @every("n", [1, 2, 300])
     def test_degenerate_records(self, fill, n):
         """Equal records, collinear ones, and bounds whose products overflow."""
         line = np.arange(float(n))[:, None] * [1, 1e300, -2]
@@ -96,8 +97,8 @@ class TestWhitened:
 
 
 class TestChoice:
-    @pytest.mark.parametrize(
-        ("n", "d", "delta", "expected"),
+    @every(
+        "n, d, delta, expected",
         [
             (1000, 2, 0.0, "depth"),
             (1000, 2, 1e-6, "depth"),
@@ -138,7 +139,9 @@ class TestChoice:
         [text] = texts
         assert "Taken: depth, because its expected error is the least" in text
 
-    @pytest.mark.parametrize(("d", "n", "least", "most"), [(2, 1000, 0.9, 1.1), (3, 200, 0.85, 1.15)])
+    @pytest.mark.parametrize(
+        ("d", "n", "least", "most"), [(2, 1000, 0.9, 1.1), pytest.param(3, 200, 0.85, 1.15, marks=pytest.mark.slow)]
+    )
     def test_errors_of_depths(self, d, n, least, most):
         made = TukeyDepth(grid=Grid(-4, 4, step=2.0**-10 if d == 2 else 2.0**-4), dimension=d, epsilon=1.0)
         rng = default_rng(d)

@@ -14,6 +14,7 @@ from dpfast._kernels import _balls
 from dpfast.laws import BehindTest, Boxes
 from dpfast.robust import RangeFreeBoxes
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 from tests.reference import boxes as reference
 from tests.reference.statistics import RANK_CASES, one_of_each
 from tests.statistical import chi_square_rejects
@@ -66,8 +67,8 @@ def divergence(m, n, grids, values=3):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize(("n", "radius"), [(1, 0.0), (2, 0.0), (3, 1.0)])
+    @every("epsilon", [0.1, 1.0, 4.0])
+    @every("n, radius", [(1, 0.0), (2, 0.0), (3, 1.0)])
     def test_two_dimensions(self, epsilon, n, radius):
         grids = (Grid(0, 2, step=1), Grid(0, 3, step=1))
         assert audit.verify(NestedBoxes(grid=grids, epsilon=epsilon, radius=radius), n=n, values=2).holds
@@ -125,8 +126,8 @@ TESTS = [  # epsilon, delta, width, radius, values
 
 
 class TestWithoutBounds:
-    @pytest.mark.parametrize(("epsilon", "delta", "width", "radius", "values"), TESTS)
-    @pytest.mark.parametrize("high", [2, 8, 100])
+    @every("epsilon, delta, width, radius, values", TESTS)
+    @every("high", [2, 8, 100])
     def test_one_dimension(self, epsilon, delta, width, radius, values, high):
         m = RangeFreeBoxes(step=1, width=width, epsilon=epsilon, delta=delta, radius=radius)
         certificate = divergence(m, m.least_records(1) + 1, [Grid(0, high, step=1)], values)
@@ -210,8 +211,8 @@ class TestWithoutBounds:
         low = RangeFreeBoxes(Quantile(0.1), step=1, width=99, epsilon=1.0, delta=1e-6)
         assert 980 <= low.least_records(1) <= 1000
 
-    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e6])
-    @pytest.mark.parametrize("delta", [0.3, 1e-9, 1e-300])
+    @every("epsilon", [0.01, 1.0, 1e6])
+    @every("delta", [0.3, 1e-9, 1e-300])
     def test_the_numbers_of_the_test(self, epsilon, delta):
         from mpmath import mp, mpf
 

@@ -5,6 +5,7 @@ import pytest
 
 from dpfast import Grid
 from dpfast.domains import Ball, Box
+from tests.cases import every
 from tests.reference.rows import adversarial_rows, code_of_row, shortened
 
 pytestmark = pytest.mark.kernel
@@ -186,8 +187,8 @@ def test_sums_beyond_64_bits_are_exact():
     assert totals(sums)[0] > 2**63
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
+@every(
+    "make, error, message",
     [
         (lambda: Box(3), TypeError, r"grid must be a dpfast\.Grid, or one for each column"),
         (lambda: Box([]), TypeError, "grid must be"),

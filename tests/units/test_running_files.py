@@ -123,26 +123,31 @@ def teller(folder):
 
 
 class TestCrashes:
-    @every("running", [COUNTS, PURE, CELLS], ids=str)
-    def test_killed_at_every_place(self, running, tmp_path):
+    @every("running, how", [(COUNTS, "before"), (CELLS, "middle"), (PURE, "after")], ids=str)
+    def test_killed_at_every_place(self, running, how, tmp_path):
         """No period has two totals, the charge came first, and no record is lost or counted twice."""
-        for how in ("before", "middle", "after"):
-            place, killed = 0, True
-            while killed:
-                place += 1
-                folder = tmp_path / f"{how}{place}"
-                folder.mkdir()
-                killed = killed_at(place, how, lambda folder=folder: run(running, folder, teller(folder)))
-                if killed:
-                    assert not in_child(lambda folder=folder: run(running, folder, teller(folder)))
-                told, charges = said(folder), dpf.Ledger.open(folder / "ledger").charges
-                assert sorted(told) == list(range(1, PERIODS + 1))
-                assert all(len(totals) == 1 for totals in told.values())
-                assert 1 <= len(charges) <= 2
-                lines = [json.loads(line) for line in (folder / "state").read_text().splitlines()]
-                numbers = [line["records"] for line in lines if "period" in line]
-                assert numbers == [len(records_of(running, period)) for period in range(1, PERIODS + 1)]
-            assert place > 20
+        place, killed = 0, True
+        while killed:
+            place += 1
+            folder = tmp_path / f"{how}{place}"
+            folder.mkdir()
+            killed = killed_at(place, how, lambda folder=folder: run(running, folder, teller(folder)))
+            if killed:
+                assert not in_child(lambda folder=folder: run(running, folder, teller(folder)))
+            told, charges = said(folder), dpf.Ledger.open(folder / "ledger").charges
+            assert sorted(told) == list(range(1, PERIODS + 1))
+            assert all(len(totals) == 1 for totals in told.values())
+            assert 1 <= len(charges) <= 2
+            lines = [json.loads(line) for line in (folder / "state").read_text().splitlines()]
+            numbers = [line["records"] for line in lines if "period" in line]
+            assert numbers == [len(records_of(running, period)) for period in range(1, PERIODS + 1)]
+        assert place > 20
+
+    @pytest.mark.slow
+    @every("running", [COUNTS, PURE, CELLS], ids=str)
+    @every("how", ["before", "middle", "after"])
+    def test_killed_at_every_place_in_every_way(self, running, how, tmp_path):
+        self.test_killed_at_every_place.__wrapped__(self, running, how, tmp_path)
 
     def test_killed_again_and_again(self, tmp_path):
         """Each process is killed at its n-th line; the charge was before the first one."""

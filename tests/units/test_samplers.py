@@ -11,6 +11,7 @@ from mpmath import mp, mpf
 from numpy.random import PCG64
 
 from dpfast._kernels import _balls, _samplers
+from tests.cases import every
 from tests.reference import laws
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -152,7 +153,7 @@ def test_saturation_and_extreme_scales():
     assert 0.5 < np.abs(huge / 2.0**56).mean() < 1.6
 
 
-@pytest.mark.parametrize("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
+@every("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
 def test_one_draw_is_that_of_a_fill(scale):
     """From the same words: seeded ones, and words that ask for more."""
     for seed in range(200):
@@ -166,7 +167,7 @@ def test_one_draw_is_that_of_a_fill(scale):
         assert one.used == filled.used
 
 
-@pytest.mark.parametrize("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
+@every("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
 def test_one_rounded_laplace_is_that_of_a_fill(scale):
     for seed in range(200):
         drawn = draws(_samplers.fill_rounded_laplace, scale, 1, seed)[0]
@@ -183,7 +184,7 @@ def test_empty_fills():
         fill(PCG64(1), 1.0, np.empty(0, np.int64))
 
 
-@pytest.mark.parametrize("last", [0, 1, 2, 9, 2**32, 2**63, 2**64 - 1])
+@every("last", [0, 1, 2, 9, 2**32, 2**63, 2**64 - 1])
 def test_uniform_stays_in_range(last):
     out = np.empty(2000, np.uint64)
     _samplers.fill_uniform(PCG64(1), last, out)
@@ -213,9 +214,7 @@ def test_bernoulli_compares_digit_after_digit():
     assert source.used == 6
 
 
-@pytest.mark.parametrize(
-    ("numerator", "denominator"), [(0, 1), (1, 1), (1, 3), (2**63, 2**64 - 1), (2**64 - 2, 2**64 - 1)]
-)
+@every("numerator, denominator", [(0, 1), (1, 1), (1, 3), (2**63, 2**64 - 1), (2**64 - 2, 2**64 - 1)])
 def test_bernoulli_law(numerator, denominator):
     out = np.empty(200_000, np.uint8)
     _samplers.fill_bernoulli(PCG64(2), numerator, denominator, out)

@@ -257,9 +257,9 @@ UP = list(itertools.product((0, 1), repeat=3))
 SPREAD = (-8, -1, 0, 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("monotone", "changes"), [(False, ANY), (True, UP)])
-@pytest.mark.parametrize("method", METHODS)
+@every("epsilon", [0.1, 1.0, 4.0])
+@every("monotone, changes", [(False, ANY), (True, UP)])
+@every("method", METHODS)
 def test_privacy(method, monotone, changes, epsilon):
     mechanism = Selection(epsilon=epsilon, monotone=monotone, selection=method)
     largest = largest_loss(mechanism, changes, (*SPREAD, -round(100 / epsilon)))
@@ -288,8 +288,8 @@ def concentration(mechanism, monotone):
     return worst, widest
 
 
-@pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@every("monotone", [False, True])
+@every("epsilon", [0.1, 1.0, 3.0])
 def test_concentrated_privacy(epsilon, monotone):
     """T11: eps**2 / 8 for the exponential mechanism only: permute-and-flip has more, and no range of epsilon."""
     mechanism = Selection(epsilon=epsilon, monotone=monotone)
@@ -339,7 +339,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@every("name", KINDS)
 def test_kinds_of_scores(name):
     scores = KINDS[name]
     before = repr(scores)
@@ -407,8 +407,8 @@ def test_a_law_keeps_its_scores():
 # ---- calls ----
 
 
-@pytest.mark.parametrize("special", [0.5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1.8e308, 1e308, -1e308])
-@pytest.mark.parametrize("method", METHODS)
+@every("special", [0.5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1.8e308, 1e308, -1e308])
+@every("method", METHODS)
 def test_only_the_index_depends_on_scores(method, special):
     """No warning, error, type, shape or number of words depends on a score."""
     for scores in ([special] * 4, np.array([special, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0, special])):
@@ -445,8 +445,8 @@ def test_mechanism():
     assert audit.distinguish(wrong, [0, 3], [1, 2], trials=20_000, rng=PCG64(1)) > 1
 
 
-@pytest.mark.parametrize(
-    ("error", "match", "options"),
+@every(
+    "error, match, options",
     [
         (ValueError, "epsilon must be positive", {"epsilon": 0}),
         (TypeError, "epsilon must be a real number", {"epsilon": True}),

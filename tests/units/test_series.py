@@ -21,13 +21,14 @@ from dpfast.densities import series
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
 from dpfast.theory import series_error, series_sensitivity, series_terms
+from tests.cases import every
 from tests.reference import series as reference
 from tests.statistical import chi_square_rejects, kolmogorov_rejects
 
 pytestmark = pytest.mark.kernel
 
 BASES = ("cosine", "trigonometric")
-EVERY = pytest.mark.parametrize("basis", BASES)
+EVERY = every("basis", BASES)
 SQRT2 = math.sqrt(2)
 
 
@@ -51,7 +52,7 @@ def phi(terms, basis, nodes, bits=20):
 
 
 class TestTable:
-    @pytest.mark.parametrize("nodes", [2, 3, 101, 1000, 2**14])
+    @every("nodes", [2, 3, 101, 1000, 2**14])
     def test_is_the_rounded_cosine(self, nodes):
         """Within 2**-10 of half a unit everywhere, as the slack of the sensitivity allows."""
         table = basis_tables.cosine_table(nodes, 20)
@@ -144,7 +145,7 @@ class TestSums:
         values = np.cos(angles) if basis == "cosine" else np.where(j % 2, np.cos(angles), np.sin(angles))
         assert_allclose(law.value(law.center), SQRT2 * values.mean(axis=0), atol=2e-6)
 
-    @pytest.mark.parametrize("size", [2, 3, 2**14, 2**14 + 1, 2**32, 2**52])
+    @every("size", [2, 3, 2**14, 2**14 + 1, 2**32, 2**52])
     def test_every_code_has_a_node(self, size):
         nodes = min(size, 2**14)
         codes = np.unique(np.clip([0, 1, size // 2 - 1, size // 2, size - 2, size - 1], 0, size - 1))
@@ -277,8 +278,8 @@ class TestLaw:
                 assert chi_square_rejects(observed, expected) == (factor != 1)
         assert abs(np.corrcoef(draws.T)[0, 1]) < 0.02
 
-    @pytest.mark.parametrize(
-        ("most", "clamp"),
+    @every(
+        "most, clamp",
         [(2**63 - 1, 2**61), (2**62, 2**61), (2**61 + 2**60, 2**61), (2**63 - 1, 2**62), (2**62 + 2**60, 2**62)],
     )
     def test_extreme_noise_neither_overflows_nor_reveals_data(self, most, clamp, monkeypatch):
@@ -320,8 +321,8 @@ class TestMechanism:
             assert_array_equal(twin([0.3, 0.4], rng=PCG64(1)), m([0.3, 0.4], rng=PCG64(1)))
         assert "of 3 cosine coefficients of records on" in repr(m)
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 20.0])
-    @pytest.mark.parametrize("x", [[0.3], [0.5] * 100, [np.nan]])
+    @every("epsilon", [1e-6, 1e-3, 20.0])
+    @every("x", [[0.3], [0.5] * 100, [np.nan]])
     def test_small_and_equal_data(self, x, epsilon):
         for terms in (1, 50):
             assert np.isfinite(mechanism(terms, epsilon=epsilon)(x, rng=PCG64(1))).all()
@@ -359,7 +360,7 @@ EXAMPLES = {
     "periodic": ("trigonometric", [0.3, -0.4, 0.1]),
     "periodic, negative": ("trigonometric", [0.9, -0.7, 0.5, 0.6]),
 }
-EXAMPLE = pytest.mark.parametrize("name", EXAMPLES)
+EXAMPLE = every("name", EXAMPLES)
 
 
 class TestDensity:

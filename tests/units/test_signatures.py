@@ -9,6 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import local
+from tests.cases import every
 
 MODULES = ("", "audit", "domains", "local", "noise", "prior", "psi", "regression", "robust", "smooth", "statistics")
 # Parameters of any number that are meant: arrays, and those of another function.
@@ -39,15 +40,15 @@ def everything():
                         yield f"{name}.{label}", member
 
 
-@pytest.mark.parametrize(("name", "found"), [pytest.param(*each, id=each[0]) for each in everything()])
+@every("name, found", [pytest.param(*each, id=each[0]) for each in everything()])
 def test_parameters_have_names(name, found):
     kinds = {part.kind for part in inspect.signature(found).parameters.values()}
     hidden = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} & kinds
     assert not hidden or name in ANY or name.endswith((".error", ".sample_size", ".fit")), inspect.signature(found)
 
 
-@pytest.mark.parametrize(
-    ("cls", "parameters"),
+@every(
+    "cls, parameters",
     [
         (dpf.InverseSensitivity, ["statistic", "grid", "epsilon", "radius", "neighbors"]),
         (dpf.GlobalSensitivity, ["statistic", "grid", "epsilon", "neighbors", "noise"]),

@@ -160,8 +160,8 @@ def test_bounds_one_step_apart_and_data_units():
 # Calibration
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 20.0, 50.0])
-@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
+@every("epsilon", [1e-6, 0.1, 1.0, 4.0, 20.0, 50.0])
+@every("delta", [1e-2, 1e-6, 1e-12])
 def test_laplace_scale_is_private_and_tight(epsilon, delta):
     """T20: the largest divergence over all ratios of scales and shifts is delta, by exact integration."""
     least = 4 * 2.0**-30
@@ -184,8 +184,8 @@ def largest_divergence(epsilon, beta, x):
     )
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.236, 0.33])
+@every("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])
+@every("share", [0.01, 0.05, 0.236, 0.33])
 def test_student_scale_is_private_and_tight(epsilon, share):
     """T20: the largest log-ratio of densities over all ratios of scales and shifts is epsilon."""
     beta, scale = smooth.calibrate(epsilon, 0.0, noise="student-t", beta=share * epsilon)
@@ -260,8 +260,8 @@ def test_defaults():
 # Laws
 
 
-@pytest.mark.parametrize("scale", [1e-70, 1e-3, 0.3, 0.577, 3.7, 1e3, 2.0**20 / 3, 2.0**50])
-@pytest.mark.parametrize("kind", [RoundedLaplace, RoundedStudent3])
+@every("scale", [1e-70, 1e-3, 0.3, 0.577, 3.7, 1e3, 2.0**20 / 3, 2.0**50])
+@every("kind", [RoundedLaplace, RoundedStudent3])
 def test_log_probabilities_are_right_far_out(kind, scale):
     """To 1e-13 absolute where losses are compared, to rounding where they are large."""
     z = np.unique(np.concatenate([np.arange(1, 30), 2 ** np.arange(0, 51, 7)])).astype(float)
@@ -323,9 +323,9 @@ GRID = dpf.Grid(0, 12, step=1)
 NOISES = [(0.0, "student-t"), (1e-2, "laplace"), (1e-6, "laplace")]
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("delta", "noise"), NOISES)
-@pytest.mark.parametrize("q", [0.0, 0.5, 1.0])
+@every("epsilon", [0.1, 1.0, 4.0])
+@every("delta, noise", NOISES)
+@every("q", [0.0, 0.5, 1.0])
 def test_the_audit_certifies(q, delta, noise, epsilon):
     mechanism = dpf.SmoothSensitivity(Quantile(q), grid=GRID, epsilon=epsilon, delta=delta)
     assert mechanism.noise == noise
@@ -340,8 +340,8 @@ def test_the_audit_certifies_every_statistic(statistic, delta, noise, n):
     assert audit.verify(mechanism, n=n, values=4).holds
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
-@pytest.mark.parametrize(("delta", "noise"), NOISES)
+@every("n", [1, 2, 4])
+@every("delta, noise", NOISES)
 def test_the_audit_certifies_few_records_and_fine_values(delta, noise, n):
     mechanism = dpf.SmoothSensitivity(Median(), grid=dpf.Grid(0, 6, step=1), epsilon=2.0, delta=delta, noise=noise)
     assert audit.verify(mechanism, n=n, values=7 if n < 4 else 4).holds
@@ -464,8 +464,8 @@ def test_frozen_picklable_hashable():
     assert mechanism.privacy == dpf.Privacy(1.0, 1e-2)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
+@every(
+    "parameters, error, message",
     [
         ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
         ({"epsilon": 1.0, "delta": 1.0}, ValueError, "delta must be"),

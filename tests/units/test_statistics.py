@@ -263,7 +263,7 @@ class TestAudit:
             mechanism = InverseSensitivity(CASES[name].statistic, grid=grid, epsilon=1.0, radius=radius)
             assert dpf.audit.verify(mechanism, n=4, values=2).holds
 
-    @pytest.mark.parametrize("name", ["mean", "trimmed 0.2", "winsorized 0.34", "iqr", "huber 2"])
+    @every("name", ["mean", "trimmed 0.2", "winsorized 0.34", "iqr", "huber 2"])
     def test_a_score_of_two_a_replacement_is_rejected(self, name, monkeypatch):
         """Control: a score that grows by 2 with one replaced record."""
         statistic = CASES[name].statistic
@@ -301,8 +301,8 @@ class TestDegenerate:
                 assert low <= mechanism(x, rng=PCG64(1)) <= high
                 assert math.fsum(mechanism.law(x).pmf(np.arange(3))) <= 1 + 1e-12
 
-    @pytest.mark.parametrize("n", [1, 3, 5, 21])
-    @pytest.mark.parametrize("statistic", [TrimmedMean, WinsorizedMean])
+    @every("n", [1, 3, 5, 21])
+    @every("statistic", [TrimmedMean, WinsorizedMean])
     def test_all_but_the_median_cut(self, statistic, n):
         """2 m = n - 1: both are the median, on their own grids of codes."""
         trim = math.nextafter(0.5, 0)
@@ -315,8 +315,8 @@ class TestDegenerate:
     def test_trimming_leaves_a_record(self, n, trim):
         assert 2 * TrimmedMean(trim).cut(n) < n
 
-    @pytest.mark.parametrize("trim", [-0.1, 0.5, math.nan, "0.1", None, True])
-    @pytest.mark.parametrize("statistic", [TrimmedMean, WinsorizedMean])
+    @every("trim", [-0.1, 0.5, math.nan, "0.1", None, True])
+    @every("statistic", [TrimmedMean, WinsorizedMean])
     def test_bad_trim(self, statistic, trim):
         with pytest.raises((TypeError, ValueError), match="trim must be"):
             statistic(trim)
@@ -392,7 +392,7 @@ class TestRelease:
                 assert max(upper - twin(x), twin(x) - lower) == bound, (x, gaps)
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if isinstance(FUNCTIONS[name][1], RankStatistic)])
+@every("name", [name for name in FUNCTIONS if isinstance(FUNCTIONS[name][1], RankStatistic)])
 def test_functions_are_mechanisms(name):
     x, grid, (arguments, statistic) = np.random.default_rng(11).random(1000), Grid(0, 1), FUNCTIONS[name]
     expected = InverseSensitivity(statistic, grid=grid, epsilon=0.5)(x, rng=PCG64(5))

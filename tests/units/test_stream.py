@@ -5,6 +5,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast._kernels import _stream
+from tests.cases import every
 from tests.streams import DEFAULT
 
 pytestmark = pytest.mark.kernel
@@ -22,7 +23,7 @@ def test_the_kernel_checks_its_tables():
         _stream.count(np.zeros(3, np.complex128), np.zeros(2**16, np.uint32), 16, **options)
 
 
-@pytest.mark.parametrize("step", [2.0**-1074, 2.0**-1000, 2.0**-30, 1.0, 2.0**60, 2.0**970])
+@every("step", [2.0**-1074, 2.0**-1000, 2.0**-30, 1.0, 2.0**60, 2.0**970])
 def test_codes_of_every_step(step):
     grid = dpf.Grid(-1000 * step, 3000 * step, step=step, missing=7 * step)
     x = np.concatenate([np.arange(-1010, 3010) * step, np.arange(-1000, 3000) * step * 0.5, [np.nan, 5e-324, -1e308]])
@@ -63,8 +64,8 @@ def hard(grid, n, kind, rng):
     return rng.choice(x[: int(kind.split()[0])], n) if kind.endswith("values") and n else x
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("grid", SHIFTED, ids=str)
+@every("kind", KINDS)
+@every("grid", SHIFTED, ids=str)
 def test_digits_match_encode(grid, kind):
     rng = np.random.default_rng(14)
     bits = (grid.size - 1).bit_length()
@@ -94,9 +95,9 @@ def walked(codes, levels, counts, capacity, shift):
     return copied
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
+@every("kind", KINDS)
+@every("depth", [1, 2])
+@every("share", [0.02, 0.5, 1.0])
 def test_marked_cells_are_counted_and_copied_in_order(kind, depth, share):
     rng, grid = np.random.default_rng(15), dpf.Grid(-999, 2**15 - 1000, step=1)
     for n in (0, 1, 31, 32, 33, 1024, 5000):

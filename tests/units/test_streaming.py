@@ -48,7 +48,7 @@ def test_a_private_number_of_records_may_be_zero(passes, q, chunks):
     assert same(mechanism.release(dpf.Chunks(chunks), size=20, rng=PCG(1)), expected)
 
 
-@pytest.mark.parametrize(("points", "passes"), [(2**18, 1), (2**18 + 1, 2), (2**36, 2), (2**36 + 1, 3), (2**52, 3)])
+@every("points, passes", [(2**18, 1), (2**18 + 1, 2), (2**36, 2), (2**36 + 1, 3), (2**52, 3)])
 def test_passes_at_the_limits(points, passes):
     grid = dpf.Grid(0, points - 1, step=1)
     mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.0)
@@ -256,8 +256,8 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+@every("name", FUNCTIONS)
+@every("dtype", [np.float64, np.int32])
 def test_functions_take_chunks(name, dtype):
     x = np.random.default_rng(7).normal(40, 15, 300).astype(dtype)
     options = {"bounds": (0, 100), "epsilon": 2.0}
@@ -290,8 +290,8 @@ def test_chunks_can_be_visited_again():
     assert "private" in repr(dpf.Chunks([[1.0]]))
 
 
-@pytest.mark.parametrize(
-    ("source", "step"),
+@every(
+    "source, step",
     [
         ([np.arange(3), np.arange(2) > 0], 1.0),
         ([np.arange(3), np.arange(3.0)], None),

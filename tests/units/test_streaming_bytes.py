@@ -16,6 +16,7 @@ import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Median, Sum
 from dpfast.streaming import State, wire
+from tests.cases import every
 from tests.central import outcome, same
 from tests.streams import ALL, DEFAULT, INTEGERS, PCG, name, records
 from tests.threads import in_threads
@@ -171,8 +172,8 @@ def test_bits_that_flip_under_a_right_checksum(data):
     use(sealed(bytes(body)), mechanism)
 
 
-@pytest.mark.parametrize("depth", [9, 300, 500, 990, 100_000])
-@pytest.mark.parametrize("brackets", ["[]", ('{"x":', "}")])
+@every("depth", [9, 300, 500, 990, 100_000])
+@every("brackets", ["[]", ('{"x":', "}")])
 def test_deep_json(depth, brackets):
     for mechanism in (ALL[0], dpf.NestedBoxes(grid=DEFAULT, epsilon=4.0)):
         header = second_pass(mechanism).to_bytes()
@@ -203,9 +204,7 @@ def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
         State.from_bytes(forged(mechanism.start().to_bytes(), change), mechanism)
 
 
-@pytest.mark.parametrize(
-    "places", [[1, -(2**63), -1], [-1, 0, 1], [0, 0, 1], [2, 1, 3], [99, 100, 101], [1, 2, 2**63 - 1]]
-)
+@every("places", [[1, -(2**63), -1], [-1, 0, 1], [0, 0, 1], [2, 1, 3], [99, 100, 101], [1, 2, 2**63 - 1]])
 def test_bad_places(places):
     mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
     state = mechanism.start()
@@ -218,7 +217,7 @@ def test_bad_places(places):
         State.from_bytes(sealed(body[HEAD : -len(good)] + struct.pack("<6q", *places, 1, 1, 1)), mechanism)
 
 
-@pytest.mark.parametrize(
+@every(
     "cells",
     [
         ([1280], [0], [40]),  # no such place

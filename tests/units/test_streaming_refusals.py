@@ -10,6 +10,7 @@ from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import InterquartileRange, Median, TrimmedMean
 from dpfast.streaming import State
 from dpfast.streaming.wire import fingerprint
+from tests.cases import every
 from tests.streams import ALL, DEFAULT, FINE, INTEGERS, PCG
 
 pytestmark = pytest.mark.kernel
@@ -36,8 +37,8 @@ def test_passes_over_other_records():
         state.release()
 
 
-@pytest.mark.parametrize("grid", [DEFAULT, FINE], ids=["two", "three"])
-@pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.1), InterquartileRange()], ids=str)
+@every("grid", [pytest.param(DEFAULT, id="two"), pytest.param(FINE, id="three")])
+@every("statistic", [Median(), TrimmedMean(0.1), InterquartileRange()], ids=str)
 def test_other_records_of_the_same_number_raise_no_error(statistic, grid):
     mechanism = dpf.InverseSensitivity(statistic, grid=grid, epsilon=1.0)
     rng = np.random.default_rng(12)

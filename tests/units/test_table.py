@@ -13,6 +13,7 @@ from dpfast import statistics
 from dpfast.errors import BudgetError, UtilityWarning
 from dpfast.reports.costs import cost_of
 from dpfast.tables import TableError
+from tests.cases import every
 
 KINDS = ["a", "b", "c"]
 DROPPED = {"pay": {"bounds": (0, 100), "missing": "drop"}}
@@ -122,7 +123,7 @@ CALLS = {
 
 
 @pytest.mark.filterwarnings("ignore:a record with a missing cell of")
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_method_is_its_function_with_the_facts_of_the_column(name):
     method, function = CALLS[name]
     one = table()
@@ -234,7 +235,7 @@ class TestContainers:
         frame = library.DataFrame({name: x.tolist() for name, x in data.items()})
         return frame.lazy() if form == "lazy" else frame
 
-    @pytest.mark.parametrize("form", FORMS)
+    @every("form", FORMS)
     def test_all_containers_give_the_same_numbers(self, form, tmp_path):
         def releases(data):
             one = table(data, delta=1e-5, unit=("person", 3), columns=COLUMNS | DROPPED)
@@ -312,8 +313,8 @@ class TestContainers:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("options", "message"),
+    @every(
+        "options, message",
         [
             ({"epsilon": None}, "give ledger= or epsilon="),
             ({"ledger": dpf.Ledger(1)}, "give ledger= or epsilon="),
@@ -340,8 +341,8 @@ class TestErrors:
         with pytest.raises(TypeError, match="data must be a frame"):
             dpf.Table(data, epsilon=1)
 
-    @pytest.mark.parametrize(
-        ("call", "message"),
+    @every(
+        "call, message",
         [
             (lambda t: t.mean("pay"), "give epsilon= or share="),
             (lambda t: t.mean("pay", epsilon=1, share=0.1), "give epsilon= or share="),
@@ -542,9 +543,9 @@ def test_notes_say_what_is_public_and_how_cells_are_read():
     assert "public" not in private.releases[0].note
 
 
-@pytest.mark.parametrize("unit", [None, ("person", 2), ("person", 7)])
-@pytest.mark.parametrize("budget", [(2, 1e-6), ("0.7", "1e-6"), (1, 3e-9)])
-@pytest.mark.parametrize("shares", [(0.3, 0.3, 0.4), ("1/3", "1/3", "1/3"), (0.1,) * 10])
+@every("unit", [None, ("person", 2), ("person", 7)])
+@every("budget", [(2, 1e-6), ("0.7", "1e-6"), (1, 3e-9)])
+@every("shares", [(0.3, 0.3, 0.4), ("1/3", "1/3", "1/3"), (0.1,) * 10])
 def test_shares_that_use_up_the_budget_leave_nothing_and_read_well(unit, budget, shares):
     epsilon, delta = budget
     held = table(epsilon=epsilon, delta=delta, unit=unit, columns=DROPPED, rng=None)

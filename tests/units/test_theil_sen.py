@@ -13,6 +13,7 @@ from scipy.stats import binom
 import dpfast as dpf
 from dpfast.regression import slopes as module
 from dpfast.statistics import Median, Quantile
+from tests.cases import every
 from tests.reference import lines
 from tests.statistical import ALPHA
 
@@ -32,17 +33,17 @@ def line(n, seed=0, *, slope=1.7, errors="normal"):
 
 
 class TestMatchings:
-    @pytest.mark.parametrize("n", range(2, 14))
+    @every("n", range(2, 14))
     def test_every_two_records_are_a_pair_once(self, n):
         pairs = [pair for turn in range(n - 1 + n % 2) for pair in lines.matching(n, turn)]
         assert len({frozenset(pair) for pair in pairs}) == len(pairs) == n * (n - 1) // 2
 
-    @pytest.mark.parametrize("n", range(2, 14))
+    @every("n", range(2, 14))
     def test_a_record_is_in_one_pair_of_a_matching(self, n):
         for turn in range(n - 1 + n % 2):
             assert len({record for pair in lines.matching(n, turn) for record in pair}) == n - n % 2
 
-    @pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 3), (8, 3), (8, 7), (9, 4), (100, 100), (101, 10)])
+    @every("n, k", [(2, 1), (3, 3), (8, 3), (8, 7), (9, 4), (100, 100), (101, 10)])
     def test_one_record_changes_at_most_k_slopes(self, n, k):
         """The sensitivity on which the share of epsilon depends, attained."""
         mechanism = dpf.TheilSen(epsilon=1.0, matchings=k)
@@ -140,7 +141,10 @@ class Undivided(dpf.TheilSen):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize(("matchings", "lattice"), [(1, 0), (2, 0), (2, 1), ("auto", 1)])
+    @pytest.mark.parametrize(
+        ("matchings", "lattice"),
+        [(1, 0), (2, 1), pytest.param(2, 0, marks=pytest.mark.slow), pytest.param("auto", 1, marks=pytest.mark.slow)],
+    )
     def test_on_all_datasets(self, matchings, lattice):
         n, x, y = LATTICES[lattice]
         mechanism = dpf.TheilSen(**COARSE, epsilon=2.0, matchings=matchings)
@@ -292,8 +296,8 @@ class TestCalls:
 
 
 class TestBadParameters:
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
+    @every(
+        "options, error, message",
         [
             ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
             ({"epsilon": 5e-324}, ValueError, "epsilon must be positive"),

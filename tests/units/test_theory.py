@@ -141,8 +141,8 @@ def test_gross_error_sensitivity_of_every_statistic_is_the_supremum(name, rho):
             assert found == max(abs(theory.influence_function(statistic, x, at, rho)) for at in mesh)
 
 
-@pytest.mark.parametrize("rho", [0.1, 0.2, 0.3])
-@pytest.mark.parametrize("name", STATISTICS)
+@every("rho", [0.1, 0.2, 0.3])
+@every("name", STATISTICS)
 def test_no_place_in_the_middle_is_worse(name, rho):
     """Among more records than above: the worst place for a statistic that is not monotone may be in the middle."""
     x = np.arange(20.0)
@@ -179,7 +179,7 @@ def test_gross_error_sensitivity_on_the_whole_line():
         assert (wide[0] == wide[1] == found) if finite else wide[0] < wide[1]
 
 
-@pytest.mark.parametrize("name", STATISTICS)
+@every("name", STATISTICS)
 def test_influence_is_exact_where_doubles_cancel(name):
     """A change of 1e-9 of the mass of data near 1e15, and data from 1e-300 to 1e300."""
     x = np.array([1e15, 1e15 + 0.125, 1e15 + 0.25, 1e15 + 2.0])
@@ -247,8 +247,8 @@ def expected_error(mechanism, x, target):
     return float(law.pmf(codes) @ np.abs(np.asarray(law.value(codes)) - target))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("n", [1, 2, 5])
+@every("epsilon", [0.1, 0.5, 1.0, 3.0])
+@every("n", [1, 2, 5])
 def test_pure_lower_bound_holds_for_point_masses(epsilon, n):
     mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 64, step=1), epsilon=epsilon)
     worst = max(expected_error(mechanism, [tau] * n, tau) for tau in range(0, 65, 8))
@@ -400,8 +400,8 @@ def test_smooth_upper_bound_covers_the_mean():
     assert np.mean(np.abs(rng.laplace(0, 2 / (n * epsilon), 10_000)) <= bound) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("delta", "limit"),
+@every(
+    "delta, limit",
     [(0.3, 4.6), (0.1, 6.7), (1e-2, 8.5), (1e-3, 9.4), (1e-4, 10.1), (1e-6, 11.2), (1e-8, 12.0), (1e-12, 13.1)],
 )
 def test_proposition_1_ends_where_the_specification_says(delta, limit):
@@ -529,9 +529,9 @@ def test_sum_of_normal_and_laplace():
     assert theory.quantiles._normal_plus_laplace_tail(1.0, 1e-9, 1.0) == pytest.approx(math.exp(-1))
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0])
-@pytest.mark.parametrize("q", [0.1, 0.5])
-@pytest.mark.parametrize("error", [0.3, 0.01, 1e-5])
+@every("epsilon", [0.01, 0.5, 4.0])
+@every("q", [0.1, 0.5])
+@every("error", [0.3, 0.01, 1e-5])
 def test_sample_size_inverts_the_error(epsilon, q, error):
     setting = {"q": q, "density": 0.4, "width": 40.0, "epsilon": epsilon}
     n = theory.sample_size(error, **setting)

@@ -10,6 +10,7 @@ import pytest
 import dpfast as dpf
 from dpfast import theory
 from dpfast.statistics import Mean, Median
+from tests.cases import every
 
 
 def step(b, epsilon, delta):
@@ -156,8 +157,8 @@ def test_mixtures_of_records_fail_as_bounded(delta, b):
     assert failing(1.2 * found.mixture) > 0.05
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
+@every(
+    "name, options",
     [
         ("failure", {"failure": 0.06}),
         ("failure", {"failure": -0.1}),

@@ -139,7 +139,7 @@ class TestAnswers:
             assert not AboveThreshold(whole + 1, epsilon=1.0).start()(value)
         assert AboveThreshold(0, epsilon=1.0).start()(value) is (whole >= 0)
 
-    @pytest.mark.parametrize("value", ["3", None, np.array([1]), Fraction(1, 2), np.longdouble(1)])
+    @every("value", ["3", None, np.array([1]), Fraction(1, 2), np.longdouble(1)])
     def test_other_types(self, value):
         state = AboveThreshold(0, epsilon=1.0).start()
         with pytest.raises(TypeError, match="a value must be an int or a float"):

@@ -11,6 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast import timing
 from dpfast.laws import DiscreteLaplace
+from tests.cases import every
 from tests.statistical import chi_square_rejects
 
 AT = dpf.timing.AnswerTime("0.05", stability="3e-9", epsilon="0.5", delta="0.01", overrun="1e-6")
@@ -179,8 +180,8 @@ def test_the_privacy_of_a_release_and_its_time():
         AT.privacy(dpf.Privacy(rho=0.1))
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "message"),
+@every(
+    "changed, error, message",
     [
         ({"seconds": 0}, ValueError, "seconds must be positive"),
         ({"seconds": "soon"}, ValueError, "seconds must be a number"),

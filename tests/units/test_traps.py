@@ -14,6 +14,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import local, regression
 from dpfast.densities import RangeSums
+from tests.cases import every
 
 pytestmark = [
     pytest.mark.filterwarnings("always:epsilon = .* is above 20"),
@@ -85,7 +86,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_large_epsilon_is_told_once_at_the_line_of_the_user(name):
     for _ in range(2):  # again, with the mechanism from a cache
         [(category, text, file)] = told(lambda: CALLS[name](25.0))
@@ -127,7 +128,7 @@ DELTAS = {
 }
 
 
-@pytest.mark.parametrize("name", DELTAS)
+@every("name", DELTAS)
 def test_a_large_delta_is_told_once_at_the_line_of_the_user(name):
     for delta in (0.5, 1e-3, 1e-3):
         [(category, text, file)] = told(lambda delta=delta: DELTAS[name](delta))

@@ -11,6 +11,7 @@ import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
 from dpfast.core.rounding import up
 from dpfast.theory import gaussian_mu
+from tests.cases import every
 from tests.releases import MECHANISMS
 from tests.untouchable import Untouchable
 
@@ -108,7 +109,7 @@ class TestProfile:
         assert hockey_stick(*joint, 1.3) > 0  # and it is not that of fewer records
         assert hockey_stick(*joint, 0.9) > hockey_stick(discrete_laplace(scale, 0), discrete_laplace(scale, 4), 0.9)
 
-    @pytest.mark.parametrize(
+    @every(
         "parts",
         [
             (("pure", 0.01, 50),),
@@ -118,7 +119,7 @@ class TestProfile:
             (("bounded-range", 0.25, 1), ("pure", 0.25, 1)),
         ],
     )
-    @pytest.mark.parametrize("k", [2, 5, 200])
+    @every("k", [2, 5, 200])
     def test_other_parts_become_one_of_least_rho(self, parts, k):
         one = PrivacyProfile(Privacy(0.5, neighbors=ADD), parts)
         profile = one.for_units(k)
@@ -266,8 +267,8 @@ class TestGroups:
         PrivacyProfile(Privacy(rho=0.1, delta=1e-6, neighbors=ADD)),
     )
 
-    @pytest.mark.parametrize("one", ONE, ids=repr)
-    @pytest.mark.parametrize("k", [1, 2, 25])
+    @every("one", ONE)
+    @every("k", [1, 2, 25])
     def test_releases_compose(self, one, k):
         units = one.for_units(k, per_key=1)
         assert (units.privacy.per_unit, units.privacy.records, units.privacy.neighbors) == (k, 1, ADD)

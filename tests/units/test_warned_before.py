@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from tests.cases import every
 from tests.central import same
 
 FLOATS = dpf.FloatGrid()
@@ -52,8 +53,8 @@ OF_CHUNKS = {
 }
 
 
-@pytest.mark.parametrize("name", OF_CHUNKS)
-@pytest.mark.parametrize("known", [True, False])
+@every("name", OF_CHUNKS)
+@every("known", [True, False])
 def test_chunks(name, known):
     release, x, text = OF_CHUNKS[name]
     pieces = np.array_split(x, 3)
@@ -128,8 +129,15 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
-@pytest.mark.parametrize("mechanism", [MEDIAN, JOINT, {"middle": (MEDIAN, "x")}], ids=["median", "joint", "column"])
+@every("groups", [pytest.param(case, id=label) for label, case in GROUPS.items()])
+@every(
+    "mechanism",
+    [
+        pytest.param(MEDIAN, id="median"),
+        pytest.param(JOINT, id="joint"),
+        pytest.param({"middle": (MEDIAN, "x")}, id="column"),
+    ],
+)
 def test_the_smallest_group(groups, mechanism):
     x = {"x": X} if isinstance(mechanism, dict) else X
     texts, charges = told(lambda: dpf.by_group(mechanism, x, **groups))
@@ -158,8 +166,11 @@ def test_sizes_of_counted_groups_are_those_of_records():
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")
-@pytest.mark.parametrize("groups", [{"labels": [0, 1]}, {"labels": [[0, 1, 0]]}, {"offsets": [0, 2]}], ids=str)
-@pytest.mark.parametrize("x", [np.ones(3), dpf.Counted([1.0, 2.0, 3.0], [100, 200, 300])], ids=["array", "counted"])
+@every("groups", [{"labels": [0, 1]}, {"labels": [[0, 1, 0]]}, {"offsets": [0, 2]}], ids=str)
+@every(
+    "x",
+    [pytest.param(np.ones(3), id="array"), pytest.param(dpf.Counted([1.0, 2.0, 3.0], [100, 200, 300]), id="counted")],
+)
 def test_groups_of_another_number_of_records(groups, x):
     with pytest.raises(ValueError, match=r"one entry for each record|to the number of records"):
         dpf.by_group(MEDIAN, x, **groups)

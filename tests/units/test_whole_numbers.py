@@ -10,6 +10,7 @@ import dpfast as dpf
 from dpfast import Bins, Grid
 from dpfast.densities import Cells, NoisyMarginals, PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.cells import even_bins, uneven
+from tests.cases import every
 from tests.windows import Windowed
 
 RATINGS = np.repeat([1, 2, 3, 4, 5], [100, 200, 300, 50, 350])
@@ -45,7 +46,7 @@ class TestEdges:
     def test_the_bins_of_floats_are_as_before(self):
         assert dpf.histogram(RATINGS / 1.0, 4, bounds=(1, 5), epsilon=1.0).edges.tolist() == [1, 2, 3, 4, 5]
 
-    @pytest.mark.parametrize("size", [2, 3, 5, 12, 101])
+    @every("size", [2, 3, 5, 12, 101])
     def test_every_point_is_in_one_bin(self, size):
         grid = Grid(-7, size - 8, step=1)
         points = np.arange(-7, size - 7)
@@ -94,7 +95,7 @@ class TestUneven:
         with pytest.raises(ValueError, match="between 1 and the 5 whole numbers within the bounds, not 6"):
             dpf.histogram(RATINGS, 6, bounds=(1, 5), epsilon=1.0)
 
-    @pytest.mark.parametrize("size", [2, 3, 5, 24, 101, 1000])
+    @every("size", [2, 3, 5, 24, 101, 1000])
     def test_automatic_bins_are_even(self, size):
         grid = Grid(0, size - 1, step=1)
         for bins in range(1, size + 1):
@@ -222,9 +223,9 @@ class TestWeights:
             clipped, projected = (self.errors(cells, 500, 0.5, rule, records) for rule in ("clip", "auto"))
             assert (projected <= 1.05 * clipped).all()
 
-    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    @pytest.mark.parametrize("consistency", ["auto", "simplex", "halves"])
-    @pytest.mark.parametrize("bins", [1, 3, 64, 65, 1000, (7, 30)])
+    @every("neighbors", ["replace-one", "add-remove"])
+    @every("consistency", ["auto", "simplex", "halves"])
+    @every("bins", [1, 3, 64, 65, 1000, (7, 30)])
     def test_weights_sum_to_n_or_to_the_counts(self, bins, consistency, neighbors):
         x = np.random.default_rng(1).random((300, 1 if isinstance(bins, int) else 2))
         options = {"bounds": (0, 1), "epsilon": 0.3, "consistency": consistency, "neighbors": neighbors}

@@ -13,6 +13,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import local
 from dpfast._kernels._advice import PublicFunction
+from tests.cases import every
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
@@ -111,7 +112,7 @@ GUESSES = [
 ]
 
 
-@pytest.mark.parametrize(("guess", "advice"), GUESSES)
+@every("guess, advice", GUESSES)
 def test_first_guesses(guess, advice):
     with dpf.Ledger(1.0) as ledger, pytest.raises((TypeError, ValueError)) as caught:
         guess()
@@ -130,8 +131,8 @@ def test_what_is_natural_is_taken():
     assert dpf.explain(dpf.median, n=100, epsilon=1.0).method == dpf.explain("median", n=100, epsilon=1.0).method
 
 
-@pytest.mark.parametrize(
-    ("name", "right"),
+@every(
+    "name, right",
     [("var", "variance"), ("percentile", "quantile"), ("kde", "density"), ("cov", "covariance"), ("nothing", None)],
 )
 def test_names_of_other_libraries(name, right):
