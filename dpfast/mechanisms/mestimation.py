@@ -27,7 +27,7 @@ from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
-from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.random import RandomSource, bit_generator, blocks, in_one_piece
 from dpfast.streaming import Chunks, Gathered, Values
 
 if TYPE_CHECKING:
@@ -311,7 +311,9 @@ class ScoreLaw(ScalarLaw):
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         if size is None and self._few:
-            return self._few().draw(bit_generator(rng))
+            few, source = self._few(), bit_generator(rng)
+            with in_one_piece(source):
+                return few.draw(source)
         shape = checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):

@@ -149,8 +149,9 @@ class BlockFits(BoundedRange):
         beyond = self.numbers(d) * math.log(grid.size / near) + _SURE
         return 4 * math.ceil(2 * beyond / self.epsilon)
 
-    def traps_for(self, n: int, d: int) -> Iterator[Trap]:
+    def traps_for(self, n: SupportsIndex, d: SupportsIndex) -> Iterator[Trap]:
         """Yield the trap of too few records for d columns."""
+        n, d = checks.whole("n", n, least=1), checks.whole("d", d, least=1)
         if not self.useful(n, d):
             yield Trap(
                 UtilityWarning,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "certified.h"
 #include "clones.h"
 
 #define CLIQUES_AXES 32
@@ -35,6 +36,18 @@ struct cliques_step {
     int64_t target;      /* of the noisy counts and their potentials, or -1 */
     int64_t separator;   /* of the margin that both tables had, for a message */
 };
+
+/* exp(x), without libm, whose results differ between systems. */
+static inline double cliques_exp(double x)
+{
+    return x < 0.0 ? dpfast_exp_neg(-x) : 1.0 / dpfast_exp_neg(x);
+}
+
+/* log(x) of a number of records, which is at least CLIQUES_NOTHING. */
+static inline double cliques_log(double x)
+{
+    return dpfast_log(x > CLIQUES_NOTHING ? x : CLIQUES_NOTHING);
+}
 
 /* Moves to the next run of cells; the place in the margin. */
 static inline ptrdiff_t cliques_next(const struct cliques_view *view, int64_t *index, ptrdiff_t place)
@@ -94,8 +107,8 @@ static void cliques_scale(const struct cliques_view *view, double *table, const 
 /* The t with exp(t) + spread t = noisy + spread base, nearly, from a start; between bounds that hold for the solution. */
 static inline double cliques_solve(double start, double base, double noisy, double spread)
 {
-    double expected = exp(base), goal = noisy + spread * base, other;
-    other = noisy > expected ? log(noisy) : base + (noisy - expected) / spread;
+    double expected = cliques_exp(base), goal = noisy + spread * base, other;
+    other = noisy > expected ? cliques_log(noisy) : base + (noisy - expected) / spread;
     double low = base < other ? base : other, high = base < other ? other : base;
     double least = base < CLIQUES_EMPTY ? base : CLIQUES_EMPTY;
     low = low > least ? low : least;
@@ -103,7 +116,7 @@ static inline double cliques_solve(double start, double base, double noisy, doub
     high = high < base + CLIQUES_MOST ? high : base + CLIQUES_MOST;
     double t = start < low ? low : start > high ? high : start;
     for (int i = 0; i < CLIQUES_STEPS; i++) {
-        double e = exp(t), step = (goal - e - spread * t) / (e + spread);
+        double e = cliques_exp(t), step = (goal - e - spread * t) / (e + spread);
         t += step;
         t = t < low ? low : t > high ? high : t;
         if (fabs(step) < 1e-9)
@@ -122,7 +135,7 @@ static double cliques_fit(const struct cliques_view *view, double *table, const 
     double *margin = room, *factors = room + cells, *fitted = room + 2 * cells, sum = 0.0, change = 0.0;
     cliques_fold(view, table, margin);
     for (ptrdiff_t i = 0; i < cells; i++) {
-        factors[i] = log(margin[i] > CLIQUES_NOTHING ? margin[i] : CLIQUES_NOTHING);
+        factors[i] = cliques_log(margin[i]);
         fitted[i] = factors[i];
     }
     for (int step = 0; step < CLIQUES_STEPS; step++) {
@@ -130,7 +143,7 @@ static double cliques_fit(const struct cliques_view *view, double *table, const 
         sum = 0.0;
         for (ptrdiff_t i = 0; i < cells; i++) {
             fitted[i] = cliques_solve(fitted[i], factors[i] - potentials[i], noisy[i] - *shift, spread);
-            double records = exp(fitted[i]);
+            double records = cliques_exp(fitted[i]);
             sum += records;
             slope += records / (records + spread);
         }
@@ -140,7 +153,7 @@ static double cliques_fit(const struct cliques_view *view, double *table, const 
     }
     for (ptrdiff_t i = 0; i < cells; i++) {
         potentials[i] += fitted[i] - factors[i];
-        factors[i] = margin[i] > CLIQUES_NOTHING ? exp(fitted[i]) / margin[i] * (total / sum) : 1.0;
+        factors[i] = margin[i] > CLIQUES_NOTHING ? cliques_exp(fitted[i]) / margin[i] * (total / sum) : 1.0;
         change += fabs(margin[i] * (factors[i] - 1.0));
     }
     cliques_scale(view, table, factors);

@@ -58,6 +58,7 @@ ON_THE_WAY = {
     "dask.release",
     "dask._state",
     "dask.state",
+    "densities.Rounds._exact",
     "densities.Cells.count",
     "densities.Cells.locate",
     "densities.counted",

@@ -56,7 +56,7 @@ EXPLAINED = {
         lambda x, **o: dpf.m_estimate(x, dpf.psi.Huber(5.0), bounds=(0, 100), epsilon=1.0, **o),
         ["Huber's psi"],
     ),
-    "interval": (lambda x, **o: dpf.interval("median", x, epsilon=0.5, **o), ["40 % is for the median", "0.5"]),
+    "interval": (lambda x, **o: dpf.interval("median", x, epsilon=0.5, **o), ["45 % is for the median", "0.5"]),
     "interval of a mean": (
         lambda x, **o: dpf.interval("mean", x, bounds=(0, 100), epsilon=0.5, **o),
         ["60 % is for the mean and 40 % for the variance", "noise of scale 0.333"],

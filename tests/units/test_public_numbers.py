@@ -1,6 +1,7 @@
 """Public numbers of records and columns may be NumPy integers: methods answer as for Python's."""
 
 import inspect
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ def methods(mechanism):
 
 def answer(mechanism, label, numbers):
     try:
-        return repr(getattr(mechanism, label)(**numbers))
+        found = getattr(mechanism, label)(**numbers)
+        return repr(list(found) if isinstance(found, Iterator) else found)
     except (TypeError, ValueError) as error:
         return str(error)
 
