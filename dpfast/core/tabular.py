@@ -107,7 +107,8 @@ def html_table(
         lines.insert(_SHOWN, f'<tr><td colspan="{len(headings)}"{_LEFT}>... {left_out:,} more rows ...</td></tr>')
     above = f"<p>{html.escape(caption)}</p>"
     below = f"<p>{html.escape(note)}</p>" if note else ""
-    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'{above}<div style="overflow-x: auto">{table}</div>{below}'  # wide tables scroll on a telephone
 
 
 def finite(value: Any) -> Any:

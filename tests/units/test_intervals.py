@@ -197,7 +197,7 @@ def samples(setting):
     """More for intervals whose coverage is nominal, not above it, so that the limit is sharp enough."""
     nominal = setting.statistic in ("mean", "count")
     if setting.n > 100_000:
-        return 700 if nominal else 300
+        return 1500
     return 800 if not nominal else 12_000 if setting.epsilon < 1 else 4000
 
 
