@@ -44,13 +44,13 @@ def nearest_consistent(
     sorted_variances = {tuple(names[i] for i in axes[names]): variances[names] for names in tables}
     corrections = {names: np.zeros_like(table) for names, table in sorted_tables.items()}
     current = sorted_tables
-    shifted = current
+    shifted: dict[Names, Values] = {}
     for _ in range(_SWEEPS):
         equal = with_equal_margins(current, sorted_variances, total)
         before, shifted = shifted, {names: equal[names] + corrections[names] for names in equal}
         current = {names: np.maximum(table, 0.0) for names, table in shifted.items()}
         corrections = {names: shifted[names] - current[names] for names in current}
-        if all(np.abs(table - before[names]).max() < _STILL for names, table in shifted.items()):
+        if before and all(np.abs(table - before[names]).max() < _STILL for names, table in shifted.items()):
             break
     return {
         names: np.transpose(current[tuple(names[i] for i in axes[names])], np.argsort(axes[names])) for names in tables

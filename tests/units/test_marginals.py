@@ -571,3 +571,11 @@ def test_edges_of_tied_records_are_near_them():
 @pytest.mark.parametrize(("n", "edges"), [(1000, 1), (1001, 2), (10_000, 9), (100_000, 31)])
 def test_the_number_of_edges_is_public(n, edges):
     assert len(_levels(Bins(64, grid=dpf.FloatGrid()), n, 0.1)) == edges
+
+
+def test_tables_add_up_if_their_noise_does_before_negative_counts_are_raised():
+    """Nothing moves in the first sweep, which is not the end."""
+    noisy = {("a",): np.array([7.0, -3.0, 6.0])}
+    found = nearest_consistent(noisy, {("a",): 1.0}, 10.0)["a",]
+    assert found.sum() == pytest.approx(10.0)
+    assert found.tolist() == pytest.approx([5.5, 0.0, 4.5])
