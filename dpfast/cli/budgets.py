@@ -23,7 +23,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
     if given:
         warn_of(ledger)
     charges = [
-        {"label": charge.label, "times": charge.times, **stated(charge.profile.privacy), **noted(charge)}
+        {"label": charge.label, "times": charge.times, **stated(charge.profile.privacy), **noted(charge.note)}
         for charge in ledger.charges
     ]
     if arguments.by is None:
@@ -46,7 +46,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _line(charge: Charge) -> str:
     """Return the line of a charge, with what is noted; the guarantee is that of the budget."""
-    said = "; ".join(f"{name} {text}" for name, text in noted(charge).items() if name != "day")
+    said = "; ".join(f"{name} {text}" for name, text in noted(charge.note).items() if name != "day")
     label = charge.label.partition(f": {charge.profile.privacy}")[0].strip("<>")
     day = "" if charge.note.day is None else f"{charge.note.day} "
     return f"{day}{charge.times} x {in_short(charge.profile.privacy)}: {label}" + (f" ({said})" if said else "")

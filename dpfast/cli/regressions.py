@@ -22,6 +22,7 @@ from dpfast.reports.predictors import Predictor
 from dpfast.streaming import Chunks
 from dpfast.tables import blocks, is_long
 
+_CENTERED = "has its features at the center; one without a label adds 0"
 MODELS = ("linear", "logistic", "poisson", "huber")
 
 
@@ -56,8 +57,9 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
             fit = glm(*rows, model=arguments.model, k=arguments.k, progress=True, **options)
     _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
     privacy, records = fit.privacy, "" if n is None else f"{n:,} records; "
-    become = "counts as one at its centers" if linear else "has its features at the center; one without a label adds 0"
-    become = "is left out" if arguments.missing == "drop" else become
+    become = "counts as one at its centers" if linear else _CENTERED
+    if arguments.missing == "drop":
+        become = "is left out"
     return {
         "statistic": "regress",
         "model": arguments.model,

@@ -161,8 +161,7 @@ class Rounds:
         """
         scores = np.array(
             [
-                np.abs(exact[places] - np.rint(expected[places]).astype(np.int64)).sum()
-                - math.ceil(min(_expected_distance(noise, exact[places].size), 2.0**60))
+                beyond_noise(exact[places], expected[places], _expected_distance(noise, exact[places].size))
                 for places in candidates
             ]
         )
@@ -184,6 +183,12 @@ class Rounds:
             n if self.budget.neighbors == "replace-one" else None,
             self._mechanism([(0,)], Fraction(1)).privacy,
         )
+
+
+def beyond_noise(exact: Counts, expected: Values, noise: float) -> int:
+    """Return the l1 distance of counts from those of a model, rounded, less what noise is expected to make."""
+    distance: int = np.abs(exact - np.rint(expected).astype(np.int64)).sum()
+    return distance - math.ceil(min(noise, 2.0**60))
 
 
 def _expected_distance(noise: float, cells: int) -> float:

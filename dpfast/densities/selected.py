@@ -20,7 +20,7 @@ from dpfast.core.rounding import down, root_up, up
 from dpfast.core.spending import spending
 from dpfast.core.traps import Trap, of_delta, of_epsilon, warn
 from dpfast.core.types import Exact
-from dpfast.densities.adaptive import MODEL_CELLS, ROUNDS, SELECTION, SINGLE, Rounds
+from dpfast.densities.adaptive import MODEL_CELLS, ROUNDS, SELECTION, SINGLE, Rounds, beyond_noise
 from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import (
     Bins,
@@ -431,10 +431,10 @@ class _Wanted:
             counts = counted(self.columns, candidates[first:last], codes, self.threads)
             for i, (a, b) in enumerate(candidates[first:last], first):
                 one, other = margins[a,], margins[b,]
-                independent = np.rint(np.outer(one, other) / max(float(one.sum()), 1.0)).astype(np.int64).reshape(-1)
+                independent = np.outer(one, other).reshape(-1) / max(float(one.sum()), 1.0)
                 exact = counts[cells[i] - cells[first] : cells[i + 1] - cells[first]]
                 penalty = _NOISE * (noise * exact.size + single_noise * (one.size + other.size))
-                scores[i] = np.abs(exact - independent).sum() - math.ceil(min(penalty, 2.0**60))
+                scores[i] = beyond_noise(exact, independent, penalty)
             first = last
         return scores
 

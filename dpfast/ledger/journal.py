@@ -114,12 +114,12 @@ def _number(value: Any) -> Any:
 
 def charge_to_json(charge: Charge) -> dict[str, Any]:
     """Return the JSON fields of a charge."""
-    return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile), **noted(charge)}
+    return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile), **noted(charge.note)}
 
 
-def noted(charge: Charge) -> dict[str, str]:
-    """Return what is noted of a charge."""
-    return {name: text for name in NOTED if (text := getattr(charge.note, name)) is not None}
+def noted(note: Note) -> dict[str, str]:
+    """Return what a note says."""
+    return {name: text for name in NOTED if (text := getattr(note, name)) is not None}
 
 
 def charge_from_json(fields: Any) -> Charge:

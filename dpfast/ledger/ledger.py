@@ -50,7 +50,7 @@ from dpfast.ledger.journal import (
     profile_from_json,
     profile_to_json,
 )
-from dpfast.ledger.notes import SpentBy, note_now, noting
+from dpfast.ledger.notes import SpentBy, amounts, note_now, noting
 from dpfast.random import RandomSource
 
 # The ledgers entered in this context, each with the one active before it.
@@ -331,9 +331,7 @@ class Ledger(Tabular, Cautious):
                 for charge, privacy in zip(charges, stated, strict=True)
             ],
             "times": [charge.times for charge in charges],
-            "unit": [privacy.unit for privacy in stated],
-            "amount": [float(privacy.amount) for privacy in stated],
-            "delta": [float(privacy.delta) for privacy in stated],
+            **amounts(stated),
             **{name: [getattr(charge.note, name) for charge in charges] for name in NOTED},
         }
 
@@ -465,13 +463,13 @@ class Ledger(Tabular, Cautious):
         check_heard()
         note = note_now()
         charges = [Charge(self._label(cost), self._prepared(cost.profile), cost.times, note) for cost in costs]
-        self._record(charges, [self._on_relation(cost) for cost in costs])
+        self._record(charges, lambda i: self._on_relation(costs[i]))
         for ledger, receipt in _receipts.get():
             if ledger is self:
                 receipt.extend(charge for charge in charges if charge.times)
 
-    def _record(self, charges: list[Charge], notes: Sequence[str]) -> None:
-        """Record all these charges, or raise a BudgetError, with the note on that which does not fit, and record none
+    def _record(self, charges: list[Charge], hint: Callable[[int], str]) -> None:
+        """Record all these charges, or raise a BudgetError, with a hint on the one that does not fit, and record none
         of them.
         """
         with self._current() as journal:
@@ -480,7 +478,7 @@ class Ledger(Tabular, Cautious):
                 profile, times = charge.profile, charge.times
                 if not after.fits(profile, times):
                     where = f"of {len(charges)} costs of one call, number {i + 1}: " if len(charges) > 1 else ""
-                    raise BudgetError(where + after.refusal(profile, times) + notes[i] + advice_for_callers())
+                    raise BudgetError(where + after.refusal(profile, times) + hint(i) + advice_for_callers())
                 after.add(profile, times)
             charges = list(filter(attrgetter("times"), charges))
             if journal is None:
@@ -602,7 +600,7 @@ class Ledger(Tabular, Cautious):
             charge = charge_from_json(entry)
             ledger._check_kind(charge.profile)
             try:
-                ledger._record([charge], [""])
+                ledger._record([charge], lambda _: "")
             except BudgetError as error:
                 raise ValueError(f"this ledger is damaged: {error}") from None
         return ledger

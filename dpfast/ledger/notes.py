@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short
 from dpfast.core.tabular import Tabular
-from dpfast.ledger.journal import Note
+from dpfast.ledger.journal import Note, noted
 
 _NOTHING = Note()
 _noted: ContextVar[Note] = ContextVar("dpfast_notes", default=_NOTHING)
@@ -33,12 +33,21 @@ def _on(day: int, note: Note) -> Note:
 @contextmanager
 def noting(note: Note) -> Iterator[None]:
     """Add a note to the charges of a block; what it leaves open is that of the block around."""
-    said = {field.name: text for field in fields(note) if (text := getattr(note, field.name)) is not None}
-    token = _noted.set(replace(_noted.get(), **said))
+    token = _noted.set(replace(_noted.get(), **noted(note)))
     try:
         yield
     finally:
         _noted.reset(token)
+
+
+def amounts(costs: Iterable[Privacy]) -> dict[str, list[Any]]:
+    """Return the columns of a table of costs."""
+    listed = list(costs)
+    return {
+        "unit": [privacy.unit for privacy in listed],
+        "amount": [float(privacy.amount) for privacy in listed],
+        "delta": [float(privacy.delta) for privacy in listed],
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,26 +70,20 @@ class SpentBy(Tabular):
     spent: Mapping[str | None, Privacy]
     releases: Mapping[str | None, int]
 
-    def __getitem__(self, noted: str | None) -> Privacy:
-        return self.spent[noted]
+    def __getitem__(self, key: str | None) -> Privacy:
+        return self.spent[key]
 
     def _as_columns(self) -> dict[str, list[Any]]:
-        spent = list(self.spent.values())
-        return {
-            self.what: list(self.spent),
-            "releases": list(self.releases.values()),
-            "unit": [privacy.unit for privacy in spent],
-            "amount": [float(privacy.amount) for privacy in spent],
-            "delta": [float(privacy.delta) for privacy in spent],
-        }
+        keys: dict[str, list[Any]] = {self.what: list(self.spent), "releases": list(self.releases.values())}
+        return {**keys, **amounts(self.spent.values())}
 
     def _caption(self) -> str:
         return f"Spent by {self.what}, together {self.privacy}"
 
     def __str__(self) -> str:
         lines = [f"{self._caption()}:"]
-        for noted, privacy in self.spent.items():
-            name, n = f"without a {self.what}" if noted is None else noted, self.releases[noted]
+        for key, privacy in self.spent.items():
+            name, n = f"without a {self.what}" if key is None else key, self.releases[key]
             lines.append(f"{name}: {in_short(privacy)} ({n:,} release{'s' * (n != 1)})")
         return "\n".join(lines)
 
