@@ -499,7 +499,8 @@ def certified_count(
     values = cells if most is None else np.minimum(cells, most)
 
     def wrong(k: int) -> float:
-        return least + float(masses @ cdf((k - values).astype(np.float64)))
+        with np.errstate(under="ignore"):  # whatever a caller raises for
+            return least + float(masses @ cdf((k - values).astype(np.float64)))
 
     low, high = -1, stop
     while low < high:

@@ -13,7 +13,7 @@ import dpfast as dpf
 from bench.intervals import CONFIDENCE, SETTINGS, Setting
 from dpfast.laws import DiscreteLaplace, RoundedLaplace, Staircase
 from dpfast.mechanisms import Plan, intervals
-from dpfast.mechanisms.intervals import _Beyond, certified_count
+from dpfast.mechanisms.intervals import _Beyond, certified_count, interval_for
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, TrimmedMean, Variance
 
 GRID = dpf.Grid(0, 20, step=1)
@@ -157,6 +157,12 @@ def test_certified_counts_are_the_largest(n, p, scale):
     k = certified_count(n, p, noise.cdf, allowed)
     assert k < 0 or wrong[k] <= allowed * (1 + 1e-9)
     assert wrong[k + 1] > allowed * (1 - 1e-9)
+
+
+def test_the_error_state_of_a_caller_does_not_decide_about_limits():
+    for n, q, epsilon in ((5000, 0.0, 1.0), (300, 0.3, 100.0), (5000, 1.0, 0.7)):
+        with np.errstate(all="raise"):
+            interval_for(Quantile(q), dpf.FloatGrid(missing="drop"), epsilon, 0.912).plan(n)
 
 
 def test_certified_counts_of_many_records_are_rounded_down():
