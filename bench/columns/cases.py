@@ -43,7 +43,6 @@ class Case:
     level: float = 0.5  # the smallest of min(q, 1 - q), by which the calls are sorted
     bounded: bool = False  # by public bounds
     grouped: bool = False
-    private_n: bool = False  # then nothing can be said before the release
     quantile: float | None = None  # whose rank error counts
 
 
@@ -116,6 +115,10 @@ def _interval(statistic, column, x, epsilon, rng):
     exact = {"median": column.quantile(0.5), "mean": column.mean}[statistic]
     ends = [end for end in (found.low, found.high) if abs(end) < 2.0**63]
     return near([found.value, *ends], exact, scale)
+
+
+def _interval_with_missing(column, x, epsilon, rng):
+    return None if column.holes is None else _interval("median", column, column.holes, epsilon, rng)
 
 
 # The statistics that are sums or trimmed, with exact values and the power of the range that judges them.
@@ -261,8 +264,13 @@ CASES = {
             "median, add-remove",
             "dpf.quantile",
             partial(_quantile, 0.5, neighbors="add-remove"),
-            private_n=True,
             quantile=0.5,
+        ),
+        Case(
+            "quantiles .1 .5 .9, add-remove",
+            "dpf.quantile",
+            partial(_quantile, (0.1, 0.5, 0.9), neighbors="add-remove"),
+            level=0.1,
         ),
         Case("median by group", "dpf.by_group", _median_by_group, grouped=True),
         Case("Quantiles", "dpf.Quantiles", _quantiles_of_mechanism, level=0.25),
@@ -270,9 +278,15 @@ CASES = {
         Case("iqr, bounds", "dpf.iqr", partial(_iqr, bounds=True), level=0.25, bounded=True),
         Case("bounds", "dpf.bounds", _bounds),
         Case("interval of the median", "dpf.interval", partial(_interval, "median")),
+        Case("interval of the median, missing", "dpf.interval", _interval_with_missing),
         Case("interval of the mean, bounds", "dpf.interval", partial(_interval, "mean"), bounded=True),
         *_moments(),
         Case("mean, private bounds, missing", "dpf.mean", _mean_with_missing),
+        Case(
+            "mean, private bounds, add-remove",
+            "dpf.mean",
+            partial(_moment, "mean", "private", neighbors="add-remove"),
+        ),
         Case("huber, private bounds", "dpf.huber", _huber),
         Case("m_estimate, bounds", "dpf.m_estimate", _m_estimate, bounded=True),
         Case("robust_mean, bounds", "dpf.robust_mean", _robust_mean, bounded=True),

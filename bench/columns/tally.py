@@ -65,9 +65,9 @@ def _functions(now, before):
 
 
 def _kinds(counted, bounded):
-    """The cells of the cases with public bounds, or of those without, where something can be said."""
+    """The cells of the cases with public bounds, or of those without."""
     cases = ((CASES[name], cells) for name, cells in counted["kinds"].items())
-    return [cells for case, cells in cases if case.bounded == bounded and not case.private_n]
+    return [cells for case, cells in cases if case.bounded == bounded]
 
 
 def _spans(now, before):
@@ -114,8 +114,8 @@ def page(now):
             _functions(now, before),
             "## By n epsilon min(q, 1 - q)\n",
             paragraph("""Percent of the calls that were absurd / said. q is the outermost quantile of the call, 1/2 for
-            means and the like, and n that of the smallest group. With add-remove the number of records is private, so
-            that nothing can be said, and the totals leave it out."""),
+            means and the like, and n that of the smallest group. With add-remove the number of records is private, and
+            a warning presumes 100."""),
             _spans(now, before),
             "## Rank errors\n",
             paragraph("""Mean number of records between the release and the quantile, times epsilon, before → now. All

@@ -24,6 +24,7 @@ CATEGORIES = (PrivacyWarning, UtilityWarning)
 MOST_EPSILON = 20.0
 MOST_DELTA = 1e-3
 MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
+PRESUMED = 100  # records, where their number is private
 _BETWEEN = ("dataclasses", "functools")  # modules whose functions construct for their callers
 
 
@@ -107,6 +108,22 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
             f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release "
             f"may be far from all of them; give bounds=(lower, upper){more}",
         )
+
+
+def of_least_records(n: int, least: int) -> Iterator[Trap]:
+    """Yield the trap of fewer records than a release requires, which missing ones make up for."""
+    if n < least:
+        yield Trap(
+            UtilityWarning,
+            f"{n:,} records are fewer than the {least:,} that this release requires, and are filled up with missing "
+            f"ones: it may be far from all of them; use public bounds, or a larger epsilon",
+        )
+
+
+def of_private_n(traps: Iterable[Trap]) -> Iterator[Trap]:
+    """Yield the traps of the presumed number of records, where the number is private."""
+    for trap in traps:
+        yield Trap(trap.category, f"n is private, and presumed to be at least {PRESUMED}: {trap.text}")
 
 
 def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:

@@ -147,8 +147,11 @@ def draw(
     return out
 
 
-def warn_of_groups(mechanism: Mechanism, sizes: NDArray[np.int64]) -> None:
-    """Warn if the smallest group, of public size, has too few records for the mechanism to be of use."""
+def warn_of_groups(mechanism: Mechanism, sizes: NDArray[np.int64] | None) -> None:
+    """Warn if the smallest group has too few records for the mechanism to be of use. None: sizes are private."""
+    if sizes is None:
+        warn(mechanism.plan().traps)
+        return
     sizes = sizes[sizes > 0]
     smallest = int(sizes.min()) if sizes.size else 0
     if smallest and (traps := mechanism.plan(smallest).traps):

@@ -225,8 +225,8 @@ def by_group(
     if explain is not False:
         tell(_explanation(jobs, partitions, smallest), explain)
     if floats:
-        for job, found in zip(jobs, sizes, strict=False):
-            warn_of_groups(job.mechanism, found)
+        for i, job in enumerate(jobs):
+            warn_of_groups(job.mechanism, None if hides_n else sizes[i])
     with spending_together(costs, of=[*selecting, *(job.mechanism for job in jobs)]):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         counts = None

@@ -69,8 +69,8 @@ def median(
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
     It needs no bounds if n epsilon is at least 81. With less, a `UtilityWarning` says that the release may be far from
-    all records: give bounds then. With ``neighbors="add-remove"`` it takes n epsilon of 39, but nothing warns, as n is
-    private.
+    all records: give bounds then. With ``neighbors="add-remove"`` it takes n epsilon of 39; n is private there, and the
+    warning presumes 100 records.
 
     Parameters
     ----------

@@ -115,6 +115,10 @@ class _OfSample(RecordsPlan):
 
     mechanism: _ResizedInterval
 
+    @property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        return self.mechanism._sampling.plan().traps
+
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         return self, self.mechanism._sampling.plan().read(values, threads)[1]
 

@@ -19,7 +19,7 @@ from dpfast.core import checks, measures
 from dpfast.core.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import sums_epsilons
-from dpfast.core.traps import Trap
+from dpfast.core.traps import PRESUMED, Trap, of_private_n
 from dpfast.core.types import Exact
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
@@ -88,7 +88,7 @@ class InverseSensitivity(StatisticMechanism):
         "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
         0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on. On a
-        `FloatGrid`, too few records give no warning, as n is private: `explanation` says how many it takes.
+        `FloatGrid`, the warning of too few records presumes 100, as n is private: `explanation` says how many it takes.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         The public base measure: the weight of each point is multiplied by its weight in the measure. More weight on
         round numbers reduces the error for records with ties, such as ages given as floats, and increases it for other
@@ -379,7 +379,7 @@ class InverseSensitivity(StatisticMechanism):
         least = least_product(grid, self.base_measure, (statistic.level,), per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
         if self.hides_n:
-            reached = ", of which no warning can tell, as n is private: release dpfast.count before"
+            reached = f", and a warning presumes {PRESUMED} records, as n is private: release dpfast.count before"
         return f"{text}. A release on floats requires that n epsilon is at least {least:.3g}{reached}"
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
@@ -645,6 +645,15 @@ class FromFewLevels(FromLevels):
 
 class FromPrivateLevels(QuantilesOfGroups, Leveled):
     """A draw for a private number of records."""
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        mechanism, level = self.mechanism, _level(self.mechanism.statistic)
+        if not isinstance(mechanism.grid, FloatGrid):
+            return ()
+        measure, per_record = mechanism.base_measure, float(max(level, 1 - level))
+        found = of_quantiles(mechanism.grid, measure, (float(level),), PRESUMED, mechanism.epsilon, per_record)
+        return tuple(of_private_n(found))
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         mechanism = self.mechanism

@@ -244,7 +244,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
     def _foresee(self, x: Any, threads: int) -> tuple[Plan | None, Any]:
         """Return the plan for x before a release is charged, and what the release reads: x, or its chunks, counted.
 
-        Without a plan, the number of records is private, or known only to code of others. Raises a ValueError if it is
+        Without a plan, the number of records is known only to code of others. Raises a ValueError if it is
         public and not supported, or if the policy for missing records is not.
         """
         self.check_missing()
@@ -255,7 +255,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
             else:  # their first pass is read now, at no extra cost
                 x = Begun(x, self.start(), threads)
                 n = x.known
-        return None if n is None else self.plan(n), x
+        return self.plan(n) if n is not None or self.hides_n else None, x
 
     def _drawn(
         self, x: Any, shape: tuple[int, ...] | None, source: np.random.BitGenerator, threads: int, plan: Plan | None

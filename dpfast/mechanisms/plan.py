@@ -122,7 +122,7 @@ class Plan:
                 state = values.whole(threads)
             else:
                 state = mechanism.start()
-                state.watches = self.n is None  # else the caller of this plan warns
+                state.watches = self.n is None and not mechanism.hides_n  # else the caller of this plan warns
                 state.read(values, workers=threads)
             return mechanism.plan(state.n), state.summary()
         if self.n is None:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
+from dpfast.core.traps import PRESUMED, Trap, of_least_records, of_private_n
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
 from dpfast.mechanisms.mechanism import UNKNOWN_ERROR, Mechanism
@@ -280,6 +281,12 @@ class ResizedPlan(RecordsPlan):
     """A release from a sample of a noisy number of records, drawn anew for each release."""
 
     mechanism: Resized
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        least = self.mechanism.least
+        inner = self.mechanism.mechanism.plan(max(PRESUMED, least)).traps
+        return tuple(of_private_n(itertools.chain(of_least_records(PRESUMED, least), inner)))
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         """Return the records as floats, so that the missing ones that may fill them up change no others."""

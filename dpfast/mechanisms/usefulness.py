@@ -94,7 +94,7 @@ def _odds(grid: FloatGrid, measure: Measure | None) -> tuple[float, float]:
 
 
 def of_quantiles(
-    grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], n: int, epsilon: float
+    grid: FloatGrid, measure: Measure | None, levels: tuple[float, ...], n: int, epsilon: float, per_record: float = 1.0
 ) -> Iterator[Trap]:
     """Yield the trap of quantiles without bounds of too few records."""
-    yield from of_few_records(n, epsilon, least_product(grid, measure, levels))
+    yield from of_few_records(n, epsilon, least_product(grid, measure, levels, per_record))

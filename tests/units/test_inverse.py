@@ -278,7 +278,7 @@ def test_fork():
     """A child's releases are its own, also after the parent has drawn."""
     script = """
         import os, dpfast as dpf
-        m = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 1), epsilon=1e-9)
+        m = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 1), epsilon=1e-9, measure="uniform")
         m([0.5])
         read, write = os.pipe()
         for child in range(2):

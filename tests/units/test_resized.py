@@ -111,6 +111,7 @@ class TestReleases:
         assert {size.drawn(0, source) for _ in range(50)} == {3}
         assert size.of(2**70) == 10**9
 
+    @pytest.mark.filterwarnings("ignore:n is private")
     def test_what_is_made_of_a_sample(self):
         mechanism = Resized(MEDIAN, epsilon=1.5)
         assert mechanism.size(0) == mechanism.least == 1
@@ -245,6 +246,7 @@ FUNCTIONS = {
 
 
 class TestFunctions:
+    @pytest.mark.filterwarnings("ignore:n is private")
     @every("name", FUNCTIONS)
     def test_each_takes_a_private_number_and_leaves_out_missing_records(self, name):
         function, exact = FUNCTIONS[name]
@@ -312,6 +314,7 @@ class TestFunctions:
             wrong += not found.low <= 500 <= found.high
         assert wrong < 400 * 0.05 + 5 * math.sqrt(400 * 0.05 * 0.95)
 
+    @pytest.mark.filterwarnings("ignore:n is private")
     def test_rows_covariances_and_bounds(self):
         X = np.random.default_rng(1).random((5000, 3))
         holed = X.copy()

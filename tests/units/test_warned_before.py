@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -176,8 +177,29 @@ def test_groups_of_another_number_of_records(groups, x):
         dpf.by_group(MEDIAN, x, **groups)
 
 
-def test_private_groups_have_no_warning():
-    mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=FLOATS, epsilon=1.0, neighbors="add-remove")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert dpf.by_group(mechanism, X, labels=LABELS, num_groups=2).shape == (2,)
+def private_median(epsilon):
+    return dpf.InverseSensitivity(dpf.statistics.Median(), grid=FLOATS, epsilon=epsilon, neighbors="add-remove")
+
+
+OF_PRIVATE_N = {  # by epsilon: a release, and what it warns of if there are 100 records
+    "median": (private_median, 0.38, 0.4),
+    "chunks": (lambda e: lambda x: private_median(e)(dpf.Chunks(np.array_split(x, 3))), 0.38, 0.4),
+    "list": (lambda e: lambda x: private_median(e)(x.tolist()), 0.38, 0.4),
+    "state": (lambda e: lambda x: private_median(e).start().read(dpf.Chunks([x])).release(), 0.38, 0.4),
+    "groups": (lambda e: lambda x: dpf.by_group(private_median(e), x, labels=x > 50, num_groups=2), 0.38, 0.4),
+    "joint": (lambda e: lambda x: dpf.quantile(x, [0.25, 0.75], epsilon=e, neighbors="add-remove"), 1.9, 2.0),
+    "interval": (lambda e: lambda x: dpf.interval("median", x, epsilon=e, neighbors="add-remove"), 2.0, 12.0),
+    "mean": (lambda e: lambda x: dpf.mean(x, bounds="private", epsilon=e, neighbors="add-remove"), 4.9, 5.1),
+    "bounds": (lambda e: lambda x: dpf.bounds(x, epsilon=e, neighbors="add-remove"), 3.1, 3.2),
+}
+
+
+@every("name", OF_PRIVATE_N)
+def test_a_private_number_of_records_is_presumed(name):
+    release, warned, silent = OF_PRIVATE_N[name]
+    for records in (FEW, X):
+        texts, charges = told(partial(release(warned), records))
+        assert len(texts) == 1
+        assert texts[0].startswith("n is private, and presumed to be at least 100: 100 records are")
+        assert charges == () or name == "state"
+        assert told(partial(release(silent), records))[0] == []
