@@ -50,9 +50,9 @@ def entitle(ax: Any, title: str, *notes: object) -> None:
     )
 
 
-def density_axis(ax: Any) -> None:
-    """Label the vertical axis of a density, with complete numbers at its ticks rather than a common factor."""
-    ax.set_ylabel("density")
+def height_axis(ax: Any, height: str = "density") -> None:
+    """Label the vertical axis of a density or the like, with complete numbers at its ticks, no common factor."""
+    ax.set_ylabel(height)
     ax.yaxis.set_major_formatter("{x:.6g}")
 
 

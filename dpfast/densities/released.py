@@ -190,9 +190,14 @@ class Histogram(OfCells):
         return law.noise.magnitude(confidence)
 
     def plot(
-        self, ax: Any = None, *, unit: str | tuple[str | None, str | None] | None = None, confidence: float = 0.95
+        self,
+        ax: Any = None,
+        *,
+        unit: str | tuple[str | None, str | None] | None = None,
+        confidence: float = 0.95,
+        height: str = "density",
     ) -> Any:
-        """Plot the density of one or two columns with Matplotlib, with the range of the noise of one column.
+        """Plot one or two columns with Matplotlib, with the range of the noise of one column.
 
         Bars of whole numbers stand at these, and so do the ticks of the axis.
 
@@ -204,6 +209,8 @@ class Histogram(OfCells):
             The unit of the data, for the labels.
         confidence : float
             Of the range of the noise, see `interval`.
+        height : {"density", "count", "share"}
+            What bars and colours show: the density, the number of records, or their share of all.
 
         Returns
         -------
@@ -211,6 +218,10 @@ class Histogram(OfCells):
         """
         if len(self.cells.bins) > 2:
             raise ValueError("plot supports one or two columns")
+        checks.choice("height", height, ("density", "count", "share"))
+        unit_height = np.full(self.cells.bins, 1.0 if height == "count" else float(self.weights.sum()))
+        if height == "density":
+            unit_height *= self.cells.volumes()
         reach = self._reach(checks.between("confidence", confidence, 0.0, 1.0))
         ax = plotting.axes(ax)
         records = "" if self.n is None else f" of {self.n:,} records"
@@ -219,16 +230,16 @@ class Histogram(OfCells):
         if len(self.cells.bins) == 1:
             assert unit is None or isinstance(unit, str)
             [edges] = self.cells.edges
-            ends = self.interval(confidence) / self.weights.sum() / self.cells.volumes()[:, None]
-            ax.stairs(self.density, edges, fill=True, color=plotting.SKY, alpha=0.6)
+            ends = self.interval(confidence) / unit_height[:, None]
+            ax.stairs(self.weights / unit_height, edges, fill=True, color=plotting.SKY, alpha=0.6)
             middles, ink = (edges[:-1] + edges[1:]) / 2, plotting.ink(ax)
             ax.vlines(middles, ends[:, 0], ends[:, 1], color=ink, linewidth=1)
             ax.set_xlabel(plotting.with_unit("value", unit))
-            plotting.density_axis(ax)
+            plotting.height_axis(ax, height)
         else:
             units = unit if isinstance(unit, tuple) else (unit, unit)
-            mesh = ax.pcolormesh(*self.cells.edges, self.density.T, cmap=plotting.MAP)
-            ax.figure.colorbar(mesh, ax=ax, label="density")
+            mesh = ax.pcolormesh(*self.cells.edges, (self.weights / unit_height).T, cmap=plotting.MAP)
+            ax.figure.colorbar(mesh, ax=ax, label=height)
             ax.set_xlabel(plotting.with_unit("first column", units[0]))
             ax.set_ylabel(plotting.with_unit("second column", units[1]))
         for axis, grid in zip((ax.xaxis, ax.yaxis), self.cells.grids, strict=False):

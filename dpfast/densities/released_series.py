@@ -221,7 +221,7 @@ class SeriesDensity(Tabular):
         ax.fill_between(x, np.maximum(heights - reach, 0), heights + reach, **band)
         ax.plot(x, heights, color=plotting.ink(ax))
         ax.set_xlabel(plotting.with_unit("value", unit))
-        plotting.density_axis(ax)
+        plotting.height_axis(ax)
         terms = f"{self.coefficients.size} {self.basis} term{'s' * (self.coefficients.size > 1)}"
         title = f"Private density of {self.n:,} records: {terms}"
         plotting.entitle(ax, title, self.privacy, "band: two standard deviations of the noise")

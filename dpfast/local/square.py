@@ -293,7 +293,7 @@ class SquareWaveDensity(OfCells):
         ax = plotting.axes(ax)
         ax.stairs(self.density, self.edges, fill=True, color=plotting.SKY, alpha=0.6)
         ax.set_xlabel(plotting.with_unit("value", unit))
-        plotting.density_axis(ax)
+        plotting.height_axis(ax)
         if is_whole(self.cells.grids[0]):
             plotting.whole_ticks(ax.xaxis)
         plotting.entitle(ax, f"Private density of {self.n:,} records", self.privacy, f"{len(self.cells)} cells")

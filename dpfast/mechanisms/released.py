@@ -14,6 +14,8 @@ from dpfast.core import plotting
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular
 
+_LINE = "dpfast estimate"  # the mark of an estimate in axes
+
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Tabular):
@@ -70,7 +72,7 @@ number of records is public)
         return f"{self._numbers}; {self.privacy}"
 
     def plot(self, ax: Any = None, *, name: str = "estimate", unit: str | None = None) -> Any:
-        """Plot the value and the interval with Matplotlib; in axes with plots of other estimates, in a further line.
+        """Plot the value and the interval with Matplotlib, below the other estimates that are in the axes.
 
         Parameters
         ----------
@@ -91,16 +93,14 @@ number of records is public)
         """
         ax = plotting.axes(ax)
         reach = [[self.value - self.low], [self.high - self.value]]
-        ax.errorbar(
-            [self.value],
-            [plotting.plain(name)],
-            xerr=reach,
-            fmt="o",
-            capsize=4,
-            color=plotting.ink(ax),
-            markerfacecolor=plotting.SKY,
+        above = [line.get_label() for line in ax.lines if line.get_gid() == _LINE]
+        place, label = len(above), plotting.plain(name)
+        drawn = ax.errorbar(
+            [self.value], [place], xerr=reach, fmt="o", capsize=4, color=plotting.ink(ax), markerfacecolor=plotting.SKY
         )
-        ax.margins(y=0.3)
+        drawn.lines[0].set(gid=_LINE, label=label)
+        ax.set_yticks(range(place + 1), [*above, label])
+        ax.set_ylim(place + 0.5, -0.5)
         ax.set_xlabel(plotting.with_unit("value", unit))
         title = f"Private estimate, {plotting.percent(self.confidence)} interval{self._at}"
         plotting.entitle(ax, title, self.privacy)

@@ -423,6 +423,17 @@ class TestHistogram:
         released = dpf.histogram([[1, 2], [3, 4]], 2, bounds=(0, 4), epsilon=1.0, rng=PCG64(1))
         assert released.plot(ax) is ax
         assert self.of([1, 2], Grid(0, 1)).plot() is pyplot.gca()
+        pyplot.close("all")
+        column = dpf.histogram(np.repeat([1.0, 2.0, 6.0], 100), 2, bounds=(0, 8), epsilon=1.0, rng=PCG64(1))
+        for height, unit_height in (("density", 300 * 4), ("count", 1), ("share", 300)):
+            _, ax = pyplot.subplots()
+            column.plot(ax, height=height)
+            np.testing.assert_allclose(ax.patches[0].get_data().values, column.weights / unit_height)
+            ends = np.array([segment[:, 1] for segment in ax.collections[0].get_segments()])
+            np.testing.assert_allclose(ends, column.interval() / unit_height)
+            assert ax.get_ylabel() == height
+        with pytest.raises(ValueError, match="height must be"):
+            column.plot(height="width")
         with pytest.raises(ValueError, match="one or two columns"):
             dpf.histogram([[1, 2, 3]], 2, bounds=(0, 4), epsilon=1.0).plot()
         pyplot.close("all")

@@ -363,7 +363,11 @@ class TestEstimate:
         ax = Figure().add_subplot()
         for i, region in enumerate(("north", "south")):
             dpf.Estimate(i, i - 1, i + 2, 0.9, PUBLIC).plot(ax, name=region, unit="EUR")
-        assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "south"]
+        dpf.Estimate(2, 1, 4, 0.9, PUBLIC).plot(ax, name="south", unit="EUR")
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "south", "south"]
+        bottom, top = ax.get_ylim()
+        assert top < 0 < 2 < bottom
+        assert [float(line.get_ydata()[0]) for line in ax.lines if line.get_gid() == "dpfast estimate"] == [0, 1, 2]
         assert ax.get_xlabel() == "value (EUR)"
         assert len(ax.texts) == 1
 
