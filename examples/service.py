@@ -7,6 +7,7 @@
     curl -X POST localhost:8000/median -d '{"epsilon": 0.01}'
     curl -X POST localhost:8000/quantiles -d '{"epsilon": 0.05, "q": [0.25, 0.75]}'
     curl localhost:8000/budget
+    curl localhost:8000/health
 
 With --dashboard, GET /dashboard has the public numbers that examples/dashboard.py writes.
 
@@ -119,10 +120,20 @@ def application(
         spent, left = ledger.spent, ledger.remaining
         return JSONResponse({"spent": spent.epsilon, "remaining": left.epsilon, "releases": len(ledger.charges)})
 
+    def health(request: Request) -> JSONResponse:
+        try:
+            left = ledger.remaining
+        except (OSError, ValueError):
+            return refusal(503, "the ledger cannot be read")
+        return JSONResponse({"ready": True, "remaining": left.epsilon})
+
+    for mechanism in (median({"epsilon": 1}), quantiles({"epsilon": 1, "q": [0.25, 0.75]})):
+        mechanism(np.full(1000, grid.lower))  # made-up records; this prepares what the first release would
     routes = [
         Route("/median", answers(median), methods=["POST"]),
         Route("/quantiles", answers(quantiles), methods=["POST"]),
         Route("/budget", budget),
+        Route("/health", health),
     ]
     if dashboard is not None:
         routes.append(Route("/dashboard", lambda request: FileResponse(dashboard, media_type="application/json")))
@@ -204,7 +215,7 @@ def main() -> None:
         time=None if options.at_once else TIME,
         dashboard=options.dashboard,
     )
-    print(f"http://localhost:{options.port}: POST /median, POST /quantiles, GET /budget", flush=True)
+    print(f"http://localhost:{options.port}: POST /median, POST /quantiles, GET /budget, GET /health", flush=True)
     uvicorn.run(app, port=options.port, log_level="warning")
 
 

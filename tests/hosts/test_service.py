@@ -87,6 +87,17 @@ def test_answers():
         assert asked(port, "/budget") == (200, {"spent": 30.0, "remaining": 70.0, "releases": 2})
 
 
+def test_health(tmp_path):
+    """It spends nothing, and says so when the ledger's file is not there to be charged."""
+    path = tmp_path / "budget.ledger"
+    with Running(dpf.Ledger(5.0, path=path)) as port:
+        assert asked(port, "/health") == (200, {"ready": True, "remaining": 5.0})
+        asked(port, "/median", {"epsilon": 2})
+        assert asked(port, "/health") == (200, {"ready": True, "remaining": 3.0})
+        path.rename(tmp_path / "moved.ledger")
+        assert asked(port, "/health") == (503, {"error": "the ledger cannot be read"})
+
+
 def test_dashboard(tmp_path):
     """What another process has written, as it is then; there is none without a file."""
     file = tmp_path / "public.json"
