@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import dpfast
 
@@ -34,6 +35,27 @@ def test_citation_and_changelog_have_the_version():
     assert dpfast.__version__ == version
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), re.M)
     assert re.search(rf"^## .*\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), re.M)
+
+
+@pytest.mark.host
+def test_the_recipe_of_conda_has_the_requirements():
+    """Those of Linux: conda's recipe is for no other system."""
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == PROJECT["project"]["version"]
+    assert recipe["about"]["summary"] == PROJECT["project"]["description"]
+    assert recipe["about"]["license"] == PROJECT["project"]["license"]
+    assert recipe["about"]["documentation"] in PROJECT["project"]["urls"]["Documentation"]
+
+    def requirements(listed):
+        return {Requirement(one) for one in listed if "sys_platform" not in one and "${{" not in one}
+
+    given = recipe["requirements"]
+    assert requirements(given["run"]) == requirements([*PROJECT["project"]["dependencies"], "python"])
+    built = requirements([*PROJECT["build-system"]["requires"], "python", "pip"])
+    assert requirements(given["host"]) == {Requirement(str(one).lower()) for one in built}
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert recipe["build"]["skip"] == f'not linux or match(python, "<{oldest}")'
 
 
 def test_the_address_of_the_site():
