@@ -55,8 +55,9 @@ def _functions(now, before):
     for name in CASES:
         total, absurd, said = shares(now["kinds"][name])
         if total:
-            old = shares(before["kinds"].get(name, ()))
-            rows.append([name, f"{total:,}", *(_percent(share) for share in (old[1], absurd, old[2], said))])
+            known, old_absurd, old_said = shares(before["kinds"].get(name, ()))
+            old = [_percent(share) if known else "-" for share in (old_absurd, old_said)]
+            rows.append([name, f"{total:,}", old[0], _percent(absurd), old[1], _percent(said)])
     for label, bounded in ((ALL_WITHOUT_BOUNDS, False), (ALL_BOUNDED, True)):
         cells = [[cell for row in _kinds(counted, bounded) for cell in row] for counted in (now, before)]
         (total, absurd, said), (_, old_absurd, old_said) = map(shares, cells)
