@@ -36,7 +36,7 @@ ROWS = {
             "numpy==2.0.0",
             "scipy==1.13.0",
             "cryptography==43.0.0",
-            "python-flint==0.6.0",
+            "python-flint==0.7.0",
             "pandas==2.2.2",
             "polars==2.0.0",
             "pyarrow==16.1.0",
