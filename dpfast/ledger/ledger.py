@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -540,10 +541,13 @@ class Ledger(Tabular, Cautious):
 
     def _catch_up(self, journal: Journal) -> None:
         charges, end = journal.read()  # all or none of them
-        for charge in charges:
+        alike = Counter(map(id, charges))  # equal lines are one object
+        distinct = {id(charge): charge for charge in charges}
+        for charge in distinct.values():
             self._check_kind(charge.profile)
-        for charge in charges:
-            self._add(charge)
+        self._charges.extend(charges)
+        for key, charge in distinct.items():
+            self._account.add(charge.profile, charge.times * alike[key])
         journal.seen = end
 
     def _check_kind(self, profile: PrivacyProfile) -> None:
@@ -554,10 +558,6 @@ class Ledger(Tabular, Cautious):
                 raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
         except ValueError as error:
             raise ValueError(f"this ledger is damaged: {error}") from None
-
-    def _add(self, charge: Charge) -> None:
-        self._charges.append(charge)
-        self._account.add(charge.profile, charge.times)
 
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
