@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
@@ -198,7 +197,7 @@ class Ledger(Tabular, Cautious):
             self._account = _BASIC[self._privacy.unit](self._privacy)
         self._blank = self._account.copy()
         self._charges: list[Charge] = []
-        self._last: tuple[PrivacyProfile | None, PrivacyProfile | None] = None, None  # a profile, and what was charged
+        self._last: tuple[Cost, Charge] | None = None  # a cost, and what was charged
         self._lock = threading.Lock()
         self._forked = False
         self._journal = None if path is None else Journal(os.fspath(path), self._header())
@@ -362,14 +361,9 @@ class Ledger(Tabular, Cautious):
         _entered.set(tuple(entered))
         active.set(before)
 
-    @contextmanager
-    def _active(self) -> Iterator[None]:
+    def _active(self) -> AbstractContextManager[None]:
         """Activate the ledger for one release or declared cost; unlike in a `with` block, other threads may release."""
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
+        return _Active(self)
 
     def _ticket(self) -> Ticket:
         """Return a handle that finds this ledger from other contexts, and from other processes if it has a file."""
@@ -463,7 +457,7 @@ class Ledger(Tabular, Cautious):
         """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
         check_heard()
         note = note_now()
-        charges = [Charge(self._label(cost), self._prepared(cost.profile), cost.times, note) for cost in costs]
+        charges = [self._charge_of(cost, note) for cost in costs]
         self._record(charges, lambda i: self._on_relation(costs[i]))
         for ledger, receipt in _receipts.get():
             if ledger is self:
@@ -481,7 +475,7 @@ class Ledger(Tabular, Cautious):
                     where = f"of {len(charges)} costs of one call, number {i + 1}: " if len(charges) > 1 else ""
                     raise BudgetError(where + after.refusal(profile, times) + hint(i) + advice_for_callers())
                 after.add(profile, times)
-            charges = list(filter(attrgetter("times"), charges))
+            charges = [charge for charge in charges if charge.times]
             if journal is None:
                 self._account = after
                 self._charges.extend(charges)
@@ -490,15 +484,20 @@ class Ledger(Tabular, Cautious):
                     journal.append(charge_to_json(charge))
                 self._catch_up(journal)
 
-    def _prepared(self, profile: PrivacyProfile) -> PrivacyProfile:
-        """Return the profile that is charged, after its checks, which the last one has passed."""
-        last, prepared = self._last
-        if last is not profile or prepared is None:
-            prepared = self._cost(profile)
-            self._same_neighbors(prepared)
-            check_parts(prepared)
-            self._last = profile, prepared
-        return prepared
+    def _charge_of(self, cost: Cost, note: Note) -> Charge:
+        """Return the charge of a cost, after its checks: the last one, or its profile, if it was of the same objects."""
+        last = self._last
+        if last is not None and last[0] is cost and last[1].note is note:
+            return last[1]
+        if last is not None and last[0].profile is cost.profile:
+            profile = last[1].profile
+        else:
+            profile = self._cost(cost.profile)
+            self._same_neighbors(profile)
+            check_parts(profile)
+        charge = Charge(self._label(cost), profile, cost.times, note)
+        self._last = cost, charge
+        return charge
 
     def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
         """Return the profile that is charged: for the units or the neighbours of the budget."""
@@ -643,6 +642,21 @@ class Ledger(Tabular, Cautious):
         if self._journal is None:
             raise TypeError("a ledger without path cannot be pickled or copied: two copies would spend twice")
         return _reopened, (self._journal.path, self._header())
+
+
+class _Active:
+    """A block in which a ledger is active, see `Ledger._active`."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> None:
+        self._ledger._enter()
+
+    def __exit__(self, *exception: object) -> None:
+        self._ledger._leave()
 
 
 def _parts(charges: Sequence[Charge]) -> dict[Part, int]:
