@@ -73,7 +73,8 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     """Return the JSON fields of a privacy profile."""
     parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
     fields = {**privacy_to_json(profile.privacy), "parts": parts}
-    written = profile.failure or profile.failure != profile.usual_failure  # a positive one always, so that a lost delta is noticed
+    # A positive one always, so that a lost delta is noticed.
+    written = profile.failure or profile.failure != profile.usual_failure
     return {**fields, "failure": number_to_json(profile.failure)} if written else fields
 
 

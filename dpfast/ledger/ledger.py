@@ -485,7 +485,7 @@ class Ledger(Tabular, Cautious):
                 self._catch_up(journal)
 
     def _charge_of(self, cost: Cost, note: Note) -> Charge:
-        """Return the charge of a cost, after its checks: the last one, or its profile, if it was of the same objects."""
+        """Return the charge of a cost after its checks: the last one, or its profile, if it was of the same objects."""
         last = self._last
         if last is not None and last[0] is cost and last[1].note is note:
             return last[1]
