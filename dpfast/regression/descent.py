@@ -20,7 +20,7 @@ from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
 from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic, Multinomial, OnePredictor, model_of
-from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
+from dpfast.regression.populations import NormalGradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import MOST_STEPS, Schedule, amounts, check_units, schedule
 from dpfast.regression.sequences import Sequence
 from dpfast.regression.shrinkage import shrunk_moments
@@ -404,7 +404,7 @@ class Descent(Sequence):
 
     def _path(
         self, rows: NormalRows | SampledRows, truth: Values, weights: Values
-    ) -> tuple[Values, list[tuple[Values, Gradient | SampledGradient]]]:
+    ) -> tuple[Values, list[tuple[Values, NormalGradient | SampledGradient]]]:
         """Return the weighted mean of the iterates in a population, and the point and the gradient of each step."""
         theta, mean, gradients = self._start, np.zeros(self._size), []
         for weight, (pace, _) in zip(weights, self._paces, strict=True):
