@@ -72,6 +72,14 @@ class Account:
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         raise NotImplementedError
 
+    def after(self, profile: PrivacyProfile, times: int) -> Self | None:
+        """Return the account with more releases, or None if they do not fit."""
+        if not self.fits(profile, times):
+            return None
+        made = self.copy()
+        made.add(profile, times)
+        return made
+
     def remaining(self) -> Privacy:
         raise NotImplementedError
 
@@ -135,10 +143,23 @@ class BasicAccount(Account):
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         return not times or self._within(self._ratios, profile, times)
 
+    def after(self, profile: PrivacyProfile, times: int) -> Self | None:
+        total, delta = self._sums(profile, times)
+        whole, deltas = self._ratios
+        if times and not (_at_most(total, whole) and _at_most(delta, deltas)):
+            return None
+        made = self.copy()
+        made._total, made._delta = total, delta
+        return made
+
     def _within(self, limits: tuple[Ratio, Ratio], profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
-        (whole, deltas), (cost, delta) = limits, self._prepared(profile)
-        return _at_most(_plus(self._total, times, cost), whole) and _at_most(_plus(self._delta, times, delta), deltas)
+        return all(map(_at_most, self._sums(profile, times), limits))
+
+    def _sums(self, profile: PrivacyProfile, times: int) -> tuple[Ratio, Ratio]:
+        """Return the two sums after the releases."""
+        cost, delta = self._prepared(profile)
+        return _plus(self._total, times, cost), _plus(self._delta, times, delta)
 
     @cached_property
     def _ratios(self) -> tuple[Ratio, Ratio]:

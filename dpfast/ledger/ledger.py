@@ -467,17 +467,18 @@ class Ledger(Tabular, Cautious):
         """Record all these charges, or raise a BudgetError, with a hint on the one that does not fit, and record none
         of them.
         """
-        with self._current() as journal:
-            after = self._account.copy()
+        with self._current():
+            account, journal = self._account, self._journal
             for i, charge in enumerate(charges):
-                profile, times = charge.profile, charge.times
-                if not after.fits(profile, times):
+                after = account.after(charge.profile, charge.times)
+                if after is None:
                     where = f"of {len(charges)} costs of one call, number {i + 1}: " if len(charges) > 1 else ""
-                    raise BudgetError(where + after.refusal(profile, times) + hint(i) + advice_for_callers())
-                after.add(profile, times)
+                    refusal = account.refusal(charge.profile, charge.times)
+                    raise BudgetError(where + refusal + hint(i) + advice_for_callers())
+                account = after
             charges = [charge for charge in charges if charge.times]
             if journal is None:
-                self._account = after
+                self._account = account
                 self._charges.extend(charges)
             else:
                 for charge in charges:
@@ -525,18 +526,19 @@ class Ledger(Tabular, Cautious):
             give = ": give the release neighbors='add-remove'" if theirs == "replace-one" != mine != "local" else ""
             raise ValueError(f"neighbors must be {mine!r} in this ledger, not {theirs!r}: the two do not add up{give}")
 
-    @contextmanager
-    def _current(self) -> Iterator[Journal | None]:
-        """Hold the lock and bring the state up to date."""
-        if self._forked and self._journal is None:
+    def _current(self) -> AbstractContextManager[Any]:
+        """Return a block that holds the lock, in which the state is up to date."""
+        if self._journal is not None:
+            return self._locked(self._journal)
+        if self._forked:
             raise BudgetError("this ledger was made before a fork, and is its parent's: use path=")
-        with self._lock:
-            if self._journal is None:
-                yield None
-                return
-            with self._journal.locked() as journal:
-                self._catch_up(journal)
-                yield journal
+        return self._lock  # by itself, in a tenth of the time of a block
+
+    @contextmanager
+    def _locked(self, journal: Journal) -> Iterator[None]:
+        with self._lock, journal.locked():
+            self._catch_up(journal)
+            yield
 
     def _catch_up(self, journal: Journal) -> None:
         charges, end = journal.read()  # all or none of them
