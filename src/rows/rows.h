@@ -391,6 +391,21 @@ static void rows_sum_ball(const struct rows_table *table, ptrdiff_t start, ptrdi
     }
 }
 
+/* The codes of `count` rows, as integers: they are at most 2^26 in magnitude. */
+DPFAST_CLONES
+static void rows_encode_block(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *given,
+                              ptrdiff_t d, double *restrict y, double *restrict codes, int64_t *restrict out)
+{
+    const struct rows_ball ball = *given;
+    const ptrdiff_t group = rows_in_group(d);
+    for (ptrdiff_t i = 0; i < count; i += group) {
+        const ptrdiff_t rows = count - i < group ? count - i : group;
+        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d, d);
+        for (ptrdiff_t j = 0; j < rows * d; j++)
+            *out++ = (int64_t)(dpfast_bits(codes[j] + ROWS_ROUND) - dpfast_bits(ROWS_ROUND));
+    }
+}
+
 /* The codes of all rows; `scratch` is as for `rows_sum_ball`. */
 static void rows_encode_ball(const struct rows_table *table, const struct rows_ball *ball, double *room,
                              double *scratch, int64_t *out)
@@ -400,11 +415,7 @@ static void rows_encode_ball(const struct rows_table *table, const struct rows_b
         const ptrdiff_t count = table->n - start < block ? table->n - start : block;
         ptrdiff_t stride;
         const double *x = rows_load(table, start, count, room, &stride);
-        for (ptrdiff_t i = 0; i < count; i++) {
-            rows_encode(x + i * stride, ball, scratch, scratch + d, d);
-            for (ptrdiff_t j = 0; j < d; j++)
-                *out++ = (int64_t)scratch[d + j];
-        }
+        rows_encode_block(x, stride, count, ball, d, scratch, scratch + d, out + start * d);
     }
 }
 
