@@ -96,7 +96,7 @@ class Moments:
         """
         m, p = phi.shape
         means, covariances = self.at((phi + self._shifts).reshape(-1, p))
-        means = means.reshape(-1, m, p)
+        means = means.reshape(len(self._shifts), m, p)
         return means[0], covariances[:m], self._slopes(means)
 
     def _slopes(self, means: Values) -> Values:
@@ -108,8 +108,8 @@ class Moments:
         """Return the covariances, the derivatives and, by statistic and two parameters, the second derivatives."""
         (m, p), first = phi.shape, len(self._shifts)
         means, covariances = self.at((phi + self._all_shifts).reshape(-1, p))
-        means = means.reshape(-1, m, p)
-        corners = means[first:].reshape(-1, 4, m, p)
+        means = means.reshape(len(self._all_shifts), m, p)
+        corners = means[first:].reshape(len(_pairs(p)), 4, m, p)
         second = np.empty((m, p, p, p))
         for (i, j), (both, one, other, none) in zip(_pairs(p), corners, strict=True):
             bent = (both - one - other + none) / (self._steps[i] * self._steps[j])

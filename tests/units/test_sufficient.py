@@ -96,6 +96,12 @@ class TestMoments:
         lower, upper = np.array([pair for _, pair in made.bounds]).T
         assert ((extreme >= lower) & (extreme <= upper)).all()
 
+    @every("family", SETTINGS)
+    def test_no_averages(self, family):
+        made = mechanism(family, record_bounds=SETTINGS[family][2])
+        p = len(made.widths)
+        assert made.moments.estimates(np.zeros((0, p)), 1000, np.zeros(p), corrected=True).shape == (0, p)
+
     def test_inverse_in_wide_bounds(self):
         """Where the nearest point of the table is one at which all records are clamped, the middle is tried, too: from
         the table alone, means differ by up to 0.05.
