@@ -9,10 +9,11 @@ from typing import Any, SupportsIndex
 from dpfast.aggregate.blocks import ranges_of
 from dpfast.aggregate.choice import METHODS, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
-from dpfast.aggregate.sufficient import PLANNED_N
+from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
 from dpfast.choosing import Choice, Explain, explained
 from dpfast.core import checks
 from dpfast.core.types import Bounds, Exact, Records
+from dpfast.families.summed import summed
 from dpfast.families.user import family_for, family_of
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.resized import resized
@@ -153,13 +154,22 @@ def _shared(family: str, bounds: Any, **options: Any) -> SampleAndAggregate:
     return SampleAndAggregate(family, bounds=bounds, **options)
 
 
+def _sums(blocks: SampleAndAggregate, n: int, missing: Any) -> SufficientStatistics:
+    """Return the mechanism of sums; the one that calls share, for a family of the library and a plain value."""
+    of_library = summed(blocks.family, tuple(name for name, _ in blocks.bounds)) is not None
+    return (_shared_sums if of_library and type(missing) in _PLAIN else sums_for)(blocks, n, missing)
+
+
+_shared_sums = lru_cache(maxsize=256, typed=True)(sums_for)
+
+
 def _chosen(blocks: SampleAndAggregate, method: str, missing: Any, n: int | None) -> tuple[Mechanism, Choice | None]:
     """Return the mechanism of a method; for "auto" also its choice."""
     given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
     if method == "sums":
         if given:
             raise ValueError(f"{given[0]} is a parameter of blocks: leave it out for method='sums'")
-        return sums_for(blocks, n or PLANNED_N, missing), None
+        return _sums(blocks, n or PLANNED_N, missing), None
     if missing is not None and (method == "blocks" or given):
         raise ValueError("missing is a parameter of sums: blocks leave missing records out")
     if method == "blocks" or given or not n:

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
+from dpfast.core.recent import recent
 from dpfast.families.summed import Summed
 
 Values = NDArray[np.float64]
 _STEP = 1e-4  # of numerical derivatives: of a logarithm, or in the width of the interval for other parameters
 _LEAST = 2.0**-40  # of the upper bound of a positive parameter: the logarithm of less is not needed
+_TABLE = 257, 25  # values of a single parameter, and of each of two, from which estimates start
 _ITERATIONS = 60
-_CLOSE = 1e-13
+_FITS = 1e-10  # a squared distance, relative to the trace of the covariance
+_CLOSE = 1e-12  # a step, relative to the units of phi,
+_NEAR, _FASTER = 1e-6, 1e-3  # or this and this share of the step before: the error is then about the square of it
 _LONGEST = 2.0  # step of a logarithm
 _SHARES = np.array([1.0, 0.5, 0.2, 0.05, 0.005])  # of a step that are tried
 
@@ -88,11 +94,27 @@ class Moments:
         """Return the means, the covariances, and the derivatives of the means, of shape (m, p, p), by statistic,
         parameter.
         """
-        (m, p), steps = phi.shape, self._steps
+        m, p = phi.shape
         means, covariances = self.at((phi + self._shifts).reshape(-1, p))
-        means = means.reshape(-1, m, p)
-        slopes = (means[1 : p + 1] - means[p + 1 :]) / (2 * steps[:, None, None])
-        return means[0], covariances[:m], slopes.transpose(1, 2, 0)
+        means = means.reshape(len(self._shifts), m, p)
+        return means[0], covariances[:m], self._slopes(means)
+
+    def _slopes(self, means: Values) -> Values:
+        """Return the derivatives from the means at the shifts."""
+        p = len(self._steps)
+        return ((means[1 : p + 1] - means[p + 1 :]) / (2 * self._steps[:, None, None])).transpose(1, 2, 0)
+
+    def _expanded(self, phi: Values) -> tuple[Values, Values, Values]:
+        """Return the covariances, the derivatives and, by statistic and two parameters, the second derivatives."""
+        (m, p), first = phi.shape, len(self._shifts)
+        means, covariances = self.at((phi + self._all_shifts).reshape(-1, p))
+        means = means.reshape(len(self._all_shifts), m, p)
+        corners = means[first:].reshape(len(_pairs(p)), 4, m, p)
+        second = np.empty((m, p, p, p))
+        for (i, j), (both, one, other, none) in zip(_pairs(p), corners, strict=True):
+            bent = (both - one - other + none) / (self._steps[i] * self._steps[j])
+            second[:, :, i, j] = second[:, :, j, i] = bent
+        return covariances[:m], self._slopes(means[:first]), second
 
     @cached_property
     def _shifts(self) -> Values:
@@ -102,30 +124,26 @@ class Moments:
 
     def covariance(self, phi: Values, n: int, noise: Values) -> Values:
         """Return a, for noise of these variances on the averages; infinite where the moments do not determine phi."""
-        _, covariances, slopes = self.slopes(phi)
-        spread = covariances / n + np.diag(noise)
-        with np.errstate(all="ignore"):
-            inverse = inverses(slopes)
-            found = inverse @ spread @ inverse.transpose(0, 2, 1)
-        return np.where(np.isfinite(found), found, np.inf)
+        return _covariance(*self.slopes(phi)[1:], n, noise)
 
     def bias(self, phi: Values, covariance: Values) -> Values:
         """Return the bias of second order of the parameters, of shape (m, p)."""
-        (m, p), steps = phi.shape, self._steps
-        *_, slopes = self.slopes(phi)
-        curvature = np.empty((m, p, p, p))  # by statistic, then two parameters
-        for i, j in itertools.combinations_with_replacement(range(p), 2):
-            one, other = np.eye(p)[i] * steps[i], np.eye(p)[j] * steps[j]
-            signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-            stack = np.concatenate([phi + (s * one + t * other) / 2 for s, t in signs])
-            corners = self.at(stack)[0].reshape(4, m, p)
-            second = (corners[0] - corners[1] - corners[2] + corners[3]) / (steps[i] * steps[j])
-            curvature[:, :, i, j] = curvature[:, :, j, i] = second
+        return self._bias(phi, covariance, *self._expanded(phi)[1:])
+
+    def _bias(self, phi: Values, covariance: Values, slopes: Values, curvature: Values) -> Values:
         with np.errstate(all="ignore"):
             bent = np.einsum("mkij,mij->mk", curvature, covariance)
             of_phi = -np.einsum("mij,mj->mi", inverses(slopes), bent) / 2
             own = np.einsum("mii->mi", covariance)
             return np.asarray(np.where(self._logs, self.theta(phi) * (of_phi + own / 2), of_phi))
+
+    @cached_property
+    def _all_shifts(self) -> Values:
+        """The shifts of phi, then those by half a step of two parameters, forward or back: four for each pair."""
+        steps = np.diag(self._steps)
+        signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+        corners = [(s * steps[i] + t * steps[j]) / 2 for i, j in _pairs(len(steps)) for s, t in signs]
+        return np.concatenate([self._shifts, np.array(corners)[:, None]])
 
     def deviations(self, phi: Values, covariance: Values) -> Values:
         """Return the standard deviations of the estimates, to first order; at most the distance to
@@ -149,9 +167,10 @@ class Moments:
             phi = self._monotone(averages[:, 0])[:, None] if p == 1 else self._nearest(averages, n, noise)
             theta = self.theta(phi)
             if corrected:
-                covariance = self.covariance(phi, n, noise)
+                covariances, *expansion = self._expanded(phi)
+                covariance = _covariance(covariances, expansion[0], n, noise)
                 trust, most = self._trust(covariance), self.deviations(phi, covariance) / 2
-                correction = np.where(trust > 0, trust * self.bias(phi, covariance), 0.0)
+                correction = np.where(trust > 0, trust * self._bias(phi, covariance, *expansion), 0.0)
                 theta = theta - np.nan_to_num(np.clip(correction, -most, most))
         return np.clip(np.where(np.isnan(theta), (lower + upper) / 2, theta), lower, upper)
 
@@ -160,72 +179,150 @@ class Moments:
         relative = np.where(self._logs, np.einsum("mii->mi", covariance), 0.0).max(axis=1, keepdims=True)
         return np.asarray(np.where(relative < 1, 1 - relative, 0.0))
 
+    @cached_property
+    def _table(self) -> tuple[Values, Values, Values]:
+        """Values of phi that are spread over the range, from which estimates start; the means and slopes there."""
+        p = len(self._logs)
+        one = [np.linspace(*ends, _TABLE[p - 1]) for ends in zip(*self._range, strict=True)]
+        phi = np.stack([part.ravel() for part in np.meshgrid(*one, indexing="ij")], axis=1)
+        means, _, slopes = self.slopes(phi)
+        return phi, means, slopes
+
+    @cached_property
+    def _ascending(self) -> tuple[Values, Values]:
+        """The table of one parameter in the order of the means."""
+        phi, means = self._table[0][:, 0], self._table[1][:, 0]
+        return (phi, means) if means[-1] >= means[0] else (phi[::-1], means[::-1])
+
     def _monotone(self, averages: Values) -> Values:
-        """Return the root of a monotone function of one parameter, by the secant in a bracket, or its middle."""
-        lower, upper = (np.full(averages.shape, end[0]) for end in self._range)
-        below, above = (self.at(end[:, None])[0][:, 0] - averages for end in (lower, upper))
-        sign = np.where(above >= below, 1.0, -1.0)
-        below, above = sign * below, sign * above
+        """Return the root of a monotone function of one parameter, by the secant in a bracket from a table."""
+        phi, means = self._ascending
+        place = np.searchsorted(means, averages).clip(1, len(phi) - 1)
+        lower, upper, below, above = phi[place - 1], phi[place], means[place - 1] - averages, means[place] - averages
         lower, upper = np.where(above <= 0, upper, lower), np.where(below >= 0, lower, upper)
-        every = np.logical_and.reduce
+        at: Values = np.where(np.abs(below) < np.abs(above), lower, upper)
+        side = np.zeros(len(at))
         for i in range(_ITERATIONS):
-            at: Values = (lower + upper) / 2
-            if i % 3 < 2:
+            before, at = at, (lower + upper) / 2
+            if i < 8 or i % 2:
                 secant = lower - below * (upper - lower) / (above - below)
-                inside = (secant > lower) & (secant < upper)
-                at[inside] = secant[inside]
-            value = sign * (self.at(at[:, None])[0][:, 0] - averages)
+                between = (secant - lower) * (upper - secant) > 0
+                at[between] = secant[between]
+            if np.logical_and.reduce(np.abs(at - before) <= _CLOSE * (1 + np.abs(at))):
+                break
+            value = self.at(at[:, None])[0][:, 0] - averages
             left = value <= 0
-            right = ~left
-            lower[left], below[left] = at[left], value[left]
-            upper[right], above[right] = at[right], value[right]
-            if every(upper - lower <= _CLOSE * (1 + np.abs(upper))) or every(np.abs(value) < 1e-16):
-                return at
-        return np.asarray((lower + upper) / 2)
+            above = np.where(left & (side < 0), above / 2, above)  # of an end that stays (Illinois)
+            below = np.where(~left & (side > 0), below / 2, below)
+            side = np.where(left, -1.0, 1.0)
+            lower, below = np.where(left, at, lower), np.where(left, value, below)
+            upper, above = np.where(left, upper, at), np.where(left, above, value)
+        return at
 
     def _nearest(self, averages: Values, n: int, noise: Values) -> Values:
-        """Weighted least squares in the range, by Newton's method with steps that do not increase the distance."""
-        (m, p), (lower, upper) = averages.shape, self._range
-        middle = np.array([(lower + upper) / 2])
-        covariance = self.at(middle)[1][0] / n + np.diag(noise)
-        weight = np.linalg.inv(covariance / np.trace(covariance) + 1e-12 * np.eye(p))
-        phi = np.repeat(middle, m, axis=0)
+        """Weighted least squares in the range, from the nearest point of a table; where this does not fit, also from
+        the middle.
+        """
+        weight, root, tree = self._weighted(n, tuple(noise.tolist()))
+        phi, left = self._descended(averages, tree.query(averages @ root)[1], weight)
+        again = np.flatnonzero(left > _FITS)
+        if again.size:
+            other, value = self._descended(averages[again], np.full(again.size, len(self._table[0]) // 2), weight)
+            phi[again] = np.where((value < left[again])[:, None], other, phi[again])
+        return phi
 
-        def distance(points: Values, of: Values) -> Values:
-            left = of - self.at(points)[0]
-            return np.asarray(np.einsum("mi,ij,mj->m", left, weight, left))
+    def _descended(self, averages: Values, start: NDArray[np.intp], weight: Values) -> tuple[Values, Values]:
+        """Return phi by Newton's method from these points of the table, and the squared distances.
 
-        best = distance(phi, averages)
-        longest = np.where(self._logs, _LONGEST, upper - lower)
-        frees = np.ones(p, np.bool_), *np.eye(p, dtype=np.bool_)
-        along = [(free, np.diag(np.where(free, 0.0, 1.0))) for free in frees]
-        active = np.arange(m)
+        Where a whole step does not halve the distance, shorter ones, and steps of one parameter alone, are tried, too.
+        """
+        phi, means, slopes = (part[start] for part in self._table)
+
+        def distance(left: Values) -> Values:
+            found = np.einsum("mi,ij,mj->m", left, weight, left)
+            return np.asarray(np.where(np.isfinite(found), found, np.inf))
+
+        every, (lower, upper) = np.ones(len(weight), np.bool_), self._range
+        best, active, before = distance(averages - means), np.arange(len(phi)), np.full(len(phi), np.inf)
         for _ in range(_ITERATIONS):
-            here = phi[active]
-            means, _, slopes = self.slopes(here)
-            left = averages[active] - means
-            steps = []
-            for free, fixed in along:
-                reduced = np.where(free, slopes, 0.0)
-                normal = reduced.transpose(0, 2, 1) @ weight @ reduced + fixed
-                step = np.einsum("mij,mj->mi", inverses(normal), np.einsum("mji,jk,mk->mi", reduced, weight, left))
-                steps.append(np.where(free, np.where(np.isfinite(step), step, 0.0).clip(-longest, longest), 0))
-            tried = (
-                (here + _SHARES[:, None, None] * np.array(steps)[:, None]).clip(lower, upper).reshape(-1, *here.shape)
-            )
-            of = averages[active][np.arange(tried.size // p) % len(active)]
-            values = distance(tried.reshape(-1, p), of).reshape(len(tried), -1)
-            values = np.where(np.isfinite(values), values, np.inf)
-            pick = np.argmin(values, axis=0)
-            found = values[pick, np.arange(len(active))]
-            better = found < best[active]
-            moved = np.where(better[:, None], tried[pick, np.arange(len(active))], here)
-            going = better & (np.max(np.abs(moved - here), axis=1) > _CLOSE)
-            phi[active], best[active] = moved, np.minimum(found, best[active])
-            active = active[going]
+            here, of = phi[active], averages[active]
+            tried = (here + self._step(of - means, slopes, weight, every)).clip(lower, upper)
+            moved = np.max(np.abs(tried - here) / self._units, axis=1)
+            close = (moved <= _CLOSE) | ((moved <= _NEAR) & (moved <= _FASTER * before[active]))
+            phi[active[close]], before[active] = tried[close], moved
+            keep = ~close
+            active, here, of, tried, means, slopes = (part[keep] for part in (active, here, of, tried, means, slopes))
             if not active.size:
                 break
-        return phi
+            found, _, steeper = self.slopes(tried)
+            value = distance(of - found)
+            rest = np.flatnonzero(~(value < best[active] / 2))
+            if rest.size:
+                tried[rest] = self._searched(here[rest], of[rest], means[rest], slopes[rest], weight, distance)
+                found[rest], _, steeper[rest] = self.slopes(tried[rest])
+                value[rest] = distance(of[rest] - found[rest])
+            better = value < best[active]
+            phi[active[better]], best[active[better]] = tried[better], value[better]
+            active, means, slopes = active[better], found[better], steeper[better]
+        return phi, best
+
+    @recent
+    def _weighted(self, n: int, noise: tuple[float, ...]) -> tuple[Values, Values, Any]:
+        """Return the weights of squared distances, a root of them, and the table for a search by these distances."""
+        lower, upper = self._range
+        covariance = self.at((lower + upper)[None] / 2)[1][0] / n + np.diag(noise)
+        weight = np.linalg.inv(covariance / np.trace(covariance) + 1e-12 * np.eye(len(noise)))
+        values, vectors = np.linalg.eigh(np.nan_to_num(weight))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return weight, root, scipy.spatial.KDTree(np.nan_to_num(self._table[1]) @ root)
+
+    @cached_property
+    def _longest(self) -> Values:
+        """The longest step of each parameter."""
+        lower, upper = self._range
+        return np.where(self._logs, _LONGEST, upper - lower)
+
+    @cached_property
+    def _units(self) -> Values:
+        """What steps are compared with."""
+        return np.where(self._logs, 1.0, self.high - self.low)
+
+    def _step(self, left: Values, slopes: Values, weight: Values, free: NDArray[np.bool_]) -> Values:
+        """Return the step of least squares of the free parameters."""
+        reduced = np.where(free, slopes, 0.0)
+        normal = reduced.transpose(0, 2, 1) @ weight @ reduced + np.diag(np.where(free, 0.0, 1.0))
+        step = np.einsum("mij,mj->mi", inverses(normal), np.einsum("mji,jk,mk->mi", reduced, weight, left))
+        return np.where(free, np.where(np.isfinite(step), step, 0.0).clip(-self._longest, self._longest), 0.0)
+
+    def _searched(
+        self,
+        here: Values,
+        of: Values,
+        means: Values,
+        slopes: Values,
+        weight: Values,
+        distance: Callable[[Values], Values],
+    ) -> Values:
+        """Return the best of steps of several lengths, of all parameters and of each alone."""
+        (m, p), (lower, upper) = here.shape, self._range
+        frees = np.ones(p, np.bool_), *np.eye(p, dtype=np.bool_)
+        steps = np.array([self._step(of - means, slopes, weight, free) for free in frees])
+        tried = (here + _SHARES[:, None, None, None] * steps).clip(lower, upper).reshape(-1, m, p)
+        values = distance((of - self.at(tried.reshape(-1, p))[0].reshape(-1, m, p)).reshape(-1, p))
+        pick = np.argmin(values.reshape(-1, m), axis=0)
+        return np.asarray(tried[pick, np.arange(m)])
+
+
+def _covariance(covariances: Values, slopes: Values, n: int, noise: Values) -> Values:
+    spread = covariances / n + np.diag(noise)
+    with np.errstate(all="ignore"):
+        inverse = inverses(slopes)
+        found = inverse @ spread @ inverse.transpose(0, 2, 1)
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def _pairs(p: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations_with_replacement(range(p), 2))
 
 
 def positive(model: Summed) -> NDArray[np.bool_]:

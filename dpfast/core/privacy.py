@@ -374,14 +374,17 @@ class PrivacyProfile:
             if shape and family not in WITH_STEPS:
                 raise ValueError(f"parts of the family {family!r} have no steps")
         object.__setattr__(self, "parts", checked)
-        given = self._default_failure() if self.failure is _MISSING else self.failure
+        given = self.usual_failure if self.failure is _MISSING else self.failure
         failure = checks.rational_or_double("failure", given)
         if not 0 <= failure <= self.privacy.delta:
             raise ValueError(f"failure must be at least 0 and at most delta, not {failure!r}")
         object.__setattr__(self, "failure", failure)
 
-    def _default_failure(self) -> float:
-        """Return the delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated parts."""
+    @property
+    def usual_failure(self) -> float:
+        """The default of `failure`: the delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated
+        parts.
+        """
         on_a_curve = self.privacy.unit == "epsilon" and not all(
             has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
         )

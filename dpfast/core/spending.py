@@ -19,9 +19,8 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial, wraps
-from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -204,50 +203,70 @@ def spending(
     return spending_together((Cost(label, profile, times),), of=(of,), declared=declared, exact=exact)
 
 
-@contextmanager
 def spending_together(
     costs: Sequence[Cost], *, of: Sequence[object], declared: bool = False, exact: bool = False
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Charge all costs for the releases of the objects `of` in the block, or none of them if one does not fit."""
-    budget = _common_payer(of)
-    if budget is None:
-        yield
-        return
-    budget.reserve_all(costs)
-    with _inside(Paid(budget, declared, name=partial(_name, budget), exact=exact), _caller()):
-        yield
+    return _Spending(costs, of, declared=declared, exact=exact)
 
 
-@contextmanager
-def imagined() -> Iterator[None]:
+def imagined() -> AbstractContextManager[None]:
     """Allow the laws of imagined samples in the block, and draws from them: they depend on no record."""
-    marker = active.get()
-    budget = marker.budget if isinstance(marker, Paid) else marker
-    declared = isinstance(marker, Paid) and marker.declared and not marker.over
-    with _inside(Paid(budget, declared, name=partial(_name, budget)), _caller()):
-        yield
+    return _Imagined()
+
+
+class _Inside:
+    """A block with an active marker. A class, because generators with `contextmanager` take a tenth of a release."""
+
+    __slots__ = ("_paid", "_token")
+
+    def __enter__(self) -> None:
+        paid = self._paid = self._opened()
+        if paid is not None:
+            frame = inspect.currentframe()
+            paid.open(frame and frame.f_back)  # the frame whose block it is
+            self._token = active.set(paid)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._paid is not None:
+            self._paid.close()
+            active.reset(self._token)
+
+    def _opened(self) -> Paid | None:
+        """Return the marker, or None if there is no budget."""
+        raise NotImplementedError
+
+
+class _Spending(_Inside):
+    """See `spending_together`."""
+
+    __slots__ = ("_costs", "_declared", "_exact", "_of")
+
+    def __init__(self, costs: Sequence[Cost], of: Sequence[object], *, declared: bool, exact: bool) -> None:
+        self._costs, self._of, self._declared, self._exact = costs, of, declared, exact
+
+    def _opened(self) -> Paid | None:
+        budget = _common_payer(self._of)
+        if budget is None:
+            return None
+        budget.reserve_all(self._costs)
+        return Paid(budget, self._declared, name=partial(_name, budget), exact=self._exact)
+
+
+class _Imagined(_Inside):
+    """See `imagined`."""
+
+    __slots__ = ()
+
+    def _opened(self) -> Paid | None:
+        marker = active.get()
+        budget = marker.budget if isinstance(marker, Paid) else marker
+        declared = isinstance(marker, Paid) and marker.declared and not marker.over
+        return Paid(budget, declared, name=partial(_name, budget))
 
 
 def _name(budget: Budget) -> str:
     return budget._ticket().name
-
-
-def _caller() -> FrameType | None:
-    """Return the frame that opens the block of the context manager that calls this."""
-    frame = inspect.currentframe()
-    return frame and frame.f_back and frame.f_back.f_back
-
-
-@contextmanager
-def _inside(paid: Paid, frame: FrameType | None) -> Iterator[None]:
-    """Activate a marker for the block that is open in a frame."""
-    paid.open(frame)
-    token = active.set(paid)
-    try:
-        yield
-    finally:
-        paid.close()
-        active.reset(token)
 
 
 def unpaid(source: Callable[[], Iterator[Any]]) -> Iterator[Any]:

@@ -94,6 +94,11 @@ def summed(family: Family, names: tuple[str, ...]) -> Summed | None:
     return None
 
 
+def _clipped(x: Any, low: Any, high: Any) -> Any:
+    """Return `numpy.clip`, in a quarter of the time for few numbers."""
+    return np.minimum(np.maximum(x, low), high)
+
+
 def _single(mean: Values, square: Values) -> tuple[Values, Values]:
     """One statistic, by its mean and mean square."""
     return mean[:, None], np.maximum(square - mean**2, 0.0)[:, None, None]
@@ -250,8 +255,8 @@ class _ByQuadrature(Summed):
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mode, least, most, log_density, masses = self._density(theta)
-        start, stop = np.clip(least, low, high), np.clip(most, low, high)
-        cuts = [start, *(np.clip(mode + shift, start, stop) for shift in (-4.0, 0.0, 4.0)), stop]
+        start, stop = _clipped(least, low, high), _clipped(most, low, high)
+        cuts = [start, *(_clipped(mode + shift, start, stop) for shift in (-4.0, 0.0, 4.0)), stop]
         panels = [((right + left) / 2, (right - left) / 2) for left, right in itertools.pairwise(cuts)]
         y = np.concatenate([middle[:, None] + half[:, None] * _NODES for middle, half in panels], axis=1)
         weights = np.concatenate([half[:, None] * _WEIGHTS for _, half in panels], axis=1)
@@ -303,13 +308,13 @@ class _Gamma(_ByQuadrature):
             )
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
-            x = [np.exp(np.clip(end - log_scale, -_FARTHEST, _FARTHEST)) for end in (low, high)]
+            x = [np.exp(_clipped(end - log_scale, -_FARTHEST, _FARTHEST)) for end in (low, high)]
             return scipy.special.gammainc(shape, x[0]), scipy.special.gammaincc(shape, x[1])
 
         return log_scale + np.log(shape), least, most, log_density, masses
 
     def _statistics(self, y: Values) -> tuple[Values, Values]:
-        return np.exp(np.clip(y, -_FARTHEST, _FARTHEST)), y
+        return np.exp(_clipped(y, -_FARTHEST, _FARTHEST)), y
 
 
 class _Beta(_ByQuadrature):
@@ -347,7 +352,7 @@ class _Beta(_ByQuadrature):
             return np.asarray(a[:, None] * y - both - constant[:, None])
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
-            x, rest = (1 / (1 + np.exp(np.clip(end, -_FARTHEST, _FARTHEST))) for end in (-low, high))
+            x, rest = (1 / (1 + np.exp(_clipped(end, -_FARTHEST, _FARTHEST))) for end in (-low, high))
             return scipy.special.betainc(a, b, x), scipy.special.betainc(b, a, rest)
 
         return mode, least, most, log_density, masses

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,32 +77,43 @@ class Custom(BlockFamily):
         [x] = data
         places = [self.parameters.index(name) for name in box.names]
         out = np.empty((len(offsets) - 1, len(self.parameters)))
-        estimate = self._corrected if corrected and self.jackknife else self._estimate
-        with warnings.catch_warnings():
+        left_out = cache(_left_out)  # of this call: numbers of records may be private
+        with warnings.catch_warnings(), swallowed():
             warnings.simplefilter("ignore")
             for j, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-                out[j] = estimate(x[start:stop])
+                block = x[start:stop]
+                if corrected and self.jackknife and block.size:
+                    out[j] = self._corrected(block, *left_out(block.size))
+                else:
+                    out[j] = self._estimate(block.copy())
         return out[:, places]
 
-    def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        nothing = np.full(len(self.parameters), np.nan)
+    def _estimate(self, records: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """Return the estimate from records that only the estimator has; NaN if it fails."""
         try:
-            with swallowed():
-                estimate = np.asarray(self.estimator(block.copy()), dtype=np.float64).reshape(-1)
+            estimate = np.asarray(self.estimator(records), dtype=np.float64).reshape(-1)
         except Exception:
-            return nothing
-        return estimate if estimate.shape == nothing.shape else nothing
+            return math.nan
+        return estimate if estimate.shape == (len(self.parameters),) else math.nan
 
-    def _corrected(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _corrected(
+        self, block: NDArray[np.float64], kept: list[NDArray[np.intp]], sizes: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Return the jackknife: the weights of the estimates add up to 1, and divided by numbers of records to 0."""
-        b = block.shape[0]
-        groups = min(b, _GROUPS)
-        if not groups:
-            return self._estimate(block)
-        rests = [block[np.arange(b) % groups != j] for j in range(groups)]
-        sizes = np.array([rest.size / rests[-1].size if b > 1 else 1.0 for rest in rests])
-        without = np.average([self._estimate(rest) for rest in rests], axis=0, weights=sizes)
-        return np.asarray(groups * self._estimate(block) - (groups - 1) * without)
+        without = np.empty((len(kept), len(self.parameters)))
+        for j, places in enumerate(kept):
+            without[j] = self._estimate(block[places])
+        mean = np.add.reduce(without * sizes) / np.add.reduce(sizes)
+        return np.asarray(len(kept) * self._estimate(block.copy()) - (len(kept) - 1) * mean)
+
+
+def _left_out(b: int) -> tuple[list[NDArray[np.intp]], NDArray[np.float64]]:
+    """Return the places of the records that remain without each group of a block, and their numbers, relative to the
+    last of these.
+    """
+    groups = min(b, _GROUPS)
+    kept = [np.flatnonzero(np.arange(b) % groups != j) for j in range(groups)]
+    return kept, np.array([[places.size / kept[-1].size if b > 1 else 1.0] for places in kept])
 
 
 @dataclass(frozen=True)

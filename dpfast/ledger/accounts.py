@@ -72,6 +72,14 @@ class Account:
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         raise NotImplementedError
 
+    def after(self, profile: PrivacyProfile, times: int) -> Self | None:
+        """Return the account with more releases, or None if they do not fit."""
+        if not self.fits(profile, times):
+            return None
+        made = self.copy()
+        made.add(profile, times)
+        return made
+
     def remaining(self) -> Privacy:
         raise NotImplementedError
 
@@ -99,14 +107,20 @@ def _fraction(ratio: Ratio) -> Fraction:
 
 def _plus(total: Ratio, times: int, cost: Ratio) -> Ratio:
     """Return the total and `times` costs, exactly; infinite if one of the two is."""
-    if not times:
+    if not times or cost == _ZERO:
         return total
     if total is None or cost is None:
         return None
     (n, d), (m, e) = total, cost
+    if d == e:  # not reduced: the denominator does not grow
+        return n + times * m, d
     n, d = n * e + times * m * d, d * e
     divisor = math.gcd(n, d)
     return n // divisor, d // divisor
+
+
+def _less(whole: Fraction, spent: Ratio) -> Fraction | float:
+    return -math.inf if spent is None else whole - Fraction(*spent)
 
 
 def _at_most(total: Ratio, whole: Ratio) -> bool:
@@ -129,10 +143,23 @@ class BasicAccount(Account):
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         return not times or self._within(self._ratios, profile, times)
 
+    def after(self, profile: PrivacyProfile, times: int) -> Self | None:
+        total, delta = self._sums(profile, times)
+        whole, deltas = self._ratios
+        if times and not (_at_most(total, whole) and _at_most(delta, deltas)):
+            return None
+        made = self.copy()
+        made._total, made._delta = total, delta
+        return made
+
     def _within(self, limits: tuple[Ratio, Ratio], profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
-        (whole, deltas), (cost, delta) = limits, self._prepared(profile)
-        return _at_most(_plus(self._total, times, cost), whole) and _at_most(_plus(self._delta, times, delta), deltas)
+        return all(map(_at_most, self._sums(profile, times), limits))
+
+    def _sums(self, profile: PrivacyProfile, times: int) -> tuple[Ratio, Ratio]:
+        """Return the two sums after the releases."""
+        cost, delta = self._prepared(profile)
+        return _plus(self._total, times, cost), _plus(self._delta, times, delta)
 
     @cached_property
     def _ratios(self) -> tuple[Ratio, Ratio]:
@@ -164,11 +191,16 @@ class BasicAccount(Account):
 
     def remaining(self) -> Privacy:
         """Return the rest of the budget, rounded down: nothing, if it is a rounding error of shares in doubles."""
-        sums = zip(self._limits(), map(_fraction, (self._total, self._delta)), strict=True)
         amount, delta = (
-            whole - spent if whole - spent > whole * self._negligible else Fraction() for whole, spent in sums
+            Fraction(rest) if rest > whole * self._negligible else Fraction()
+            for whole, rest in zip(self._limits(), self.rest(), strict=True)
         )
         return self._privacy(amount, delta)
+
+    def rest(self) -> tuple[Fraction | float, Fraction | float]:
+        """Return what is left of the two sums, exactly; minus infinity if a file has charges of infinite cost."""
+        whole, deltas = self._limits()
+        return _less(whole, self._total), _less(deltas, self._delta)
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         """Return the rest of the budget, rounded down."""
@@ -227,35 +259,35 @@ class RenyiAccount(Account):
         super().__init__(budget)
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
-        self._half = self._failures = Fraction(budget.delta) / 2  # for the composition; left for releases
-        self._left: Fraction | float = Fraction()
-        if down(self._half):
-            self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
-            self._left = Fraction(self._room(self.order))
-        if self._left <= 0:
+        half = Fraction(budget.delta) / 2  # for the composition; as much is left for releases
+        room = 0.0
+        if down(half):
+            rooms = {order: self._room(order, down(half)) for order in _ORDERS}
+            self.order = max(_ORDERS, key=lambda order: rooms[order] / order)
+            room = rooms[self.order]
+        if room <= 0:
             raise ValueError(f"delta={budget.delta!r} is too small for composition='renyi': use 'basic'")
+        self._divergences = _DivergenceAccount(budget, self.order, (Fraction(room), half))
 
-    def _room(self, order: float) -> float:
-        """Return the divergence that implies (epsilon, delta / 2), rounded down: Canonne, Kamath, Steinke 2020, prop.
+    def _room(self, order: float, delta: float) -> float:
+        """Return the divergence that implies (epsilon, delta), rounded down: Canonne, Kamath, Steinke 2020, prop.
         12.
         """
-        epsilon, delta = down(Fraction(self._budget.epsilon)), down(self._half)
+        epsilon = down(Fraction(self._budget.epsilon))
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
-    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction | float:
-        each = profile.renyi_up(self.order)
-        return times * Fraction(each) if times and each < math.inf else times and each
+    def copy(self) -> Self:
+        made = super().copy()
+        made._divergences = self._divergences.copy()
+        return made
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)
-        self._left -= self._divergence(profile, times)
-        self._failures -= times * Fraction(profile.failure)
+        self._divergences.add(profile, times)
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        if times * Fraction(profile.failure) > self._failures:
-            return False
-        return self._divergence(profile, times) <= self._left
+        return self._divergences.fits(profile, times)
 
     def remaining(self) -> Privacy:
         """Return the largest epsilon of a pure release that fits, by bisection."""
@@ -266,7 +298,22 @@ class RenyiAccount(Account):
                 low = middle
             else:
                 high = middle
-        return self._guarantee(epsilon=low, delta=down(self._failures))
+        _, failures = self._divergences.rest()
+        return self._guarantee(epsilon=low, delta=down(Fraction(failures)))
+
+
+class _DivergenceAccount(BasicAccount):
+    """Sums of Renyi divergences of one order, and of the probabilities of events that are set aside."""
+
+    def __init__(self, budget: Privacy, order: float, limits: tuple[Fraction, Fraction]) -> None:
+        super().__init__(budget)
+        self._order, self._most = order, limits
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction | float]:
+        return profile.renyi_up(self._order), profile.failure
+
+    def _limits(self) -> tuple[Fraction, Fraction]:
+        return self._most
 
 
 class PlannedAccount(Account):

@@ -6,6 +6,7 @@ import math
 import os
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dpfast.core import checks
@@ -72,8 +73,8 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     """Return the JSON fields of a privacy profile."""
     parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
     fields = {**privacy_to_json(profile.privacy), "parts": parts}
-    usual = PrivacyProfile(profile.privacy, profile.parts).failure
-    written = profile.failure or profile.failure != usual  # a positive one always, so that a lost delta is noticed
+    # A positive one always, so that a lost delta is noticed.
+    written = profile.failure or profile.failure != profile.usual_failure
     return {**fields, "failure": number_to_json(profile.failure)} if written else fields
 
 
@@ -137,6 +138,11 @@ def charge_from_json(fields: Any) -> Charge:
         raise ValueError(f"this ledger is damaged: {error}") from None
 
 
+@lru_cache(maxsize=1024)  # most releases of a day are like others
+def _charge_of(line: bytes) -> Charge:
+    return charge_from_json(LEDGER.parse(line))
+
+
 def check_parts(profile: PrivacyProfile) -> None:
     """Raise a ValueError unless the guarantee and the parts of a cost, beside its failure, are positive or all 0."""
     stated = profile.privacy.amount or profile.privacy.delta > profile.failure
@@ -158,8 +164,8 @@ class Journal(LineFile):
         """Return the charges after `seen`, and the offset of their end. Never truncates a file that is not a valid
         ledger.
         """
-        entries, end, torn = self.entries()
-        charges = [charge_from_json(entry) for entry in entries]
+        lines, end, torn = self.lines()
+        charges = [_charge_of(line) for line in lines]
         if torn:
             self.cut(end)
         return charges, end

@@ -205,7 +205,7 @@ def count(
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads that read chunks; the result does not depend on it.
+        As for other functions, but without effect: one thread compares the records with `within`.
     explain : bool or callable
         See `median`.
 

@@ -431,7 +431,7 @@ def huber(
         Positive, in data units; rounded to a multiple of the step, at least one.
     epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
         See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise. The release is a point of the grid.
+        otherwise. The release is a point of the grid. With given bounds, `workers` has no effect.
 
     Notes
     -----

@@ -446,7 +446,7 @@ def partitions(
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads that read the data, -1 for one per core; the result does not depend on it.
+        As for other functions, but without effect: one thread counts the keys.
     explain : bool or callable
         Print a text about the release, or pass it to this function.
 

@@ -144,6 +144,10 @@ class Corrections(Sequence):
         candidates = [Clip.of(self._p, level, length) for level in _LEVELS for length in _LENGTHS]
         self._clips = Clip.of(self._p, *_WIDE), min(candidates, key=self._variance)
         self._least_scale, self._most_scale = ResidualScale.range_of(self.labels)
+        self._begin()
+        self._check_noise()
+
+    def _begin(self) -> None:
         self.done = 0
         self._theta, self._whitening = np.zeros(self._p), np.zeros((self._p, self._p))
         self._shares, self._moment_noise = np.ones(self._p), np.zeros(self._p)
@@ -152,7 +156,6 @@ class Corrections(Sequence):
         self._first: Fit | None = None
         self._stages: list[_Reached] = []
         self.mechanism = self._sums
-        self._check_noise()
 
     def _traps(self) -> Iterator[Trap]:
         yield from super()._traps()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cached_property
 from typing import SupportsIndex
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
 from dpfast.regression.matching import Matching, NoisyGradient
 from dpfast.regression.models import Logistic, Multinomial, OnePredictor, model_of
-from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
+from dpfast.regression.populations import NormalGradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import MOST_STEPS, Schedule, amounts, check_units, schedule
 from dpfast.regression.sequences import Sequence
 from dpfast.regression.shrinkage import shrunk_moments
@@ -137,6 +138,11 @@ class Descent(Sequence):
             raise ValueError("matching needs the model logistic and pure noise")
         if self.schedule.matching and self.schedule.steps * self._p > _MOST_MATCHED:
             raise ValueError(f"matching needs steps times coefficients of at most {_MOST_MATCHED}")
+        self._begin()
+        self._check_noise()
+
+    def _begin(self) -> None:
+        free = self._basis.shape[1]
         self._parts = _shares(self.schedule, alike=True)
         self._matching: Matching | None = None
         self._root = np.zeros((self._size, 1))  # of the covariance of the error of matched coefficients
@@ -148,7 +154,6 @@ class Descent(Sequence):
         self._mean, self._rates, self._clip = self.model.middle, np.eye(free), 0.0
         self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), self._theta
         self.mechanism = self._next()
-        self._check_noise()
 
     def __repr__(self) -> str:
         return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"
@@ -168,8 +173,7 @@ class Descent(Sequence):
 
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
-        self._labels_mechanism()
-        self._moments_mechanism().plan(self.n)
+        self._moments_mechanism.plan(self.n)
         # Of the gradients the one with the least share, for a clip with the most noise in its units.
         self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
@@ -220,6 +224,7 @@ class Descent(Sequence):
             **self._amount(step),
         )
 
+    @cached_property
     def _labels_mechanism(self) -> GradientSums | LabelShares:
         """Return the gradient by the intercept where the model's mean is `middle`: `middle` minus the mean of the
         labels.
@@ -232,14 +237,15 @@ class Descent(Sequence):
         bound = math.inf if self.model.bound == math.inf else self.model.half_range
         return self._gradient(0, constant, theta, self.model.half_range, bound)
 
+    @cached_property
     def _moments_mechanism(self) -> DesignMoments:
         return DesignMoments(domain=self.domain, intercept=self.intercept, **self._amount(1))
 
     def _next(self) -> Mechanism:
         if self.done == 0:
-            return self._labels_mechanism()
+            return self._labels_mechanism
         if self.done == 1:
-            return self._moments_mechanism()
+            return self._moments_mechanism
         return self._gradient(self.done, self._transform, self._theta, self._clip)
 
     def _read(self, mechanism: Mechanism, values: Values) -> None:
@@ -398,7 +404,7 @@ class Descent(Sequence):
 
     def _path(
         self, rows: NormalRows | SampledRows, truth: Values, weights: Values
-    ) -> tuple[Values, list[tuple[Values, Gradient | SampledGradient]]]:
+    ) -> tuple[Values, list[tuple[Values, NormalGradient | SampledGradient]]]:
         """Return the weighted mean of the iterates in a population, and the point and the gradient of each step."""
         theta, mean, gradients = self._start, np.zeros(self._size), []
         for weight, (pace, _) in zip(weights, self._paces, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, SupportsIndex, cast
 
 from dpfast.choosing import Explain, describe
@@ -177,21 +177,17 @@ def glm(
         if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
             start = columns.of_scaled_rows(start)
 
-    @cache
-    def made(n: int) -> Descent:
-        return Descent(
-            model,
-            n=n,
-            d=d,
-            domain=domain,
-            privacy=privacy,
-            intercept=intercept,
-            label_bound=label_bound,
-            k=k,
-            classes=number,
-            steps=steps,
-            start=start,
-        )
+    public: dict[str, Any] = {
+        "d": d,
+        "domain": domain,
+        "privacy": privacy,
+        "intercept": intercept,
+        "label_bound": label_bound,
+        "k": k,
+        "classes": number,
+        "steps": steps,
+        "start": start,
+    }
 
     def released(records: Labelled | Chunks, descent: Descent) -> Fit:
         records = records if columns is None else columns.scaled(records)
@@ -200,6 +196,7 @@ def glm(
         return fit if columns is None else columns.in_data_units(fit)
 
     if private is not None:
+        made = cache(lambda n: Descent(model, n=n, **public))
         warn_of(made(MOST))
         return private.fit(
             records,
@@ -209,7 +206,17 @@ def glm(
             rng=rng,
             explain=explain,
         )
-    descent = made(checks.records(n))
+    descent = _descent(model, n=checks.records(n), **public)
     warn_of(descent)
     describe(descent, explain, n)
     return released(records, descent)
+
+
+def _descent(model: str, **public: Any) -> Descent:
+    """Return the descent; the one that calls share, for parameters of plain types."""
+    shared = type(model) is str and _PLAIN.issuperset(map(type, public.values()))
+    return (_shared if shared else Descent)(model, **public)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), Ball, Privacy})  # whose equality and type say all
+_shared = lru_cache(maxsize=32, typed=True)(Descent)  # for large d, megabytes each

@@ -128,6 +128,9 @@ class Public(NamedTuple):
         return _noise_choice(gaussian, pure, n, d) if self.delta else None
 
 
+_shared_choice = lru_cache(maxsize=32)(Public.chosen)  # for a public number of records; for large d, megabytes each
+
+
 def fitted(made: Any, records: Labelled | Chunks, n: int, *, rng: RandomSource, workers: int) -> Fit:
     """Release a regression by the method that was chosen: `RegressionMoments`, `Corrections` or `BlockFits`."""
     if isinstance(made, Corrections):
@@ -285,7 +288,7 @@ def linear_regression(
             rng=rng,
             explain=explain,
         )
-    choice = public.chosen(domain, checks.records(n), d)
+    choice = _shared_choice(public, domain, checks.records(n), d)
     public.warn_of_few(choice)
     if explain is not False:
         describe(choice.mechanism, explain, n, public.explanation_of(choice, domain, n, d))

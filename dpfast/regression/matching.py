@@ -81,31 +81,40 @@ class Matching:
         Also the change of q by a doubt of the bias of the clip.
         """
         p, (share, deviation), at_truth = len(truth), _CLIP_BIAS, self._rows.gradient(truth, truth)
-        expected = [self._rows.expected(part.theta, truth) for part in self._released]
-        curvatures = [curvature for _, curvature in expected]
-        means = [mean - (1 - share) * at_truth.mean for mean, _ in expected]
-        short = np.concatenate([mean - part.gradient for mean, part in zip(means, self._released, strict=True)])
-        mean_curvatures = [float(np.trace(curvature)) / p for curvature in curvatures]
-        away = np.array([c * (part.theta - truth) for c, part in zip(mean_curvatures, self._released, strict=True)])
-        variances = [part.deviation**2 for part in self._released] + _MISFIT**2 * np.sum(away**2, axis=1) / p
-        scaled = (away * self._squares).reshape(-1)
+        thetas = np.array([part.theta for part in self._released])
+        means, curvatures = self._rows.expected(thetas, truth)
+        short = (means - (1 - share) * at_truth.mean - [part.gradient for part in self._released]).ravel()
+        mean_curvatures = np.trace(curvatures, axis1=1, axis2=2) / p
+        away = mean_curvatures[:, None] * (thetas - truth)
+        variances = np.array([part.deviation**2 for part in self._released])
+        variances += _MISFIT**2 * np.sum(away**2, axis=1) / p
         common = at_truth.outer / self._n + deviation**2 * np.outer(at_truth.mean, at_truth.mean)
-        errors = np.kron(np.ones((len(away), len(away))), common) + np.diag(np.repeat(variances, p))
-        errors += np.kron((away * self._squares) @ away.T, np.diag(self._squares)) + _swapped(scaled, p)
-        errors += _JITTER * np.trace(errors) * np.eye(len(errors))
+        errors = self._errors(away, common, variances)
         factor = scipy.linalg.cho_factor(errors, lower=True, check_finite=False)
         lines = scipy.linalg.cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
         noise = -lines.T @ (away * self._squares)  # E, as far as the gradients show it
-        design = np.concatenate(
-            [
-                _at_least(part + c * (noise + noise.T), _LEAST_CURVATURE * c)
-                for part, c in zip(curvatures, mean_curvatures, strict=True)
-            ]
-        )
+        blurred = curvatures + mean_curvatures[:, None, None] * (noise + noise.T)
+        design = _at_least(blurred, _LEAST_CURVATURE * mean_curvatures).reshape(-1, p)
         weighted = scipy.linalg.cho_solve(factor, design, check_finite=False)
         information = design.T @ weighted
         vector = weighted.T @ short + information @ (truth - self._start)
         return information, vector, _CLIP_DOUBT * weighted.T @ np.tile(at_truth.mean, len(away))
+
+    def _errors(self, away: Values, common: Values, variances: Values) -> Values:
+        """Return the covariance of the errors of all gradients: what is common to them, of each number of a gradient,
+        and of the noise E of the second moments, by its column and by its row.
+        """
+        scaled, (k, p) = away * self._squares, away.shape
+        errors = np.empty((k, p, k, p))
+        errors[:] = common[:, None]
+        errors += scaled[:, None, None, :] * scaled.T[:, :, None]  # E is symmetric
+        places = np.arange(p)
+        errors[:, places, :, places] += self._squares[:, None, None] * (scaled @ away.T)
+        made = errors.reshape(k * p, k * p)
+        diagonal = np.einsum("ii->i", made)
+        diagonal += np.repeat(variances, p)
+        diagonal += _JITTER * diagonal.sum()
+        return made
 
     def _posterior(self, information: Values, vector: Values, doubt: Values) -> tuple[Values, Values]:
         """Return the mean of the coefficients over the sizes of the prior, and a root of the covariance of the error.
@@ -128,13 +137,8 @@ class Matching:
         return self._start + vectors @ change, vectors @ root
 
 
-def _swapped(vector: Values, p: int) -> Values:
-    """Return the matrix of blocks b_s b_t' at (t, s), for the blocks b of p numbers of a vector."""
-    blocks = np.outer(vector, vector).reshape(-1, p, len(vector) // p, p)
-    return np.asarray(blocks.swapaxes(0, 2).reshape(len(vector), len(vector)))
-
-
-def _at_least(matrix: Values, least: float) -> Values:
-    """Return a symmetric matrix with its eigenvalues raised to `least`."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+def _at_least(matrices: Values, least: Values) -> Values:
+    """Return symmetric matrices with their eigenvalues raised to `least`."""
+    values, vectors = np.linalg.eigh(matrices)
+    raised = np.maximum(values, least[:, None])
+    return np.asarray((vectors * raised[:, None]) @ vectors.transpose(0, 2, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from fractions import Fraction
 from typing import Any
 
@@ -45,6 +46,10 @@ class Sequence(Cautious, ABC):
     def _traps(self) -> Iterator[Trap]:
         yield from of_epsilon(self.privacy.epsilon)
         yield from of_delta(self.privacy.delta)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Forget all releases; copies do not notice."""
 
     @property
     def total(self) -> int:
@@ -100,7 +105,12 @@ class Sequence(Cautious, ABC):
 def completed(
     sequence: Sequence, records: Labelled | Chunks, *, rng: RandomSource, workers: int, progress: bool = False
 ) -> Fit:
-    """Make all releases from records, charged together, once, and return the result."""
+    """Make all releases of a sequence from records, charged together, once, and return the result.
+
+    They are made by a copy: calls with the same public parameters share the sequence.
+    """
+    sequence = copy(sequence)
+    sequence._begin()
     # What is computed from releases may overflow or underflow: no error state of a caller ends it after the charge.
     with np.errstate(all="ignore"):
         with spending(sequence.privacy_profile, label=repr(sequence)):

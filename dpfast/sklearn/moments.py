@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from dpfast.core.grid import Grid, check_missing
 from dpfast.domains import Ball, Box
 from dpfast.mechanisms import NoisySums
 from dpfast.statistics import Mean
+from dpfast.streaming import Chunks
 
 Values = NDArray[np.float64]
+
+_NUMBERS = 2**14  # in a piece: with them and what is made of them, a cache of a core is full
 
 
 class ColumnMoments:
@@ -46,6 +50,17 @@ class ColumnMoments:
             self.middle, self.half = domain.center_of(d), np.full(d, domain.radius)
             self.weight, self.mechanism = _in_a_ball(d, epsilon, delta)
         checks.finite_scale(float(self.half.max()) ** 2 if self.half.max() < 2.0**512 else math.inf)
+
+    def pieces(self, X: NDArray[Any]) -> Chunks:
+        """Return the rows of the mechanism in pieces, each made when it is read: all take five times the memory of
+        X.
+        """
+        step = 2 * max(1, _NUMBERS // (2 * self.d))  # even, so that missing records at even positions stay there
+
+        def opened() -> Iterator[Values]:
+            return (self.rows(X[start : start + step]) for start in range(0, len(X), step))
+
+        return Chunks(opened)
 
     def rows(self, X: NDArray[Any]) -> Values:
         """Return the rows of the mechanism, (n, 2 d)."""

@@ -232,7 +232,7 @@ class PrivateStandardScaler(_Scaler):
         mean = scale = None
         if with_std:
             moments = ColumnMoments(domain, d, privacy.epsilon, privacy.delta)
-            mean, scale = moments.read(self._released(moments.mechanism, moments.rows(values)), n)
+            mean, scale = moments.read(self._released(moments.mechanism, moments.pieces(values)), n)
             privacy = moments.mechanism.privacy
         elif with_mean:
             mechanism = NoisySums(Mean(), domain=domain, epsilon=privacy.epsilon, delta=privacy.delta)

@@ -180,7 +180,7 @@ def encode_ball(cnp.ndarray values not None, int64_t[:, ::1] out not None, *, co
     if not table.n:
         return
     count = rows_room(&table)
-    room = _scratch(count + 2 * table.d)
+    room = _scratch(count + rows_scratch(table.d))
     with nogil:
         rows_encode_ball(&table, &ball, room, room + count, &out[0, 0])
     free(room)

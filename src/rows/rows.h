@@ -144,38 +144,74 @@ struct rows_ball {
 /* Of the radius: where rows beyond are moved to, so that rounding rarely moves them out of the ball again. */
 #define ROWS_SHRUNK (1.0 - 0x1p-24)
 
-/* Some doubles of a row: vectors of one size on every machine, so that sums of squares have one order. */
-typedef double rows_vector __attribute__((vector_size(8 * ROWS_LANES)));
+/* Some doubles of a row: of one number on every machine, so that sums of squares have one order. They are two vectors that
+ * every unit with 32 bytes keeps in registers: one of 64 bytes went through memory there, in ten times the time. */
+typedef double rows_half __attribute__((vector_size(4 * ROWS_LANES)));
+struct rows_vector {
+    rows_half low, high;
+};
 
-ROWS_INLINE double rows_total(const rows_vector *vector)
+ROWS_INLINE struct rows_vector rows_get(const double *x)
 {
-    const rows_vector lanes = *vector;
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    struct rows_vector out;
+    memcpy(&out.low, x, sizeof out.low);
+    memcpy(&out.high, x + ROWS_LANES / 2, sizeof out.high);
+    return out;
+}
+
+ROWS_INLINE void rows_put(const struct rows_vector *from, double *out)
+{
+    memcpy(out, &from->low, sizeof from->low);
+    memcpy(out + ROWS_LANES / 2, &from->high, sizeof from->high);
+}
+
+ROWS_INLINE void rows_add_squares(const struct rows_vector *x, struct rows_vector *total)
+{
+    total->low += x->low * x->low;
+    total->high += x->high * x->high;
+}
+
+ROWS_INLINE double rows_total(const struct rows_vector *vector)
+{
+    const rows_half lanes = vector->low + vector->high;
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
 /* The last vector of a row of d numbers overlaps the one before it: 0 for the numbers that both have, else 1. */
-ROWS_INLINE void rows_mark_rest(ptrdiff_t d, rows_vector *rest)
+ROWS_INLINE struct rows_vector rows_rest(ptrdiff_t d)
 {
-    for (int k = 0; k < ROWS_LANES; k++)
-        (*rest)[k] = k >= ROWS_LANES - d % ROWS_LANES;
+    static const double marks[2 * ROWS_LANES] = {[ROWS_LANES] = 1, 1, 1, 1, 1, 1, 1, 1};
+    return rows_get(marks + d % ROWS_LANES);
 }
 
-ROWS_INLINE void rows_center_vector(const double *x, const double *center, double scale, double *out, rows_vector *y)
+ROWS_INLINE void rows_multiply(struct rows_vector *x, const struct rows_vector *factors)
 {
-    rows_vector shift;
-    memcpy(y, x, sizeof *y);
-    memcpy(&shift, center, sizeof shift);
-    *y = (*y - shift) * scale;
-    memcpy(out, y, sizeof *y);
+    x->low *= factors->low;
+    x->high *= factors->high;
+}
+
+ROWS_INLINE struct rows_vector rows_centered(const double *x, const double *center, double scale)
+{
+    const struct rows_vector shift = rows_get(center);
+    struct rows_vector y = rows_get(x);
+    y.low = (y.low - shift.low) * scale;
+    y.high = (y.high - shift.high) * scale;
+    return y;
+}
+
+ROWS_INLINE void rows_round_to_codes(struct rows_vector *x, double factor)
+{
+    x->low = x->low * factor + ROWS_ROUND - ROWS_ROUND;
+    x->high = x->high * factor + ROWS_ROUND - ROWS_ROUND;
 }
 
 /* out = (x - center) scale; returns the squared norm, which is no finite number if any of out is not. */
 ROWS_INLINE double rows_center(const double *x, const double *center, double scale, double *out, ptrdiff_t d,
-                               const rows_vector *rest)
+                               const struct rows_vector *rest)
 {
     const ptrdiff_t last = d - ROWS_LANES;
     double norm = 0.0;
-    rows_vector total = {0.0}, y;
+    struct rows_vector total = {{0.0}, {0.0}}, y;
     if (last < 0) {
         for (ptrdiff_t j = 0; j < d; j++) {
             out[j] = (x[j] - center[j]) * scale;
@@ -184,23 +220,25 @@ ROWS_INLINE double rows_center(const double *x, const double *center, double sca
         return norm;
     }
     for (ptrdiff_t j = 0; j <= last; j += ROWS_LANES) {
-        rows_center_vector(x + j, center + j, scale, out + j, &y);
-        total += y * y;
+        y = rows_centered(x + j, center + j, scale);
+        rows_put(&y, out + j);
+        rows_add_squares(&y, &total);
     }
     if (d % ROWS_LANES) {
-        rows_center_vector(x + last, center + last, scale, out + last, &y);
-        y *= *rest;
-        total += y * y;
+        y = rows_centered(x + last, center + last, scale);
+        rows_put(&y, out + last);
+        rows_multiply(&y, rest);
+        rows_add_squares(&y, &total);
     }
     return rows_total(&total);
 }
 
 /* out = round(x factor), also in place; returns the squared norm: exact up to 2^53, else a number above. */
-ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d, const rows_vector *rest)
+ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d, const struct rows_vector *rest)
 {
     const ptrdiff_t last = d - ROWS_LANES;
     double norm = 0.0;
-    rows_vector total = {0.0}, code, end;
+    struct rows_vector total = {{0.0}, {0.0}}, code, end;
     if (last < 0) {
         for (ptrdiff_t j = 0; j < d; j++) {
             out[j] = x[j] * factor + ROWS_ROUND - ROWS_ROUND;
@@ -208,18 +246,18 @@ ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdi
         }
         return norm;
     }
-    memcpy(&end, x + last, sizeof end);
+    end = rows_get(x + last); /* before it is overwritten in place */
     for (ptrdiff_t j = 0; j <= last; j += ROWS_LANES) {
-        memcpy(&code, x + j, sizeof code);
-        code = code * factor + ROWS_ROUND - ROWS_ROUND;
-        memcpy(out + j, &code, sizeof code);
-        total += code * code;
+        code = rows_get(x + j);
+        rows_round_to_codes(&code, factor);
+        rows_put(&code, out + j);
+        rows_add_squares(&code, &total);
     }
     if (d % ROWS_LANES) {
-        end = end * factor + ROWS_ROUND - ROWS_ROUND;
-        memcpy(out + last, &end, sizeof end);
-        end *= *rest;
-        total += end * end;
+        rows_round_to_codes(&end, factor);
+        rows_put(&end, out + last);
+        rows_multiply(&end, rest);
+        rows_add_squares(&end, &total);
     }
     return rows_total(&total);
 }
@@ -262,8 +300,7 @@ static double rows_extreme(const double *x, const double *center, double *out, p
 ROWS_INLINE void rows_encode(const double *x, const struct rows_ball *ball, double *y, double *codes, ptrdiff_t d)
 {
     const double radius = ball->radius * ROWS_SHRUNK;
-    rows_vector rest;
-    rows_mark_rest(d, &rest);
+    const struct rows_vector rest = rows_rest(d);
     double norm = rows_center(x, ball->center, ball->inverse, y, d, &rest), limit = radius * radius;
     if (__builtin_expect(!(norm < INFINITY), 0)) {
         norm = rows_extreme(x, ball->center, y, d);
@@ -292,8 +329,7 @@ ROWS_INLINE void rows_encode_group(const double *x, ptrdiff_t stride, ptrdiff_t 
     const double radius = ball->radius * ROWS_SHRUNK, limit = radius * radius;
     double norms[ROWS_GROUP] = {0.0}, factors[ROWS_GROUP];
     int others = 0; /* whether any row takes another path */
-    rows_vector rest;
-    rows_mark_rest(d, &rest);
+    const struct rows_vector rest = rows_rest(d);
     for (ptrdiff_t i = 0; i < count; i++)
         norms[i] = rows_center(x + i * stride, ball->center, ball->inverse, codes + i * width, d, &rest);
     for (ptrdiff_t i = 0; i < ROWS_GROUP; i++) {
@@ -355,6 +391,21 @@ static void rows_sum_ball(const struct rows_table *table, ptrdiff_t start, ptrdi
     }
 }
 
+/* The codes of `count` rows, as integers: they are at most 2^26 in magnitude. */
+DPFAST_CLONES
+static void rows_encode_block(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *given,
+                              ptrdiff_t d, double *restrict y, double *restrict codes, int64_t *restrict out)
+{
+    const struct rows_ball ball = *given;
+    const ptrdiff_t group = rows_in_group(d);
+    for (ptrdiff_t i = 0; i < count; i += group) {
+        const ptrdiff_t rows = count - i < group ? count - i : group;
+        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d, d);
+        for (ptrdiff_t j = 0; j < rows * d; j++)
+            *out++ = (int64_t)(dpfast_bits(codes[j] + ROWS_ROUND) - dpfast_bits(ROWS_ROUND));
+    }
+}
+
 /* The codes of all rows; `scratch` is as for `rows_sum_ball`. */
 static void rows_encode_ball(const struct rows_table *table, const struct rows_ball *ball, double *room,
                              double *scratch, int64_t *out)
@@ -364,11 +415,7 @@ static void rows_encode_ball(const struct rows_table *table, const struct rows_b
         const ptrdiff_t count = table->n - start < block ? table->n - start : block;
         ptrdiff_t stride;
         const double *x = rows_load(table, start, count, room, &stride);
-        for (ptrdiff_t i = 0; i < count; i++) {
-            rows_encode(x + i * stride, ball, scratch, scratch + d, d);
-            for (ptrdiff_t j = 0; j < d; j++)
-                *out++ = (int64_t)scratch[d + j];
-        }
+        rows_encode_block(x, stride, count, ball, d, scratch, scratch + d, out + start * d);
     }
 }
 

@@ -11,7 +11,9 @@ from scipy.special import expit
 
 import dpfast as dpf
 from dpfast.domains import Ball
-from dpfast.regression import Descent, Fit, GradientSums, LogisticFit, PoissonFit, Schedule, schedule
+from dpfast.regression import Corrections, Descent, Fit, GradientSums, LogisticFit, PoissonFit, Schedule, schedule
+from dpfast.regression.sequences import completed
+from dpfast.streaming import Labelled
 from tests.cases import every
 
 RNG = np.random.default_rng(0)
@@ -51,6 +53,22 @@ def spent(mechanisms):
     if mechanisms[0].gaussian_mu:
         return sum(Fraction(mechanism.privacy_profile.mu) ** 2 for mechanism in mechanisms)
     return sum(Fraction(mechanism.epsilon) for mechanism in mechanisms)
+
+
+@every("kind", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(2.0), "corrections"])
+def test_calls_leave_the_sequence_that_they_share_at_its_start(kind):
+    if kind == "corrections":
+        labels = Ball(20.0)
+        shared = Corrections(n=N, d=3, domain=Ball(4.0), labels=labels, privacy=dpf.Privacy(2.0))
+        records = Labelled.of((ROWS, NUMBERS))
+    else:
+        shared, records = descent(n=N, d=3, privacy=kind), Labelled.of((ROWS, LABELS))
+    first = shared.mechanism
+    fits = [completed(shared, records, rng=PCG64(seed), workers=1) for seed in (1, 2, 1)]
+    assert (shared.done, shared.mechanism) == (0, first)
+    np.testing.assert_array_equal(fits[0].covariance, fits[2].covariance)
+    np.testing.assert_array_equal(fits[0].coefficients, fits[2].coefficients)
+    assert not np.array_equal(fits[0].coefficients, fits[1].coefficients)
 
 
 class TestComposition:

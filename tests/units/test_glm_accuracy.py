@@ -221,11 +221,11 @@ class TestPopulations:
         clipped = z * np.clip(residuals, -limits, limits)[:, None]
         weights = made.curvature(z @ theta) * (np.abs(residuals) < limits)
         mean = np.array([0.0, 0.0, 0.0, 1.0])
-        gradient, derivative, outer = NormalRows(made, np.eye(4), mean, clip).gradient(theta, truth)
+        found = NormalRows(made, np.eye(4), mean, clip).gradient(theta, truth)
         for computed, values, error in (  # of the quadrature; the weights in the derivative jump
-            (gradient, clipped, 0.02),
-            (derivative, np.einsum("i,ij,ik->ijk", weights, z, z), 0.12),
-            (outer, np.einsum("ij,ik->ijk", clipped, clipped), 0.04),
+            (found.mean, clipped, 0.02),
+            (found.derivative, np.einsum("i,ij,ik->ijk", weights, z, z), 0.12),
+            (found.outer, np.einsum("ij,ik->ijk", clipped, clipped), 0.04),
         ):
             errors = np.abs(computed - values.mean(axis=0)) - 6 * values.std(axis=0) / math.sqrt(m)
             assert errors.max() < error * np.abs(computed).max()
@@ -233,7 +233,7 @@ class TestPopulations:
     def test_clipped_less_at_the_truth_is_less_biased(self):
         made, theta = models.model_of("logistic", None, None), np.array([1.0, 0.5])
         sizes = [
-            np.linalg.norm(NormalRows(made, np.eye(2), np.zeros(2), clip).gradient(theta, theta)[0])
+            np.linalg.norm(NormalRows(made, np.eye(2), np.zeros(2), clip).gradient(theta, theta).mean)
             for clip in (0.7, 1.0, 2.0, math.inf)
         ]
         assert sizes == sorted(sizes, reverse=True)

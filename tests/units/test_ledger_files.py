@@ -128,6 +128,19 @@ class TestFiles:
         with pytest.raises(FileNotFoundError):
             ledger.release(MEDIAN, Untouchable())
 
+    def test_equal_lines_count_each(self, tmp_path):
+        """They are read once: charges before and after them, and their numbers of releases, stay."""
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path, 1000.0)
+        ledger.release(MEDIAN, X, size=3)
+        header, line = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(header + 100 * line)
+        open_ledger(path, 1000.0).reserve(PrivacyProfile(Privacy(0.5)))
+        path.write_bytes(path.read_bytes() + 7 * line)
+        for read in (Ledger.open(path), Ledger.from_json(Ledger.open(path).to_json())):
+            assert [charge.times for charge in read.charges] == [*[3] * 100, 1, *[3] * 7]
+            assert read.spent.epsilon == 107 * 3 * MEDIAN.epsilon + 0.5
+
     def test_a_damaged_line(self, tmp_path):
         path = tmp_path / "ledger"
         open_ledger(path).release(MEDIAN, X)
