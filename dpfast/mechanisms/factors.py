@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int64]
+_FEW = 4096  # entries up to which a product of integers by its definition takes less time than one of polynomials
 _BITS = 12  # of the factor after the point: with 8, the error is greater by 0.2 %; with 12, by 5e-6, for 4,096 periods
 
 
@@ -41,6 +44,16 @@ class SquareRoot:
         return sum(entry * entry for entry in sums.tolist())
 
     @cached_property
+    def norms(self) -> Integers:
+        """The squares of the l2 norms of all columns."""
+        return np.cumsum(self.column**2)[::-1]
+
+    @cached_property
+    def products(self) -> Integers:
+        """The products of the first column with all columns."""
+        return exact_product(self.column[::-1], self.column)[::-1]
+
+    @cached_property
     def estimate(self) -> NDArray[np.float64]:
         """The first column of ``A C**-1``, A the matrix of ones: the inverse of the power series ``(1 - q) C(q)``.
 
@@ -53,6 +66,40 @@ class SquareRoot:
             product = series_product(series[:size], inverse, size)
             inverse = 2 * np.pad(inverse, (0, size - len(inverse))) - series_product(product, inverse, size)
         return inverse
+
+
+def square_of_change(factors: Sequence[SquareRoot], cells: int) -> int:
+    """Return the square of the greatest l2 norm of a column of the Kronecker product, or of a difference of two.
+
+    Parameters
+    ----------
+    factors : sequence of SquareRoot
+        Entries of all together fit 64 bits.
+    cells : {1, 2}
+        The number of cells that a record changes by 1: one in which it is, or also the one from which it moves.
+
+    Notes
+    -----
+    A shift of two columns until one is the first one of each factor, without rows that are cut off, adds rows: two
+    columns of some distance are the furthest apart if they begin with the first
+    (https://dpfast.readthedocs.io/en/latest/proofs/ranges.html).
+    """
+    norms: Integers = reduce(np.multiply.outer, [factor.norms for factor in factors])
+    first = int(norms.flat[0])
+    if cells == 1:
+        return first
+    products: Integers = reduce(np.multiply.outer, [factor.products for factor in factors])
+    return max(first, first + int(np.max(norms - 2 * products)))  # a single cell has noise, too
+
+
+def exact_product(a: Integers, b: Integers) -> Integers:
+    """Return the first ``len(b)`` coefficients of the product of two polynomials with so many; they fit 64 bits."""
+    if len(b) <= _FEW:
+        return np.convolve(a, b)[: len(b)]
+    from flint import fmpz_poly
+
+    product = fmpz_poly(a.tolist()) * fmpz_poly(b.tolist())
+    return np.array([int(product[i]) for i in range(len(b))], np.int64)
 
 
 def series_product(a: NDArray[np.float64], b: NDArray[np.float64], size: int) -> NDArray[np.float64]:
