@@ -38,21 +38,45 @@ def estimates(column, bits):
     return found
 
 
-def blocks(period, branches, levels):
-    """The complete blocks of 1, b, b**2, ... periods among the first periods, as pairs (start, stop)."""
-    sizes = [branches**level for level in range(levels)]
-    return [(stop - size, stop) for size in sizes for stop in range(size, period + 1, size)]
+def blocks(period, most, levels):
+    """The complete blocks of all levels among the first periods, as pairs (start, stop), by their definition."""
+
+    def parts(level, more, start):
+        stop = start if level else start + 1
+        for left in range(more, -1, -1) if level else ():
+            for part in parts(level - 1, left, stop):
+                yield part
+                stop = part[1]
+        yield start, stop
+
+    *found, _whole = parts(levels, most, 0)
+    return [(start, stop) for start, stop in found if stop <= period]
 
 
-def least_squares_variance(period, branches, levels):
+def least_squares_variance(period, most, levels):
     """Variance of the best linear unbiased estimate of the total of the first periods from noisy sums of all blocks."""
     design = np.zeros((0, period))
-    for start, stop in blocks(period, branches, levels):
+    for start, stop in blocks(period, most, levels):
         row = np.zeros(period)
         row[start:stop] = 1
         design = np.vstack([design, row])
     ones = np.ones(period)
     return float(ones @ np.linalg.solve(design.T @ design, ones))
+
+
+def equal_blocks(periods, branches, levels):
+    """The greatest variance of totals from blocks of 1, b, b**2, ... periods, in units of that of the noise."""
+    weights = [1.0]
+    while len(weights) < levels:
+        weights.append(1 / (1 + 1 / (branches * weights[-1])))
+    found = 0.0
+    for period in range(1, periods + 1):
+        digits = []
+        for _ in range(levels - 1):
+            period, digit = divmod(period, branches)
+            digits.append(digit)
+        found = max(found, float(np.dot([*digits, period], weights)))
+    return found
 
 
 def neighbours(periods, values, changed=1):
