@@ -21,27 +21,36 @@ class SquareRoot:
     periods : int
     bits : int
         The factor is the integer matrix divided by ``2**bits``.
+    width : int, optional
+        Entries from there on along a column are 0. Default: none.
 
     Attributes
     ----------
     column : ndarray of int64, of shape (periods,)
         The first column, ``rint(2**bits c_k)`` with ``c_k = binom(2 k, k) / 4**k``; the other ones are shifted.
+
+    References
+    ----------
+    Kalinin and Lampert 2024, "Banded square root matrix factorization for differentially private model training".
     """
 
-    def __init__(self, periods: int, bits: int = _BITS) -> None:
+    def __init__(self, periods: int, bits: int = _BITS, width: int | None = None) -> None:
         k = np.arange(1.0, periods)
         roots = np.cumprod(np.concatenate([[1.0], (2 * k - 1) / (2 * k)]))
-        self.bits, self.column = bits, np.rint(2.0**bits * roots).astype(np.int64)
+        self.bits, self.width = bits, width or periods
+        roots[self.width :] = 0.0
+        self.column = np.rint(2.0**bits * roots).astype(np.int64)
 
-    def square(self, columns: int = 1) -> int:
-        """Return the square of the l2 norm of the sum of the first columns: the greatest of so many different ones.
+    def square(self, columns: int = 1, distance: int = 1) -> int:
+        """Return the square of the greatest l2 norm of the sum of so many columns, at least so far from one another.
 
-        Entries do not increase along a column, so that the products of two columns are the greatest for the first two
-        neighbours: https://dpfast.readthedocs.io/en/latest/proofs/running.html.
+        They are the first one and those that follow in this distance, as entries do not increase along a column:
+        https://dpfast.readthedocs.io/en/latest/proofs/running.html.
         """
-        sums = np.cumsum(self.column)
+        rows = np.pad(self.column, (0, -len(self.column) % distance)).reshape(-1, distance)
+        sums = np.cumsum(rows, axis=0)
         sums[columns:] -= sums[:-columns].copy()
-        return sum(entry * entry for entry in sums.tolist())
+        return sum(entry * entry for entry in sums.reshape(-1)[: len(self.column)].tolist())
 
     @cached_property
     def norms(self) -> Integers:
@@ -109,6 +118,19 @@ def series_product(a: NDArray[np.float64], b: NDArray[np.float64], size: int) ->
 
 
 @lru_cache(maxsize=16)
-def square_root(periods: int) -> SquareRoot:
-    """Return the factor for so many periods, from a cache."""
-    return SquareRoot(periods)
+def square_root(periods: int, columns: int = 1, distance: int = 1) -> SquareRoot:
+    """Return the factor with the least greatest error for so many changed periods, see `SquareRoot.square`.
+
+    Of columns that are zero after 1, 2, 4 or 8 times the distance, or not at all: other widths had at most 1 % less
+    error for 365 to 10,000 periods.
+    """
+    whole = SquareRoot(periods)
+    if columns == 1:
+        return whole
+    widths = [distance * times for times in (1, 2, 4, 8)]
+    banded = [SquareRoot(periods, width=width) for width in widths if width < periods]
+
+    def error(factor: SquareRoot) -> float:
+        return factor.square(columns, distance) * float(np.sum(factor.estimate**2))
+
+    return min([whole, *banded], key=error)

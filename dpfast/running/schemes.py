@@ -119,6 +119,8 @@ class Factored(Scheme):
         The number of periods in which a unit has a record.
     mu : float
         The guarantee of all periods.
+    distance : int
+        The least distance of two of these periods.
 
     References
     ----------
@@ -127,9 +129,9 @@ class Factored(Scheme):
 
     gaussian = True
 
-    def __init__(self, factor: SquareRoot, *, square: int, per_unit: int, mu: float) -> None:
+    def __init__(self, factor: SquareRoot, *, square: int, per_unit: int, mu: float, distance: int = 1) -> None:
         periods = len(factor.column)
-        sigma = root_up(square * factor.square(min(per_unit, periods)) / Fraction(mu) ** 2)
+        sigma = root_up(square * factor.square(per_unit, distance) / Fraction(mu) ** 2)
         if sigma > _MOST_SCALE:
             raise ValueError(f"mu={mu!r} needs noise of more than 2**54 steps: use a larger mu or a coarser step")
         super().__init__(periods, RoundedGaussian(sigma))
@@ -155,7 +157,7 @@ class Factored(Scheme):
 
     @property
     def described(self) -> list[Any]:
-        return ["root", self.factor.bits, str(self.noise.scale)]
+        return ["root", self.factor.bits, self.factor.width, str(self.noise.scale)]
 
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _Products(self, shape)
@@ -204,7 +206,7 @@ class Tree(Scheme):
     levels : int
     change : int
         The l1 norm by which a record changes the integers of its period.
-    per_unit : int
+    per_unit, distance : int
         See `Factored`.
     epsilon : float
         The guarantee of all periods.
@@ -229,8 +231,10 @@ class Tree(Scheme):
 
     gaussian = False
 
-    def __init__(self, periods: int, *, levels: int, change: int, per_unit: int, epsilon: float) -> None:
-        scale = levels * change * min(per_unit, periods) / Fraction(epsilon)
+    def __init__(
+        self, periods: int, *, levels: int, change: int, per_unit: int, epsilon: float, distance: int = 1
+    ) -> None:
+        scale = levels * change * min(per_unit, -(-periods // distance)) / Fraction(epsilon)
         if scale > _MOST_SCALE:
             raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**54 steps: use a larger epsilon")
         super().__init__(periods, DiscreteLaplace(scale))

@@ -63,6 +63,8 @@ class Running(Started["RunningState"]):
     per_unit : int
         The guarantee is for a unit, such as a person, with at most one record in each of so many periods, all of which
         change together.
+    distance : int
+        Two records of a unit are at least so many periods apart: a promise of yours, which makes the noise smaller.
     noise : {"auto", "gaussian", "discrete-laplace"}
         "auto" takes the noise with the lesser greatest error, from public numbers. "discrete-laplace" is pure and needs
         epsilon; "gaussian" needs delta, rho or mu.
@@ -113,6 +115,7 @@ class Running(Started["RunningState"]):
     mu: float | None = field(kw_only=True, default=None)
     neighbors: str = field(kw_only=True, default="replace-one")
     per_unit: int = field(kw_only=True, default=1)
+    distance: int = field(kw_only=True, default=1)
     noise: str = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
@@ -122,6 +125,9 @@ class Running(Started["RunningState"]):
         object.__setattr__(self, given[0], checks.positive_down(given[0], getattr(self, given[0])))
         object.__setattr__(self, "delta", checks.delta_down(self.delta))
         object.__setattr__(self, "per_unit", checks.whole("per_unit", self.per_unit, least=1))
+        object.__setattr__(self, "distance", checks.whole("distance", self.distance, least=1))
+        if self.distance > 1 and self.per_unit == 1:
+            raise ValueError(f"distance={self.distance} needs per_unit above 1: it is that of two records of a unit")
         if self.periods is not None:
             object.__setattr__(self, "periods", checks.whole("periods", self.periods, least=1))
             if self.periods > MOST_PERIODS:
@@ -157,13 +163,13 @@ class Running(Started["RunningState"]):
     @cached_property
     def scheme(self) -> Scheme:
         """The noise and the estimates, chosen by public numbers."""
-        contents = self.contents
+        contents, units = self.contents, {"per_unit": self.per_unit, "distance": self.distance}
         makers: list[Callable[[int], Scheme]] = []
         if self.noise != "discrete-laplace" and (mu := self.gaussian_mu) is not None:
-            squared: dict[str, Any] = {"square": contents.square, "per_unit": self.per_unit, "mu": mu}
-            makers.append(lambda periods: Factored(square_root(periods), **squared))
+            squared: dict[str, Any] = {"square": contents.square, "mu": mu, **units}
+            makers.append(lambda periods: Factored(square_root(periods, *units.values()), **squared))
         if self.noise != "gaussian" and self.epsilon is not None:
-            changed: dict[str, Any] = {"change": contents.change, "per_unit": self.per_unit, "epsilon": self.epsilon}
+            changed: dict[str, Any] = {"change": contents.change, "epsilon": self.epsilon, **units}
             makers.append(lambda periods: best_tree(periods, **changed))
         if not makers:
             needed = "a positive delta, rho or mu" if self.noise == "gaussian" else "epsilon"
@@ -200,7 +206,8 @@ class Running(Started["RunningState"]):
     def __repr__(self) -> str:
         what = "histogram" if self.contents.shape else str(self.statistic)
         periods = "any number of" if self.periods is None else self.periods
-        return f"<Running release of the {what} after each of {periods} periods: {self.privacy}>"
+        apart = f", at least {self.distance} periods apart" if self.distance > 1 else ""
+        return f"<Running release of the {what} after each of {periods} periods: {self.privacy}{apart}>"
 
     def explanation(self) -> str:
         """Return a short text about the releases: guarantee, noise and error. Public.

@@ -1,7 +1,7 @@
 """Running totals by definitions: matrices of rationals, and trees as lists of their blocks."""
 
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -15,11 +15,19 @@ def times(rows, x):
     return [sum(a * b for a, b in zip(row, x, strict=True)) for row in rows]
 
 
-def greatest_square(column, changed, most=1):
+def places_of(periods, changed, distance=1):
+    """All sets of at most so many periods, at least so far from one another."""
+    for size in range(1, changed + 1):
+        for places in combinations(range(periods), size):
+            if all(b - a >= distance for a, b in pairwise(places)):
+                yield places
+
+
+def greatest_square(column, changed, most=1, distance=1):
     """The greatest squared norm of C times a change of so many periods by at most `most` each."""
     rows, periods = matrix(column), len(column)
     found = 0
-    for places in combinations(range(periods), min(changed, periods)):
+    for places in places_of(periods, changed, distance):
         for sizes in product([-most, most], repeat=len(places)):
             x = [0] * periods
             for place, size in zip(places, sizes, strict=True):
@@ -79,10 +87,10 @@ def equal_blocks(periods, branches, levels):
     return found
 
 
-def neighbours(periods, values, changed=1):
-    """All pairs of sequences of integers that differ in at most so many periods."""
+def neighbours(periods, values, changed=1, distance=1):
+    """All pairs of sequences of integers that differ in at most so many periods, at least so far from one another."""
     for x in product(values, repeat=periods):
-        for places in combinations(range(periods), min(changed, periods)):
+        for places in places_of(periods, changed, distance):
             for new in product(values, repeat=len(places)):
                 y = list(x)
                 for place, value in zip(places, new, strict=True):

@@ -74,11 +74,21 @@ class TestFactor:
         a, b = factor.column / 2.0**12, factor.estimate
         assert all(abs(a[k::-1] @ b[: k + 1] - 1) < 1e-12 for k in (999, 5000, 9999))
 
-    @every("periods, bits", itertools.product(range(1, 7), (1, 2, 12)))
-    def test_the_first_columns_are_the_worst(self, periods, bits):
-        factor = SquareRoot(periods, bits)
-        for changed in range(1, periods + 1):
-            assert factor.square(changed) == slow.greatest_square(factor.column.tolist(), changed)
+    @every("periods, bits, width", itertools.product(range(1, 7), (1, 2, 12), (None, 1, 2, 4)))
+    def test_the_first_columns_are_the_worst(self, periods, bits, width):
+        factor = SquareRoot(periods, bits, width)
+        assert not factor.column[width or periods :].any()
+        for changed, distance in itertools.product(range(1, periods + 1), (1, 2, 3, 9)):
+            expected = slow.greatest_square(factor.column.tolist(), changed, distance=distance)
+            assert factor.square(changed, distance) == expected
+
+    @every("per_unit, distance, gain", [(12, 30, 1.1), (52, 7, 1.2), (365, 1, 1.3), (7, 1, 1.0)])
+    def test_widths_for_units(self, per_unit, distance, gain):
+        """The error of a year for units, next to that of all entries."""
+        whole, best = SquareRoot(365), square_root(365, per_unit, distance)
+        errors = [math.sqrt(f.square(per_unit, distance)) * np.linalg.norm(f.estimate) for f in (whole, best)]
+        assert errors[0] >= gain * errors[1]
+        assert best.width == {12: 60, 52: 28, 365: 1, 7: 365}[per_unit]
 
     @pytest.mark.parametrize("periods", LENGTHS)
     def test_error(self, periods):
@@ -118,6 +128,7 @@ class TestTree:
 SCHEMES = [
     lambda periods: Factored(SquareRoot(periods), square=1, per_unit=1, mu=1.0),
     lambda periods: Factored(SquareRoot(periods, 1), square=1, per_unit=1, mu=1.0),
+    lambda periods: Factored(SquareRoot(periods, width=3), square=1, per_unit=2, distance=3, mu=1.0),
     lambda periods: Tree(periods, levels=1, change=1, per_unit=1, epsilon=1.0),
     lambda periods: Tree(periods, levels=2, change=1, per_unit=1, epsilon=1.0),
     lambda periods: Tree(periods, levels=3, change=1, per_unit=1, epsilon=1.0),
@@ -293,6 +304,13 @@ class TestUnknownPeriods:
         assert math.isclose(scheme.difference(16, 20), second.deviation(4))
         assert math.isclose(scheme.difference(17, 20), second.difference(1, 4))
 
+    def test_distance_needs_units(self):
+        with pytest.raises(ValueError, match="distance=7 needs per_unit above 1"):
+            Running(Count(), periods=30, mu=1.0, distance=7)
+        apart = Running(Count(), periods=365, mu=1.0, per_unit=12, distance=30)
+        assert "at least 30 periods apart" in repr(apart)
+        assert apart.error(365) < 0.6 * Running(Count(), periods=365, mu=1.0, per_unit=12).error(365)
+
     def test_units_and_numbers(self):
         with pytest.raises(ValueError, match="periods must be given for per_unit=2"):
             Running(Count(), mu=1.0, per_unit=2)
@@ -334,6 +352,16 @@ class TestPrivacy:
         if min(per_unit, periods) > 1:
             assert Fraction(distance) / scheme(1).noise.scale > Fraction(epsilon)
 
+    def test_pure_distances(self):
+        """A unit in two of four periods, at least three apart, or in one of two that are less."""
+        far, near = (Tree(4, levels=2, change=2, per_unit=3, epsilon=0.3, distance=apart) for apart in (3, 5))
+        for tree, apart in ((far, 3), (near, 5)):
+            pairs = slow.neighbours(4, (0, 1, 2), 3, apart)
+            distance = max(norms(copy.copy(tree), pair)[0] for pair in pairs)
+            assert Fraction(distance) / tree.noise.scale <= Fraction(0.3)
+        close = max(norms(copy.copy(far), pair)[0] for pair in slow.neighbours(4, (0, 1, 2), 3))
+        assert Fraction(close) / far.noise.scale > Fraction(0.3)  # the control: the promise is broken
+
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_histograms(self, neighbors):
         """A replaced record leaves a cell for another one."""
@@ -371,8 +399,8 @@ def excess(p, q, epsilon):
 class TestLaws:
     """All laws of all small streams of coarse factors, whose noise is small enough to enumerate."""
 
-    def losses(self, noise, rows, periods, changed, mu, reach):
-        for x, y in slow.neighbours(periods, (0, 1), changed):
+    def losses(self, noise, rows, periods, changed, mu, reach, distance=1):
+        for x, y in slow.neighbours(periods, (0, 1), changed, distance):
             p, q = (product_law(noise, slow.times(rows, z), reach) for z in (x, y))
             for epsilon in (0.0, 0.5, 1.5, 4.0):
                 yield excess(p, q, epsilon) - gaussian_delta_up(Fraction(mu) ** 2, Fraction(epsilon))
@@ -383,6 +411,15 @@ class TestLaws:
         scheme = Factored(factor, square=1, per_unit=per_unit, mu=mu)
         rows, reach = slow.matrix(factor.column.tolist()), 24
         assert max(self.losses(scheme.noise, rows, periods, per_unit, mu, reach)) < 1e-9
+
+    @every("width", [None, 2])
+    def test_distances(self, width):
+        """Units in two periods with one between; the control are neighbouring periods."""
+        mu, factor = 2.0, SquareRoot(3, 1, width)
+        scheme = Factored(factor, square=1, per_unit=2, distance=2, mu=mu)
+        rows = slow.matrix(factor.column.tolist())
+        assert max(self.losses(scheme.noise, rows, 3, 2, mu, 24, distance=2)) < 1e-9
+        assert max(self.losses(scheme.noise, rows, 3, 2, mu, 24)) > 1e-3
 
     def test_controls(self):
         """Noise for one period where a unit is in two, and noise of one total on the exact sums."""
