@@ -40,3 +40,24 @@ def test_the_address_of_the_site():
     address = PROJECT["project"]["urls"]["Documentation"]
     assert f"({address})" in (ROOT / "README.md").read_text()
     assert f"\nurl: {address}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_conda_recipe_has_the_same_requirements():
+    """By lines, as `name >=version`, lower case; ziglang is for Windows alone."""
+    lines = (ROOT / "conda/recipe.yaml").read_text().splitlines()
+
+    def listed(key, end):
+        start = lines.index(f"  {key}:")
+        return [line.strip("- ") for line in lines[start + 1 : lines.index(end, start)]]
+
+    def conda(requirements):
+        plain = [name for name in requirements if "sys_platform" not in name]
+        return [re.sub(r"(?<=\w)(?=[<>=])", " ", name.lower(), count=1) for name in plain]
+
+    project = PROJECT["project"]
+    assert f'  version: "{project["version"]}"' in lines
+    assert listed("host", "  run:") == ["python", "pip", *conda(PROJECT["build-system"]["requires"])]
+    assert listed("run", "") == [f"python {project['requires-python']}", *conda(project["dependencies"])]
+    stated = {"license": "license", "summary": "description"}
+    assert {f"  {there}: {project[here]}" for there, here in stated.items()} <= set(lines)
+    assert f"  documentation: {project['urls']['Documentation']}" in lines
