@@ -3,6 +3,7 @@
     pip install 'dpfast[examples]'
     python examples/dashboard.py --hours 48                   # two days of made-up visits, a million a day
     python examples/dashboard.py --hours 8760 --kills 20      # a year, 0.1 s for each hour; killed 20 times
+    python examples/dashboard.py --quick                      # 26 hours of a thousand visits, in seconds
     python examples/service.py --dashboard dashboard/public.json      # serves GET /dashboard
 
 One process reads the visits, and has the states in a folder: a ledger, running totals and an alarm. It writes public
@@ -160,7 +161,7 @@ def done(folder: Path) -> int:
 
 
 def check(folder: Path, hours: int, size: int) -> None:
-    """Compare charges with the stated budgets, and totals with the visits."""
+    """Compare charges with the stated budgets and those of two states, and totals with the visits."""
     ledger, public = dpf.Ledger.open(folder / "year.ledger"), json.loads((folder / "public.json").read_text())
     medians = dpf.Ledger.open(folder / "medians.ledger")
     counts = sum(
@@ -168,13 +169,18 @@ def check(folder: Path, hours: int, size: int) -> None:
         for hour in range(hours)
         for worker in range(WORKERS)
     )
-    worst = np.abs(np.array(public["totals"][str(hours)]) - counts).max()
-    error = public["standard error"]
+    totals, error = np.array(public["totals"][str(hours)]), public["standard error"]
+    worst, (low, high) = np.abs(totals - counts).max(), VISITS.noise_interval(totals, hours)
     print(f"{hours} hours, {counts.sum():,} visits: totals within {worst:.0f}, standard error {error}")
+    for page, total, least, most, count in zip([*PAGES, "missing"], totals, low, high, counts, strict=True):
+        print(f"{page:8} {total:13,.1f}, with probability 0.95 {least:,.1f} to {most:,.1f}; visits {count:11,}")
     print(f"alarms: {public['alarms']}; leaders: {', '.join(public['leaders'])}")
     print(f"year: {len(ledger.charges)} charges, rho = {ledger.spent.rho:g} of {float(ledger.privacy.rho):g} is spent")
     print(f"medians: {len(medians.charges)} charges, epsilon = {medians.spent.epsilon:g} is spent")
+    with dpf.Ledger(**BUDGET) as stated:
+        VISITS.start(), ALARM.start()
     assert len(ledger.charges) == 2
+    assert ledger.spent == stated.spent
     assert worst < 8 * error
 
 
@@ -185,8 +191,11 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=48)
     parser.add_argument("--visits", type=int, default=20_833, help="that each of two workers reads in an hour")
     parser.add_argument("--kills", type=int, default=2, help="processes that are killed")
+    parser.add_argument("--quick", action="store_true", help="26 hours of 1,000 visits")
     parser.add_argument("--read", action="store_true", help="read in this process, without checks")
     options = parser.parse_args()
+    if options.quick:
+        options.hours, options.visits = 26, 500
     if options.read:
         read(options.folder, options.hours, options.visits)
     else:

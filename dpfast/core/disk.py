@@ -1,4 +1,4 @@
-"""What differs between systems in a file that several processes append to: its lock, its flags, and its flush."""
+"""What differs between systems in a file that processes append to: its lock, its flags, its flush, and its time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ if sys.platform == "win32":
             ("event", wintypes.HANDLE),
         )
 
+    class _Times(ctypes.Structure):
+        """A FILE_BASIC_INFO: times in 100 nanoseconds since 1601."""
+
+        _fields_ = (
+            ("created", ctypes.c_int64),
+            ("read", ctypes.c_int64),
+            ("written", ctypes.c_int64),
+            ("changed", ctypes.c_int64),
+            ("attributes", wintypes.DWORD),
+        )
+
+    _BASIC = 0
+    _OF_1970 = 116_444_736_000_000_000
     _AT_ONCE, _EXCLUSIVE = 1, 2
     _TAKEN = 33, 997  # errors: another has the lock, or will have it for a while
     _FAR = 2**30  # times 2**32: Windows keeps others from reading a locked byte, so it is one that no file reaches
@@ -45,6 +58,17 @@ if sys.platform == "win32":
         """Give the lock back."""
         if not _kernel.UnlockFileEx(msvcrt.get_osfhandle(file), 0, 1, 0, _Place(offset_high=_FAR)):
             raise ctypes.WinError(ctypes.get_last_error())
+
+    def changed(file: int) -> int:
+        """Return the time of the last change of the file, in nanoseconds since 1970; copies do not keep it.
+
+        Python's `st_ctime` is that of its creation here, and copies keep the time of the last write.
+        """
+        found = _Times()
+        handle = wintypes.HANDLE(msvcrt.get_osfhandle(file))
+        if not _kernel.GetFileInformationByHandleEx(handle, _BASIC, ctypes.byref(found), ctypes.sizeof(found)):
+            raise ctypes.WinError(ctypes.get_last_error())
+        return int(found.changed - _OF_1970) * 100
 
     def flush(file: int) -> None:
         """Return when what was written is on disk."""
@@ -69,6 +93,10 @@ else:
     def unlock(file: int) -> None:
         """Give the lock back, also for a child forked meanwhile, which has the file open, too."""
         fcntl.flock(file, fcntl.LOCK_UN)
+
+    def changed(file: int) -> int:
+        """Return the time of the last change of the file, in nanoseconds since 1970; copies do not keep it."""
+        return os.fstat(file).st_ctime_ns
 
     def flush(file: int) -> None:
         """Return when what was written is on disk. On macOS `os.fsync` alone leaves it in the memory of the drive."""

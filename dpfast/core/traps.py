@@ -149,7 +149,9 @@ def of_missing_cells(columns: Sequence[str]) -> Iterator[Trap]:
 
 def of_order(error: float, n: int) -> Iterator[Trap]:
     """Yield the trap of an order of keys that no frequencies of n records can make visible."""
-    if error > n:
+    if math.isinf(error):
+        yield Trap(UtilityWarning, "any keys may be released: use a larger epsilon, a smaller k, or another method")
+    elif error > n:
         yield Trap(
             UtilityWarning,
             f"a key may be out of order by {error:.3g} records, and there are {n:,}: any keys may be released; use a "

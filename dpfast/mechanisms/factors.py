@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int64]
+_FEW = 4096  # entries up to which a product of integers by its definition takes less time than one of polynomials
 _BITS = 12  # of the factor after the point: with 8, the error is greater by 0.2 %; with 12, by 5e-6, for 4,096 periods
 
 
@@ -18,27 +21,46 @@ class SquareRoot:
     periods : int
     bits : int
         The factor is the integer matrix divided by ``2**bits``.
+    width : int, optional
+        Entries from there on along a column are 0. Default: none.
 
     Attributes
     ----------
     column : ndarray of int64, of shape (periods,)
         The first column, ``rint(2**bits c_k)`` with ``c_k = binom(2 k, k) / 4**k``; the other ones are shifted.
+
+    References
+    ----------
+    Kalinin and Lampert 2024, "Banded square root matrix factorization for differentially private model training".
     """
 
-    def __init__(self, periods: int, bits: int = _BITS) -> None:
+    def __init__(self, periods: int, bits: int = _BITS, width: int | None = None) -> None:
         k = np.arange(1.0, periods)
         roots = np.cumprod(np.concatenate([[1.0], (2 * k - 1) / (2 * k)]))
-        self.bits, self.column = bits, np.rint(2.0**bits * roots).astype(np.int64)
+        self.bits, self.width = bits, width or periods
+        roots[self.width :] = 0.0
+        self.column = np.rint(2.0**bits * roots).astype(np.int64)
 
-    def square(self, columns: int = 1) -> int:
-        """Return the square of the l2 norm of the sum of the first columns: the greatest of so many different ones.
+    def square(self, columns: int = 1, distance: int = 1) -> int:
+        """Return the square of the greatest l2 norm of the sum of so many columns, at least so far from one another.
 
-        Entries do not increase along a column, so that the products of two columns are the greatest for the first two
-        neighbours: https://dpfast.readthedocs.io/en/latest/proofs/running.html.
+        They are the first one and those that follow in this distance, as entries do not increase along a column:
+        https://dpfast.readthedocs.io/en/latest/proofs/running.html.
         """
-        sums = np.cumsum(self.column)
+        rows = np.pad(self.column, (0, -len(self.column) % distance)).reshape(-1, distance)
+        sums = np.cumsum(rows, axis=0)
         sums[columns:] -= sums[:-columns].copy()
-        return sum(entry * entry for entry in sums.tolist())
+        return sum(entry * entry for entry in sums.reshape(-1)[: len(self.column)].tolist())
+
+    @cached_property
+    def norms(self) -> Integers:
+        """The squares of the l2 norms of all columns."""
+        return np.cumsum(self.column**2)[::-1]
+
+    @cached_property
+    def products(self) -> Integers:
+        """The products of the first column with all columns."""
+        return exact_product(self.column[::-1], self.column)[::-1]
 
     @cached_property
     def estimate(self) -> NDArray[np.float64]:
@@ -55,6 +77,40 @@ class SquareRoot:
         return inverse
 
 
+def square_of_change(factors: Sequence[SquareRoot], cells: int) -> int:
+    """Return the square of the greatest l2 norm of a column of the Kronecker product, or of a difference of two.
+
+    Parameters
+    ----------
+    factors : sequence of SquareRoot
+        Entries of all together fit 64 bits.
+    cells : {1, 2}
+        The number of cells that a record changes by 1: one in which it is, or also the one from which it moves.
+
+    Notes
+    -----
+    A shift of two columns until one is the first one of each factor, without rows that are cut off, adds rows: two
+    columns of some distance are the furthest apart if they begin with the first
+    (https://dpfast.readthedocs.io/en/latest/proofs/ranges.html).
+    """
+    norms: Integers = reduce(np.multiply.outer, [factor.norms for factor in factors])
+    first = int(norms.flat[0])
+    if cells == 1:
+        return first
+    products: Integers = reduce(np.multiply.outer, [factor.products for factor in factors])
+    return max(first, first + int(np.max(norms - 2 * products)))  # a single cell has noise, too
+
+
+def exact_product(a: Integers, b: Integers) -> Integers:
+    """Return the first ``len(b)`` coefficients of the product of two polynomials with so many; they fit 64 bits."""
+    if len(b) <= _FEW:
+        return np.convolve(a, b)[: len(b)]
+    from flint import fmpz_poly
+
+    product = fmpz_poly(a.tolist()) * fmpz_poly(b.tolist())
+    return np.array([int(product[i]) for i in range(len(b))], np.int64)
+
+
 def series_product(a: NDArray[np.float64], b: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Return the first coefficients of the product of two power series, in doubles."""
     length = 1 << (len(a) + len(b) - 1).bit_length()
@@ -62,6 +118,19 @@ def series_product(a: NDArray[np.float64], b: NDArray[np.float64], size: int) ->
 
 
 @lru_cache(maxsize=16)
-def square_root(periods: int) -> SquareRoot:
-    """Return the factor for so many periods, from a cache."""
-    return SquareRoot(periods)
+def square_root(periods: int, columns: int = 1, distance: int = 1) -> SquareRoot:
+    """Return the factor with the least greatest error for so many changed periods, see `SquareRoot.square`.
+
+    Of columns that are zero after 1, 2, 4 or 8 times the distance, or not at all: other widths had at most 1 % less
+    error for 365 to 10,000 periods.
+    """
+    whole = SquareRoot(periods)
+    if columns == 1:
+        return whole
+    widths = [distance * times for times in (1, 2, 4, 8)]
+    banded = [SquareRoot(periods, width=width) for width in widths if width < periods]
+
+    def error(factor: SquareRoot) -> float:
+        return factor.square(columns, distance) * float(np.sum(factor.estimate**2))
+
+    return min([whole, *banded], key=error)

@@ -173,8 +173,13 @@ def _cap(d: int, k: int, epsilon: float) -> int:
 
 
 def joint_error(d: int, k: int, epsilon: float, missed: float) -> float:
-    """Return the records that `JointKeys` misses with a probability of at most `missed`, for any counts."""
-    return 2 / epsilon * (_log_orders(d, k) - math.log(missed))
+    """Return the records that `JointKeys` misses with a probability of at most `missed`, for any counts.
+
+    Infinite where that is above the cap, which memory limits: orders from there on are equally likely, whatever they
+    miss.
+    """
+    found = 2 / epsilon * (_log_orders(d, k) - math.log(missed))
+    return found if found <= _cap(d, k, epsilon) else math.inf
 
 
 def _log_orders(d: int, k: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -191,7 +192,8 @@ class TopK(Mechanism):
         """Return how many records a released key may have less than the key whose place it has. Public, for any n.
 
         With probability `confidence`, for any counts and for all j, the j-th released key has at most so many records
-        less than the j-th most frequent one.
+        less than the j-th most frequent one. Infinite for joint selection with so small an epsilon that memory limits
+        its scores, which ``method="auto"`` does not take.
 
         Examples
         --------
@@ -210,7 +212,9 @@ class TopK(Mechanism):
         return self._selection.error(d, confidence=1 - missed / self.k)
 
     def _explained_error(self, n: int | None) -> str:
-        return f"With probability 0.95, no key has {self.error():.3g} records less than the one whose place it has"
+        if math.isinf(error := self.error()):
+            return "Any keys may be released: nothing can be said of the records that they miss"
+        return f"With probability 0.95, no key has {error:.3g} records less than the one whose place it has"
 
     def __repr__(self) -> str:
         how = {"counts": "noisy counts", "joint": "one selection"}.get(self.method, self.method)

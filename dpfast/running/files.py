@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from dpfast.core import disk
 from dpfast.core.lines import LineFile, LineFormat
 
 STATE = LineFormat("state", "dpfast-running", 1)
@@ -64,10 +65,10 @@ class StateFile(LineFile):
         """Hold the file, and read what it has. Raises a ValueError if it may not be the one that answered last."""
         self._hold()
         try:
-            status = os.fstat(self._file)
+            number, changed = os.fstat(self._file).st_ino, disk.changed(self._file)
             self.found, end, torn = self.entries()
             if not moved:
-                self._check_last(status, torn)
+                self._check_last(number, changed, torn)
         except BaseException:
             self.close()
             raise
@@ -81,17 +82,17 @@ class StateFile(LineFile):
         except BlockingIOError:
             raise ValueError(f"the state {self.path} is open elsewhere: a state answers in one process") from None
 
-    def _check_last(self, status: os.stat_result, torn: bytes) -> None:
-        """Compare the times of the file and of its last line, which a crash may have left incomplete."""
+    def _check_last(self, number: int, changed: int, torn: bytes) -> None:
+        """Compare number and time of the file with its lines, the last of which a crash may have left incomplete."""
         try:
-            number = [entry["file"] for entry in self.found if "file" in entry][-1]
+            opened = [entry["file"] for entry in self.found if "file" in entry][-1]
             last = self.found[-1]["at"]
             begun = _BEGUN.match(torn)
             last = int(begun[1]) if begun else self.found[-1]["at"]
-            apart = abs(status.st_ctime_ns - last) > _TOLERANCE or (torn and not begun)  # too short to have a time
+            apart = abs(changed - last) > _TOLERANCE or (torn and not begun)  # too short to have a time
         except (IndexError, KeyError, TypeError):
             raise ValueError(f"the state {self.path} is damaged: its lines have no times") from None
-        if number != status.st_ino or apart:
+        if number != opened or apart:
             raise ValueError(
                 f"the state {self.path} was copied, moved, restored or changed after it was last written: if the "
                 f"original has answered since, a copy would answer again with other noise. Give moved=True if it has "

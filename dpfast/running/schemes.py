@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -18,8 +20,8 @@ from dpfast.laws import DiscreteLaplace, RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot
 
 Integers = NDArray[np.int64]
+Values = NDArray[np.float64]
 MOST_PERIODS = 2**20
-_FIRST = 16  # periods, if their number is not known
 _MOST_EXACT, _MOST_NOISY = 2**61, 2**62
 _MOST_SCALE = 2**54
 
@@ -117,6 +119,8 @@ class Factored(Scheme):
         The number of periods in which a unit has a record.
     mu : float
         The guarantee of all periods.
+    distance : int
+        The least distance of two of these periods.
 
     References
     ----------
@@ -125,9 +129,9 @@ class Factored(Scheme):
 
     gaussian = True
 
-    def __init__(self, factor: SquareRoot, *, square: int, per_unit: int, mu: float) -> None:
+    def __init__(self, factor: SquareRoot, *, square: int, per_unit: int, mu: float, distance: int = 1) -> None:
         periods = len(factor.column)
-        sigma = root_up(square * factor.square(min(per_unit, periods)) / Fraction(mu) ** 2)
+        sigma = root_up(square * factor.square(per_unit, distance) / Fraction(mu) ** 2)
         if sigma > _MOST_SCALE:
             raise ValueError(f"mu={mu!r} needs noise of more than 2**54 steps: use a larger mu or a coarser step")
         super().__init__(periods, RoundedGaussian(sigma))
@@ -153,7 +157,7 @@ class Factored(Scheme):
 
     @property
     def described(self) -> list[Any]:
-        return ["root", self.factor.bits, str(self.noise.scale)]
+        return ["root", self.factor.bits, self.factor.width, str(self.noise.scale)]
 
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _Products(self, shape)
@@ -190,25 +194,35 @@ class _Products(Totals):
 
 
 class Tree(Scheme):
-    """Discrete Laplace noise on the sums of blocks of 1, b, b**2, ... periods, and least squares.
+    """Discrete Laplace noise on the sums of nested blocks of periods, and least squares.
+
+    A total is the sum of the fewest blocks that make it up. Blocks become smaller with the number of those that it has
+    already: a block of level l from which totals may take m more blocks has those of level l - 1 from which they may
+    take m, m - 1, ..., 0, one after the other; a block of level 0 is a period. So it has ``binom(m + l, l)`` periods.
 
     Parameters
     ----------
     periods : int
     levels : int
-        The number of block sizes; b is the least number for which b blocks of the largest size are enough.
     change : int
         The l1 norm by which a record changes the integers of its period.
-    per_unit : int
+    per_unit, distance : int
         See `Factored`.
     epsilon : float
         The guarantee of all periods.
 
+    Attributes
+    ----------
+    blocks : int
+        The greatest number of blocks of a total: the least one with ``binom(blocks + levels, levels) > periods``.
+
     Notes
     -----
-    A total is the sum of the best estimates of the fewest blocks that make it up. That of a block is the mean of its
-    own noisy sum and of the estimates of its b parts, weighted by the inverse of their variances: no block that is
-    complete tells more, so this is least squares over all of them.
+    The estimate of a block is the mean of its own noisy sum and of the sum of the estimates of its parts, weighted by
+    the inverse of their variances: no block that is complete tells more, so this is least squares over all of them.
+    Blocks of powers of a number of periods have greatest errors that are 15 % larger for 365 periods and 28 % for
+    10,000, as all totals but few have fewer blocks than the last ones; noise of another scale for each level gained 1 %
+    there.
 
     References
     ----------
@@ -217,69 +231,82 @@ class Tree(Scheme):
 
     gaussian = False
 
-    def __init__(self, periods: int, *, levels: int, change: int, per_unit: int, epsilon: float) -> None:
-        scale = levels * change * min(per_unit, periods) / Fraction(epsilon)
+    def __init__(
+        self, periods: int, *, levels: int, change: int, per_unit: int, epsilon: float, distance: int = 1
+    ) -> None:
+        scale = levels * change * min(per_unit, -(-periods // distance)) / Fraction(epsilon)
         if scale > _MOST_SCALE:
             raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**54 steps: use a larger epsilon")
         super().__init__(periods, DiscreteLaplace(scale))
-        self.levels, self.branches = levels, _least_base(periods, levels)
+        self.levels, self.blocks = levels, _blocks(periods, levels)
         self.most = _MOST_EXACT // periods
 
     @cached_property
-    def weights(self) -> tuple[float, ...]:
-        """The variance of the estimate of a block of each size, in units of that of the noise.
+    def weights(self) -> list[Values]:
+        """For each level, and 0, 1, ... more blocks: the variance of the estimate, in units of that of the noise.
 
-        It is also the weight of its own noisy sum.
+        It is also the weight of the block's own noisy sum.
         """
-        found = [1.0]
+        found = [np.ones(self.blocks + 1)]
         while len(found) < self.levels:
-            found.append(1 / (1 + 1 / (self.branches * found[-1])))
-        return tuple(found)
+            found.append(1 / (1 + 1 / np.cumsum(found[-1])))
+        return found
+
+    @cached_property
+    def _sums(self) -> list[Values]:
+        """For each level, the variance of the sum of blocks with m, m - 1, ..., 0 more."""
+        return [np.cumsum(weights) for weights in self.weights]
+
+    @cached_property
+    def _ends(self) -> list[Integers]:
+        """For each level, the number of periods of blocks with m, m - 1, ..., 0 more."""
+        found = [np.arange(1, self.blocks + 2)]
+        while len(found) < self.levels:
+            found.append(np.cumsum(found[-1]))
+        return found
 
     @property
     def described(self) -> list[Any]:
-        return ["tree", self.branches, self.levels, str(self.noise.scale)]
+        return ["blocks", self.blocks, self.levels, str(self.noise.scale)]
 
-    def _blocks(self, period: int) -> Iterator[int]:
-        """Yield how many blocks of each size make up the first periods, from the smallest size."""
-        for _ in range(self.levels - 1):
-            period, rest = divmod(period, self.branches)
-            yield rest
-        yield period
+    def _path(self, period: int) -> list[tuple[int, int]]:
+        """Return, from the largest level, which blocks make up the first periods: with m, m - 1, ..., q + 1 more."""
+        found, m = [], self.blocks
+        for ends in reversed(self._ends):
+            q = int(np.searchsorted(ends, ends[m] - period))
+            period -= int(ends[m] - ends[q])
+            found.append((m, q))
+            m = q
+        return found
 
     def deviation(self, period: int) -> float:
-        variance = sum(count * weight for count, weight in zip(self._blocks(period), self.weights, strict=True))
-        return math.sqrt(self.noise.variance * variance)
+        made = zip(reversed(self._sums), self._path(period), strict=True)
+        return math.sqrt(self.noise.variance * sum(float(sums[m] - sums[q]) for sums, (m, q) in made))
 
     def greatest_deviation(self, period: int) -> float:
-        """Of this period, or of one with a digit less in one place and the greatest digits after it."""
-        size, latest = 1, [period]
-        for _ in range(self.levels - 1):
-            size *= self.branches
-            latest.append(period // size * size - 1)
-        return max(self.deviation(end) for end in latest if end > 0)
+        """Return that of `blocks` single periods: the first total that takes as many blocks as any."""
+        return math.sqrt(self.noise.variance * min(period, self.blocks))
 
     def difference(self, early: int, late: int) -> float:
         """Of the blocks that are not in both totals; those of the earlier one are parts of a block of the later one."""
-        before, after = list(self._blocks(early)), list(self._blocks(late))
-        top = max(level for level in range(self.levels) if before[level] != after[level])
-        shares = np.array(self.weights[: top + 1])
-        # The covariance of the estimate of a block with that of the one at the top that it is in.
-        shared = shares[:top] * np.cumprod((1 - shares[1:])[::-1])[::-1]
-        variance = (after[top] - before[top]) * shares[top] + np.dot(after[:top], shares[:top])
-        variance += np.dot(before[:top], shares[:top] - 2 * shared)
-        return math.sqrt(self.noise.variance * variance)
+        paths = list(zip(reversed(range(self.levels)), self._path(early), self._path(late), strict=True))
+        while paths[0][1] == paths[0][2]:
+            paths.pop(0)
+        (top, (_, first), (_, last)), *below = paths
+        variance, shared = self._sums[top][first] - self._sums[top][last], 1.0
+        for level, (m, q), (start, end) in below:
+            sums = self._sums[level]
+            shared *= 1 - self.weights[level + 1][m]  # of a part, in the estimate of the block at the top that it is in
+            variance += (sums[m] - sums[q]) * (1 - 2 * shared) + sums[start] - sums[end]
+        return math.sqrt(self.noise.variance * float(variance))
 
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _BlockSums(self, shape)
 
 
-def _least_base(number: int, digits: int) -> int:
-    """Return the least b with b**digits >= number."""
-    base = max(1, round(math.pow(number, 1 / digits)) - 1)
-    while pow(base, digits) < number:
-        base += 1
-    return base
+def _blocks(periods: int, levels: int) -> int:
+    """Return the least number of blocks for which totals of so many periods are enough."""
+    return bisect_left(range(periods), periods + 1, key=lambda blocks: math.comb(blocks + levels, levels))
 
 
 class _BlockSums(Totals):
@@ -287,16 +314,16 @@ class _BlockSums(Totals):
 
     def __init__(self, tree: Tree, shape: tuple[int, ...]) -> None:
         super().__init__(tree)
-        self._weights, self._branches = tree.weights, tree.branches
+        self._weights = tree.weights
+        self._more = [tree.blocks] * tree.levels  # that totals may take in the current block of each level
         # Python's numbers take half the time of arrays without dimensions.
         self._exact: list[Any] = [np.zeros(shape, np.int64) if shape else 0] * tree.levels
         self._estimates: list[Any] = [np.zeros(shape) if shape else 0.0] * tree.levels
 
     def exact(self, x: Any) -> list[Any]:
-        done, sums = self._done + 1, [x]
-        for above in self._exact[:-1]:
-            done, rest = divmod(done, self._branches)
-            if rest:
+        sums = [x]
+        for more, above in zip(self._more, self._exact[:-1], strict=False):
+            if more:
                 break
             sums.append(above + sums[-1])
         return sums
@@ -307,9 +334,10 @@ class _BlockSums(Totals):
             if level:
                 parts = self._estimates[level - 1]
                 self._exact[level - 1], self._estimates[level - 1] = exact * 0, parts * 0
-            weight = self._weights[level]
+            weight = float(self._weights[level][self._more[level]])
             self._exact[level] = self._exact[level] + exact
             self._estimates[level] = self._estimates[level] + (weight * own + (1 - weight) * parts)
+        self._more[: level + 1] = [self._more[level] - 1] * (level + 1)
         self._done += 1
 
     def estimate(self) -> Any:
@@ -326,9 +354,12 @@ def best_tree(periods: int, **options: Any) -> Tree:
 
 
 class Growing(Scheme):
-    """Schemes for 16, 256, 65,536 and then 2**20 periods each, one after the other: for an unknown number of periods.
+    """Schemes for more and more periods, one after the other: for an unknown number of periods.
 
-    A record is in one period, and so in one of them, of which each has the whole guarantee.
+    A record is in one period, and so in one of them, of which each has the whole guarantee. They are for 16, 256,
+    65,536 and then 2**20 periods each. Trees have 4,096 after 256, since their errors are as large after the first
+    periods as after the last: without, the greatest error is up to 2.5 times that for a known number of periods, not
+    1.9.
 
     Parameters
     ----------
@@ -337,18 +368,20 @@ class Growing(Scheme):
     """
 
     def __init__(self, scheme_for: Callable[[int], Scheme]) -> None:
-        self._of = lru_cache(maxsize=None)(scheme_for)  # of one of four numbers of periods
+        self._of = lru_cache(maxsize=None)(scheme_for)  # of one of a few numbers of periods
         longest = self._of(MOST_PERIODS)
         super().__init__(2**62, longest.noise)
         self.most, self.gaussian = longest.most, longest.gaussian
+        self._sizes = (16, 256, 65_536, MOST_PERIODS) if self.gaussian else (16, 256, 4096, 65_536, MOST_PERIODS)
 
     def parts(self, period: int) -> Iterator[tuple[Scheme, int]]:
         """Yield the schemes of the first periods, and how many periods of each are over; the last one has some."""
-        size = _FIRST
-        while period:
+        for size in itertools.chain(self._sizes, itertools.repeat(MOST_PERIODS)):
+            if not period:
+                return
             done = min(period, size)
             yield self._of(size), done
-            period, size = period - done, min(size * size, MOST_PERIODS)
+            period -= done
 
     def next_part(self, period: int) -> Scheme:
         """Return the scheme of the period after this one."""
@@ -375,7 +408,7 @@ class Growing(Scheme):
 
     @property
     def described(self) -> list[Any]:
-        return ["growing", _FIRST, *self._of(_FIRST).described]
+        return ["growing", *self._sizes, *self._of(self._sizes[0]).described]
 
     def start(self, shape: tuple[int, ...]) -> Totals:
         return _InTurn(self, shape)

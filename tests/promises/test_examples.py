@@ -65,11 +65,14 @@ def test_dask():
 
 def test_dashboard(tmp_path):
     """Processes are killed at random; the program checks charges and totals."""
-    process = started("examples/dashboard.py", "--folder", str(tmp_path), "--hours", "26", "--visits", "500")
+    process = started("examples/dashboard.py", "--folder", str(tmp_path), "--quick")
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
-    first, *_, year, medians = out.splitlines()
+    first, *bands, _, year, medians = out.splitlines()
     assert first.startswith("26 hours, 26,000 visits: totals within ")
+    assert len(bands) == 8
+    found = [[float(number) for number in re.findall(r"-?\d[\d.]*", line.replace(",", ""))] for line in bands]
+    assert all(low < total < high and abs(total - visits) < 100 for total, _, low, high, visits in found)
     assert year == "year: 2 charges, rho = 0.0946655 of 0.095 is spent"
     assert re.match("medians: [1-3] charges", medians)
 

@@ -43,7 +43,7 @@ def least_squares(sums, total):
 def all_sums():
     for size, branches in TREES:
         for total in (False, True):
-            yield TreeSums(size, branches, change=2 if total else 1, epsilon=0.5, total=total), total
+            yield TreeSums(size, branches, change=2 if total else 1, epsilon=0.5), total
     for size in (1, 2, 7, 40):
         for total in (False, True):
             yield RootSums(SquareRoot(size), change=1 + total, mu=0.3), total
@@ -81,11 +81,29 @@ class TestLeastSquares:
 @pytest.mark.parametrize("total", [False, True])
 def test_mean_variance_of_even_blocks(total):
     for size, branches in ((64, (4, 4, 4)), (60, (5, 4, 3))):
-        sums = TreeSums(size, branches, change=1, epsilon=1.0, total=total)
+        sums = TreeSums(size, branches, change=1, epsilon=1.0)
         *_, covariance = least_squares(sums, total)
         prefixes = np.tril(np.ones((size, size)))
         expected = np.diag(prefixes @ covariance @ prefixes.T).mean() * sums.noise.variance
         assert sums.mean_variance(total=total) == pytest.approx(expected, rel=1e-9)
+
+
+@every("size, gain", [(64, 1.05), (256, 1.12), (1000, 1.05)])
+def test_trees_for_a_private_number(size, gain):
+    """Next to the best with blocks of all cells, and equal numbers of parts: 13 % less error for 256 cells."""
+    chosen = sums_for((size,), epsilon=1.0, delta=0.0, neighbors="add-remove", noise="auto")
+
+    def error(sums):
+        prefixes = np.tril(np.ones((size, size)))
+        *_, covariance = least_squares(sums, total=False)
+        return math.sqrt(np.diag(prefixes @ covariance @ prefixes.T).mean() * sums.noise.variance)
+
+    others = []
+    for kinds in (1, 2, 3, 4):
+        parts = round(size ** (1 / kinds))
+        *_, last = TreeSums(size, (parts,) * (kinds - 1), change=1, epsilon=1.0).sizes
+        others.append(error(TreeSums(size, (*[parts] * (kinds - 1), last, 1), change=1, epsilon=1.0)))
+    assert error(chosen) * gain < min(others)
 
 
 def test_products_of_many_cells_are_exact():
@@ -113,7 +131,10 @@ class TestPrivacy:
         differences = [columns[a] - columns[b] for a, b in pairs] if change == 2 else list(columns)
         most = max(int(difference @ difference) for difference in differences)
         mu = dpf.theory.gaussian_mu(0.7, 1e-6)
-        assert math.sqrt(most) / sums.noise.scale <= mu * (1 + 1e-12)
+        assert math.sqrt(most) / sums.noise.scale == pytest.approx(mu, rel=1e-12)
+        # Controls: the norm of one column is too small for two, and so is the distance of the first from the last.
+        ends = columns[0] - columns[-1]
+        assert most > max(columns[0] @ columns[0], ends @ ends) * 1.01 or change == 1
 
     def test_law(self, neighbors, change):
         """The log-ratios of neighbours, on a window, are at most epsilon, which some attain."""
@@ -142,7 +163,7 @@ def test_certificate(neighbors):
     """On a window that leaves out less than 1e-9 of every law; the second loses 2 epsilon under replacement."""
     mechanism = RangeSums(2, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="replace-one")
     if neighbors == "add-remove":
-        sums = TreeSums(2, (2,), change=1, epsilon=1.0, total=True)  # too little noise for a replaced record
+        sums = TreeSums(2, (2,), change=1, epsilon=1.0)  # too little noise for a replaced record
         mechanism.__dict__["sums"] = sums
     certificate = dpf.audit.verify(Windowed(mechanism, 46))
     assert certificate.holds == (neighbors == "replace-one")
@@ -223,13 +244,13 @@ class TestReleased:
 PAIRS = [
     (
         (
-            TreeSums(5, (2, 3), change=1, epsilon=1.0, total=False),
-            TreeSums(4, (4,), change=1, epsilon=1.0, total=False),
+            TreeSums(5, (2, 3), change=1, epsilon=1.0),
+            TreeSums(4, (4,), change=1, epsilon=1.0),
         ),
         {},
     ),
     (
-        (TreeSums(1, (), change=1, epsilon=1.0, total=False), TreeSums(6, (3, 2), change=1, epsilon=1.0, total=False)),
+        (TreeSums(1, (), change=1, epsilon=1.0), TreeSums(6, (3, 2), change=1, epsilon=1.0)),
         {},
     ),
     ((RootSums(SquareRoot(5, 8), change=1, mu=1.0), RootSums(SquareRoot(3, 8), change=1, mu=1.0)), {"mu": 0.5}),
@@ -254,8 +275,7 @@ class TestTwoColumns:
         if budget:
             most = max(int(each @ each) for each in changes)
             square = Fraction(sums.noise.scale) ** 2 * Fraction(0.5) ** 2
-            assert most <= square
-            assert change == 2 or square < most * (1 + Fraction(1, 10**9))
+            assert most <= square < most * (1 + Fraction(1, 10**9))
             # The control is the norm of one axis.
             assert square > 1.3 * axes[0].factor.square() * 2**16 or len(columns) == 1
         else:

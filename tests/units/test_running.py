@@ -17,7 +17,7 @@ from scipy.stats import chi2
 import dpfast as dpf
 from dpfast import Bins, Categories, Running
 from dpfast.core.divergences import gaussian_delta_up
-from dpfast.laws import RoundedGaussian
+from dpfast.laws import DiscreteLaplace, RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot, square_root
 from dpfast.running import RunningState, ThresholdState
 from dpfast.running.files import StateFile
@@ -74,11 +74,21 @@ class TestFactor:
         a, b = factor.column / 2.0**12, factor.estimate
         assert all(abs(a[k::-1] @ b[: k + 1] - 1) < 1e-12 for k in (999, 5000, 9999))
 
-    @every("periods, bits", itertools.product(range(1, 7), (1, 2, 12)))
-    def test_the_first_columns_are_the_worst(self, periods, bits):
-        factor = SquareRoot(periods, bits)
-        for changed in range(1, periods + 1):
-            assert factor.square(changed) == slow.greatest_square(factor.column.tolist(), changed)
+    @every("periods, bits, width", itertools.product(range(1, 7), (1, 2, 12), (None, 1, 2, 4)))
+    def test_the_first_columns_are_the_worst(self, periods, bits, width):
+        factor = SquareRoot(periods, bits, width)
+        assert not factor.column[width or periods :].any()
+        for changed, distance in itertools.product(range(1, periods + 1), (1, 2, 3, 9)):
+            expected = slow.greatest_square(factor.column.tolist(), changed, distance=distance)
+            assert factor.square(changed, distance) == expected
+
+    @every("per_unit, distance, gain", [(12, 30, 1.1), (52, 7, 1.2), (365, 1, 1.3), (7, 1, 1.0)])
+    def test_widths_for_units(self, per_unit, distance, gain):
+        """The error of a year for units, next to that of all entries."""
+        whole, best = SquareRoot(365), square_root(365, per_unit, distance)
+        errors = [math.sqrt(f.square(per_unit, distance)) * np.linalg.norm(f.estimate) for f in (whole, best)]
+        assert errors[0] >= gain * errors[1]
+        assert best.width == {12: 60, 52: 28, 365: 1, 7: 365}[per_unit]
 
     @pytest.mark.parametrize("periods", LENGTHS)
     def test_error(self, periods):
@@ -96,20 +106,29 @@ class TestTree:
         unit = tree.noise.variance
         variances = [tree.deviation(t) ** 2 / unit for t in range(1, periods + 1)]
         for t, variance in enumerate(variances, 1):
-            assert math.isclose(variance, slow.least_squares_variance(t, tree.branches, levels), rel_tol=1e-9)
+            expected = slow.least_squares_variance(t, tree.blocks, levels)
+            assert math.isclose(variance, expected, rel_tol=1e-9)
             assert math.isclose(tree.greatest_deviation(t) ** 2 / unit, max(variances[:t]), rel_tol=1e-12)
 
     @pytest.mark.parametrize("periods", LENGTHS)
     def test_error_is_less_than_that_of_a_binary_tree(self, periods):
         running = Running(Count(), periods=periods, epsilon=1.0, neighbors="add-remove")
-        binary = Tree(periods, levels=(periods - 1).bit_length(), change=1, per_unit=1, epsilon=1.0)
-        assert binary.branches == 2
-        assert running.error(periods) < 0.7 * binary.greatest_deviation(periods)
+        levels = (periods - 1).bit_length()
+        binary = slow.equal_blocks(periods, 2, levels) * DiscreteLaplace(levels).variance
+        assert running.error(periods) < 0.7 * math.sqrt(binary)
+
+    @every("periods, gain", [(365, 1.14), (1000, 1.19), (10_000, 1.26)])
+    def test_error_is_less_than_that_of_equal_blocks(self, periods, gain):
+        running = Running(Count(), periods=periods, epsilon=1.0, neighbors="add-remove")
+        bases = {levels: math.ceil(periods ** (1 / levels) - 1e-9) for levels in (2, 3, 4)}
+        equal = [slow.equal_blocks(periods, b, h) * DiscreteLaplace(h).variance for h, b in bases.items()]
+        assert running.error(periods) * gain < math.sqrt(min(equal))
 
 
 SCHEMES = [
     lambda periods: Factored(SquareRoot(periods), square=1, per_unit=1, mu=1.0),
     lambda periods: Factored(SquareRoot(periods, 1), square=1, per_unit=1, mu=1.0),
+    lambda periods: Factored(SquareRoot(periods, width=3), square=1, per_unit=2, distance=3, mu=1.0),
     lambda periods: Tree(periods, levels=1, change=1, per_unit=1, epsilon=1.0),
     lambda periods: Tree(periods, levels=2, change=1, per_unit=1, epsilon=1.0),
     lambda periods: Tree(periods, levels=3, change=1, per_unit=1, epsilon=1.0),
@@ -242,7 +261,7 @@ class TestUnknownPeriods:
     def test_estimates(self, options):
         x = np.random.default_rng(1).integers(0, 50, 300)
         scheme = Running(Count(), **options).scheme
-        for part in (scheme._of(size) for size in (16, 256, 65536)):
+        for part in map(scheme._of, scheme._sizes):
             part.noisy = Recorded()
         totals = scheme.start(())
         found = [step(totals, number) for number in x.tolist()]
@@ -271,9 +290,9 @@ class TestUnknownPeriods:
                 assert sum(int(c) / noise.scale for c, noise in changes) <= 1
 
     def test_errors(self):
-        for options, most in [({"mu": 1.0}, 1.7), ({"epsilon": 1.0}, 1.7)]:
+        for options, most in [({"mu": 1.0}, 1.7), ({"epsilon": 1.0}, 1.9)]:
             unknown = Running(Count(), **options)
-            for periods in (16, 24, 365, 10_000):
+            for periods in (16, 24, 40, 365, 10_000):
                 ratio = unknown.error(periods) / Running(Count(), periods=periods, **options).error(periods)
                 assert 0.99 < ratio < most
 
@@ -284,6 +303,13 @@ class TestUnknownPeriods:
         assert math.isclose(scheme.difference(10, 20) ** 2, expected)
         assert math.isclose(scheme.difference(16, 20), second.deviation(4))
         assert math.isclose(scheme.difference(17, 20), second.difference(1, 4))
+
+    def test_distance_needs_units(self):
+        with pytest.raises(ValueError, match="distance=7 needs per_unit above 1"):
+            Running(Count(), periods=30, mu=1.0, distance=7)
+        apart = Running(Count(), periods=365, mu=1.0, per_unit=12, distance=30)
+        assert "at least 30 periods apart" in repr(apart)
+        assert apart.error(365) < 0.6 * Running(Count(), periods=365, mu=1.0, per_unit=12).error(365)
 
     def test_units_and_numbers(self):
         with pytest.raises(ValueError, match="periods must be given for per_unit=2"):
@@ -319,12 +345,22 @@ class TestPrivacy:
             return Tree(periods, levels=levels, change=2, per_unit=per_unit, epsilon=epsilon)
 
         distance, _ = worst(scheme, periods, per_unit)
-        tight = scheme().branches ** (levels - 1) <= periods  # there is a block of the greatest size
+        tight = math.comb(scheme().blocks + levels - 1, levels - 1) <= periods  # the first of the greatest blocks ends
         loss = Fraction(distance) / scheme().noise.scale
         assert loss <= Fraction(epsilon)
         assert loss == Fraction(epsilon) or not tight or per_unit > 1
         if min(per_unit, periods) > 1:
             assert Fraction(distance) / scheme(1).noise.scale > Fraction(epsilon)
+
+    def test_pure_distances(self):
+        """A unit in two of four periods, at least three apart, or in one of two that are less."""
+        far, near = (Tree(4, levels=2, change=2, per_unit=3, epsilon=0.3, distance=apart) for apart in (3, 5))
+        for tree, apart in ((far, 3), (near, 5)):
+            pairs = slow.neighbours(4, (0, 1, 2), 3, apart)
+            distance = max(norms(copy.copy(tree), pair)[0] for pair in pairs)
+            assert Fraction(distance) / tree.noise.scale <= Fraction(0.3)
+        close = max(norms(copy.copy(far), pair)[0] for pair in slow.neighbours(4, (0, 1, 2), 3))
+        assert Fraction(close) / far.noise.scale > Fraction(0.3)  # the control: the promise is broken
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_histograms(self, neighbors):
@@ -363,8 +399,8 @@ def excess(p, q, epsilon):
 class TestLaws:
     """All laws of all small streams of coarse factors, whose noise is small enough to enumerate."""
 
-    def losses(self, noise, rows, periods, changed, mu, reach):
-        for x, y in slow.neighbours(periods, (0, 1), changed):
+    def losses(self, noise, rows, periods, changed, mu, reach, distance=1):
+        for x, y in slow.neighbours(periods, (0, 1), changed, distance):
             p, q = (product_law(noise, slow.times(rows, z), reach) for z in (x, y))
             for epsilon in (0.0, 0.5, 1.5, 4.0):
                 yield excess(p, q, epsilon) - gaussian_delta_up(Fraction(mu) ** 2, Fraction(epsilon))
@@ -375,6 +411,15 @@ class TestLaws:
         scheme = Factored(factor, square=1, per_unit=per_unit, mu=mu)
         rows, reach = slow.matrix(factor.column.tolist()), 24
         assert max(self.losses(scheme.noise, rows, periods, per_unit, mu, reach)) < 1e-9
+
+    @every("width", [None, 2])
+    def test_distances(self, width):
+        """Units in two periods with one between; the control are neighbouring periods."""
+        mu, factor = 2.0, SquareRoot(3, 1, width)
+        scheme = Factored(factor, square=1, per_unit=2, distance=2, mu=mu)
+        rows = slow.matrix(factor.column.tolist())
+        assert max(self.losses(scheme.noise, rows, 3, 2, mu, 24, distance=2)) < 1e-9
+        assert max(self.losses(scheme.noise, rows, 3, 2, mu, 24)) > 1e-3
 
     def test_controls(self):
         """Noise for one period where a unit is in two, and noise of one total on the exact sums."""
@@ -389,19 +434,20 @@ class TestLaws:
 
     @every("seed", range(20))
     def test_adaptive_streams(self, seed):
-        """Records of later periods that depend on earlier noisy numbers: the joint law of a tree of four periods."""
+        """Records of later periods that depend on earlier noisy numbers: the joint law of a tree of five periods."""
         rng, epsilon = np.random.default_rng(seed), 2.0
-        tree = Tree(4, levels=2, change=1, per_unit=1, epsilon=epsilon)
-        blocks = [(1, 0), (2, 0), (2, 1), (3, 0), (4, 0), (4, 1)]  # the end and the level of each noisy sum
-        noisy = np.stack(np.meshgrid(*[np.arange(-2, 4)] * 6, indexing="ij"), axis=-1).reshape(-1, 6)
-        answers, challenge = rng.integers(0, 3, 2**12), int(rng.integers(1, 5))
+        tree = Tree(5, levels=2, change=1, per_unit=1, epsilon=epsilon)
+        blocks = slow.blocks(5, tree.blocks, 2)
+        assert blocks == [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (3, 5)]
+        noisy = np.stack(np.meshgrid(*[np.arange(-2, 3)] * 7, indexing="ij"), axis=-1).reshape(-1, 7)
+        answers, challenge = rng.integers(0, 3, 2**12), int(rng.integers(5))
         logs = np.zeros((2, len(noisy)))
         for changed in (0, 1):
             known, x = np.zeros(len(noisy), np.int64), {}
-            for (end, level), column in zip(blocks, noisy.T, strict=True):
-                if not level:
-                    x[end] = answers[known % 2**12] + changed * (end == challenge)
-                exact = x[end - 1] + x[end] if level else x[end]
+            for (start, stop), column in zip(blocks, noisy.T, strict=True):
+                if stop - start == 1:
+                    x[start] = answers[known % 2**12] + changed * (start == challenge)
+                exact = sum(x[period] for period in range(start, stop))
                 logs[changed] += tree.noise.logpmf((column - exact).astype(float))
                 known = known * 7 + column + 3
         loss = np.abs(logs[0] - logs[1]).max()

@@ -1,5 +1,8 @@
 """T45: States in files: processes killed at every place, copies, backups, damaged lines."""
 
+import ctypes
+import ctypes.wintypes
+import importlib.util
 import json
 import os
 import shutil
@@ -9,12 +12,14 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dpfast as dpf
 from dpfast import AboveThreshold, Categories, Running
+from dpfast.core import disk
 from dpfast.running import files
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
@@ -461,9 +466,31 @@ class TestFiles:
         state = Running(Sum(), grid=dpf.Grid(0, 1), periods=1, mu=1.0).start(path=tmp_path / "state")
         time.sleep(0.05)
         state.release()
-        status = (tmp_path / "state").stat()
         last = json.loads((tmp_path / "state").read_text().splitlines()[-1])
-        assert abs(status.st_ctime_ns - last["at"]) < 10**10
+        with (tmp_path / "state").open() as file:
+            assert abs(disk.changed(file.fileno()) - last["at"]) < 10**10
+
+    def test_the_time_of_windows(self, monkeypatch):
+        """The module as Windows imports it, with a stand-in for the call: the last of the four times, from 1970 on."""
+
+        class Kernel:
+            LockFileEx, UnlockFileEx = SimpleNamespace(), SimpleNamespace()
+
+            def GetFileInformationByHandleEx(self, handle, kind, found, size):
+                assert (handle.value, kind, size) == (7, 0, 40)
+                times = np.array(["1700-01-01", "1970-01-01", "1970-01-01", "2026-11-29T12:00:00.1234567"], "M8[ns]")
+                ticks = (times.astype("M8[s]").astype(np.int64) + 11_644_473_600) * 10**7
+                ticks += times.astype(np.int64) % 10**9 // 100
+                ctypes.memmove(found, ticks.tobytes(), 32)
+                return 1
+
+        monkeypatch.setattr(sys, "platform", "win32")
+        monkeypatch.setattr(ctypes, "WinDLL", lambda *names, **options: Kernel(), raising=False)
+        monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(get_osfhandle=lambda file: file + 4))
+        spec = importlib.util.spec_from_file_location("disk_of_windows", disk.__file__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert module.changed(3) == np.datetime64("2026-11-29T12:00:00.123456700", "ns").astype(np.int64)
 
 
 @pytest.mark.parametrize("with_file", [False, True])

@@ -11,6 +11,8 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import TopK
+from dpfast.core import traps
+from dpfast.mechanisms import orders
 from dpfast.mechanisms.orders import JointKeys
 from tests.cases import every
 from tests.statistical import chi_square_rejects
@@ -212,6 +214,29 @@ class TestReleases:
         x = np.repeat(range(5), [0, 0, 2 * away, 0, away])
         released = mechanism.release(x, size=2000, rng=PCG64(2))
         assert np.mean([pair.tolist() != [2, 4] for pair in released]) < 0.13
+
+    def test_errors_above_the_cap_are_infinite(self, monkeypatch):
+        """Where memory limits the missed records that count, by enumeration; without a limit the bound holds."""
+        x = np.repeat(range(4), [200, 0, 0, 1])
+
+        def missed(mechanism, records):
+            """The probability that so many records are missed, and one more."""
+            law, counts = mechanism.law(x), np.array([200, 0, 0, 1])
+            orders = law.outcomes()
+            found = np.max(np.sort(counts)[::-1][:2] - counts[orders], axis=1)
+            return np.exp(law.logpmf(orders))[found > records].sum()
+
+        mechanism = TopK(2, range(4), epsilon=0.1, method="joint")
+        bound = mechanism.error(confidence=0.9)
+        assert missed(mechanism, bound) <= 0.1
+        monkeypatch.setattr(orders, "_MOST_SIDES", 40)
+        assert mechanism.error(confidence=0.9) == math.inf
+        assert missed(mechanism, bound) > 0.3  # the control is the bound without a limit
+        assert "nothing can be said" in mechanism._explained_error(None)
+        small = TopK(2, range(4), epsilon=2.0, method="joint")
+        assert missed(small, small.error(confidence=0.9)) <= 0.1
+        [trap] = traps.of_order(math.inf, 100)
+        assert "any keys may be released" in trap.text
 
     @every(
         "options, error, match",
