@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 import dpfast as dpf
+from bench.pages import colophon
 from bench.pages.tables import digits, paragraph, table
 
 PERIODS = (24, 365, 1000, 10_000)
@@ -97,7 +98,6 @@ def page():
     return "\n".join(
         [
             "# Running totals\n",
-            "Made by `python -m bench.running`; do not edit it by hand.\n",
             paragraph(
                 "Greatest standard error of running counts after each of T periods, one record added or removed. "
                 "Gaussian noise, mu = 1, in units of that of one count with the same guarantee:"
@@ -106,6 +106,7 @@ def page():
             paragraph("Discrete Laplace noise, epsilon = 1, in records:"),
             rows(["dpfast", "OpenDP, tree", "binary tree"], pure),
             paragraph(NOTES),
+            colophon("bench.running"),
         ]
     )
 
