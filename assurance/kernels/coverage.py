@@ -144,6 +144,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_gaps_each dpfast_polygamma_steps "
             "dpfast_polygamma_stirling"
         ),
+        "projections.h": (
+            "projections_add projections_meet projections_push projections_raise projections_sweep projections_walk"
+        ),
         "randomize.h": "dpfast_dither",
         "scores.h": "scores_attempt scores_cumulative",
         "select.h": "select_clamp select_plan select_set_grid",

@@ -19,6 +19,19 @@ def sweep(
     sweeps: int,
     tolerance: float,
 ) -> int: ...
+def project(
+    values: NDArray[float64],
+    cells: int,
+    margins: int,
+    views: list[tuple[NDArray[int64], int]],
+    up: NDArray[int64],
+    down: NDArray[int64],
+    groups: NDArray[int64],
+    weights: NDArray[float64],
+    total: float,
+    sweeps: int,
+    tolerance: float,
+) -> int: ...
 def draw(bit_generator: np.random.BitGenerator, weights: NDArray[float64], given: NDArray[uint32]) -> None: ...
 def draw_between(
     bit_generator: np.random.BitGenerator,

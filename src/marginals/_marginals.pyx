@@ -1,7 +1,7 @@
 """Counts of several marginals of a coded table in one pass, and tables of junction trees; serves dpfast/densities.
 
-The loops are in ``marginals.h``, ``cliques.h`` and ``draws_of_cells.h``. This module describes the marginals and runs
-the threads.
+The loops are in ``marginals.h``, ``cliques.h``, ``projections.h`` and ``draws_of_cells.h``. This module describes the
+marginals and runs the threads.
 """
 
 cimport numpy as cnp
@@ -44,6 +44,25 @@ cdef extern from "cliques.h" nogil:
                        double spread, double total, double *room)
     void cliques_pass(const cliques_view *view, const cliques_view *other, const double *table, double *to,
                       double *separator, double *room)
+
+cdef extern from "projections.h" nogil:
+    struct projections_step:
+        pass
+
+    struct projections_group:
+        pass
+
+    struct projections:
+        double *values
+        double *momentum
+        const cliques_view *views
+        const projections_group *groups
+        const double *weights
+        double total
+        Py_ssize_t cells, margins, count
+
+    Py_ssize_t projections_sweep(const projections *all, const projections_step *up, Py_ssize_t ups,
+                                 const projections_step *down, Py_ssize_t downs, Py_ssize_t sweeps, double tolerance)
 
 cdef extern from "draws_of_cells.h" nogil:
     void cells_draw(bitgen_t *source, const double *weights, Py_ssize_t rows, Py_ssize_t columns, uint32_t *given,
@@ -162,6 +181,37 @@ def sweep(list tables not None, list views not None, const int64_t[:, ::1] steps
         free(fitted)
         free(shared)
         free(room)
+
+
+def project(double[::1] values not None, Py_ssize_t cells, Py_ssize_t margins, list views not None,
+            const int64_t[:, ::1] up not None, const int64_t[:, ::1] down not None,
+            const int64_t[:, ::1] groups not None, const double[::1] weights not None, double total,
+            Py_ssize_t sweeps, double tolerance):
+    """Move tables towards the nearest nonnegative ones with equal shared margins, until a sweep moves no cell by
+    `tolerance`.
+
+    **Law** deterministic; the least cell of the result may be negative, and stands for 0. **Assumes** in `values` so
+    many cells of tables, then of margins, then room for the largest table; `views` as of `sweep`, `up` and `down` rows
+    of ``projections_step``, `groups` of ``projections_group``. **Cost** in each sweep, two passes over a table and two
+    for each of its margins; the number of sweeps is returned. The GIL is released. **Reference** ``projections.h``.
+    """
+    cdef Py_ssize_t i, done
+    cdef double[::1] momentum = np.zeros(max(margins, 1))
+    cdef cliques_view *seen = <cliques_view *> malloc((len(views) + 1) * sizeof(cliques_view))
+    cdef projections all
+    if not seen:
+        raise MemoryError
+    try:
+        for i, (axes, size) in enumerate(views):
+            seen[i] = view_of(axes, size)
+        all = projections(&values[0], &momentum[0], seen, <const projections_group *> &groups[0, 0], &weights[0], total,
+                          cells, margins, groups.shape[0])
+        with nogil:
+            done = projections_sweep(&all, <const projections_step *> &up[0, 0], up.shape[0],
+                                     <const projections_step *> &down[0, 0], down.shape[0], sweeps, tolerance)
+        return done
+    finally:
+        free(seen)
 
 
 cdef int point(list arrays, double **pointers) except -1:
