@@ -129,6 +129,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_powers dpfast_level_sums "
             "dpfast_level_weights dpfast_level_weights_of dpfast_set_decay"
         ),
+        "marginals.h": "marginals_distance",
         "measure.h": (
             "dpfast_count dpfast_counted_point dpfast_counted_weights dpfast_draw_point dpfast_float_sums "
             "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_powers_of dpfast_set_uniform "

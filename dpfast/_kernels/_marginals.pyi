@@ -5,6 +5,14 @@ from numpy.typing import NDArray
 def count(
     codes: NDArray[uint16], bins: NDArray[int32], marginals: list[list[int]], out: NDArray[int64], *, workers: int = 1
 ) -> None: ...
+def distances(
+    counts: NDArray[int64],
+    margins: NDArray[float64],
+    starts: NDArray[int64],
+    totals: NDArray[float64],
+    pairs: NDArray[int64],
+    out: NDArray[int64],
+) -> None: ...
 def fold(table: NDArray[float64], axes: NDArray[int64], out: NDArray[float64]) -> None: ...
 def sweep(
     tables: list[NDArray[float64]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ class Bins(Column):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", checks.pair("bounds", self.bounds))
             checks.bounds_or_grid(self.bounds, self.grid)
-            Grid(*self.bounds)  # reject bounds that make no grid
+            _grid(*self.bounds, None)  # reject bounds that make no grid
         if self.grid is not None:
             check_points(self.grid)
             if self.grid.resolves:
@@ -177,7 +177,7 @@ class Bins(Column):
             return self
         if self.bounds is None:
             return Bins(self.bins, grid=unbounded(step is not None))
-        return Bins(self.bins, grid=Grid(*self.bounds, step=step))
+        return Bins(self.bins, grid=_grid(*self.bounds, step))
 
     def with_bins(self, bins: int) -> Bins:
         """Return these bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
@@ -259,6 +259,12 @@ class Bins(Column):
             high[-1] = low[-1] if single else min(after, grid.upper)
         share = rng.random(len(bins))
         return np.asarray(grid.decode(grid.encode((1 - share) * low[bins] + share * high[bins])))
+
+
+@lru_cache(maxsize=256, typed=True)  # 1 and True are different keys
+def _grid(lower: Any, upper: Any, step: float | None) -> Grid:
+    """Return a grid, whose exact arithmetic takes longer than the counts of a small table."""
+    return Grid(lower, upper, step=step)
 
 
 def column_of(given: Any) -> Column:

@@ -11,6 +11,8 @@ from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
 
+from math import prod
+
 import numpy as np
 
 from dpfast._kernels._threads import each
@@ -27,6 +29,8 @@ cdef extern from "marginals.h" nogil:
 
     void marginals_count(const marginals_plan *plan, const uint16_t *codes, Py_ssize_t records, Py_ssize_t start,
                          Py_ssize_t stop, uint32_t *counts)
+    int64_t marginals_distance(const int64_t *counts, const double *one, Py_ssize_t rows, const double *other,
+                               Py_ssize_t columns, double total)
 
 cdef extern from "cliques.h" nogil:
     struct cliques_view:
@@ -86,8 +90,8 @@ def count(const uint16_t[:, ::1] codes not None, const int32_t[::1] bins not Non
     """
     cdef int32_t[::1] columns = np.array([column for marginal in marginals for column in marginal], np.int32)
     cdef int32_t[::1] ends = np.cumsum([len(marginal) for marginal in marginals]).astype(np.int32)
-    widths = np.asarray(bins)
-    sizes = np.array([widths[marginal].prod(dtype=np.int64) for marginal in marginals])
+    widths = np.asarray(bins).tolist()
+    sizes = np.array([prod([widths[column] for column in marginal]) for marginal in marginals], np.int64)
     cdef int64_t[::1] offsets = np.cumsum(sizes) - sizes
     cdef marginals_plan plan = marginals_plan(&columns[0], &ends[0], &offsets[0], &bins[0], len(marginals))
     cdef Py_ssize_t records = codes.shape[1], size = out.shape[0]
@@ -108,6 +112,26 @@ def count(const uint16_t[:, ::1] codes not None, const int32_t[::1] bins not Non
 
     for table in each(part, range(slices), threads):
         total += table
+
+
+def distances(const int64_t[::1] counts not None, const double[::1] margins not None,
+              const int64_t[::1] starts not None, const double[::1] totals not None,
+              const int64_t[:, ::1] pairs not None, int64_t[::1] out not None):
+    """Fill `out` with the l1 distances of the counts of pairs of columns from those of independent columns.
+
+    The latter are one margin times the other over the total of the first, rounded to integers. **Law** deterministic;
+    exact given these integers. **Assumes** the margins of all columns one after the other, from their `starts` on,
+    whose last entry is the end; the counts of all pairs one after the other; products over totals below 2**62.
+    **Cost** one pass. The GIL is released. **Reference** ``marginals.h``.
+    """
+    cdef Py_ssize_t i, a, b, place = 0, rows, columns
+    with nogil:
+        for i in range(pairs.shape[0]):
+            a, b = pairs[i, 0], pairs[i, 1]
+            rows, columns = starts[a + 1] - starts[a], starts[b + 1] - starts[b]
+            out[i] = marginals_distance(&counts[place], &margins[starts[a]], rows, &margins[starts[b]], columns,
+                                        totals[a])
+            place += rows * columns
 
 
 cdef cliques_view view_of(const int64_t[:, ::1] axes, Py_ssize_t cells) noexcept:

@@ -62,6 +62,19 @@ class TestKernel:
             _marginals.count(np.ascontiguousarray(codes), sizes, marginals, out, workers=workers)
             np.testing.assert_array_equal(out, expected)
 
+    def test_distances_are_those_of_one_cell_at_a_time(self):
+        rng = np.random.default_rng(1)
+        margins = [rng.gamma(0.5, 40.0, size) for size in (3, 1, 7)]
+        pairs, totals = [(0, 1), (2, 0), (1, 2)], np.array([max(margin.sum(), 1.0) for margin in margins])
+        tables = [rng.integers(0, 60, (margins[a].size, margins[b].size)) for a, b in pairs]
+        counts, out = np.concatenate([table.reshape(-1) for table in tables]), np.empty(3, np.int64)
+        starts = np.cumsum([0, 3, 1, 7])
+        _marginals.distances(counts, np.concatenate(margins), starts, totals, np.array(pairs), out)
+        expected = [np.rint(np.outer(margins[a], margins[b]) / totals[a]) for a, b in pairs]
+        rows = [[cell for cell in np.ndindex(table.shape) for _ in range(table[cell])] for table in tables]
+        sizes = [table.shape for table in tables]
+        assert out.tolist() == [slow.score(*each) for each in zip(rows, [(0, 1)] * 3, sizes, expected, strict=True)]
+
     def test_threads_count_the_same(self):
         rng = np.random.default_rng(1)
         sizes, marginals = np.array([5, 9], np.int32), [[0, 1], [1]]
