@@ -41,10 +41,3 @@ def project(
     tolerance: float,
 ) -> int: ...
 def draw(bit_generator: np.random.BitGenerator, weights: NDArray[float64], given: NDArray[uint32]) -> None: ...
-def draw_between(
-    bit_generator: np.random.BitGenerator,
-    bins: NDArray[uint16],
-    starts: NDArray[int64],
-    ends: NDArray[int64],
-    out: NDArray[int64],
-) -> None: ...

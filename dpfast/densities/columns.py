@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import keys
-from dpfast._kernels import _bins, _marginals
+from dpfast._kernels import _bins
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, Points, check_points, natural_step, unbounded
 from dpfast.core.traps import Trap
 from dpfast.densities.cells import (
+    CHUNK,
     axis_with,
     check_bins,
     edges_at,
@@ -30,7 +31,6 @@ from dpfast.densities.cells import (
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
-_BLOCK = 2**12  # records that are drawn at a time: their codes stay in the cache
 _OTHER = "the further category of missing and unlisted keys is None: leave out missing=, or name a category"
 
 
@@ -240,16 +240,15 @@ class Bins(Column):
         """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin."""
         grid = self.grid
         assert grid is not None
-        starts = np.concatenate([[0], self.cuts])
-        ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
+        edges = np.concatenate([[0], self.cuts, [grid.size - 1]])
         if isinstance(grid, Grid):
-            drawn, cells = np.empty(len(bins)), bins.astype(np.uint16, copy=False)
-            codes = np.empty(min(len(bins), _BLOCK), np.int64)
-            for first in range(0, len(bins), _BLOCK):
-                block = cells[first : first + _BLOCK]
-                _marginals.draw_between(rng.bit_generator, block, starts, ends, codes[: len(block)])
-                drawn[first : first + _BLOCK] = grid.decode(codes[: len(block)])
+            drawn = np.empty(len(bins))
+            for first in range(0, len(bins), CHUNK):
+                cells = bins[first : first + CHUNK].astype(np.int32)
+                part = drawn[first : first + CHUNK]
+                _bins.fill_points(rng.bit_generator, cells, edges, 0, grid.first, grid.step, part)
             return drawn
+        starts, ends = edges[:-1], np.append(self.cuts, grid.size) - 1  # the first and last codes
         low, high = grid.decode(starts), grid.decode(ends)
         if len(self.cuts):
             with np.errstate(over="ignore"):
