@@ -17,7 +17,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "bounding.h": "dpfast_bound_pairs dpfast_grow dpfast_reservoirs_free dpfast_reservoirs_reserve",
         "csv.h": "csv_rest csv_row csv_rows",
-        "draws_of_cells.h": "cells_draw cells_of_row",
+        "draws_of_cells.h": "cells_below cells_divide cells_most cells_open cells_plan cells_take",
         "filter.h": "filter_between filter_chunks filter_chunks_avx512 filter_whole",
         "hyperplane_sums.h": "DPFAST_OF",  # all of them, for each type of count
         "hyperplanes.h": ("dpfast_add_report dpfast_cell dpfast_hash_of dpfast_mixed dpfast_product dpfast_roots"),
@@ -93,7 +93,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_step dpfast_up_to dpfast_weigh dpfast_weight"
         ),
         "cliques.h": (
-            "cliques_exp cliques_fit cliques_fold cliques_log cliques_next cliques_pass cliques_scale cliques_solve"
+            "cliques_exp cliques_fit cliques_fold cliques_greater cliques_lesser cliques_log cliques_next cliques_pass "
+            "cliques_scale cliques_solve cliques_where"
         ),
         "choice.h": (
             "choice_block_sum choice_cumulative choice_exponent choice_flip choice_largest choice_locate "
@@ -129,6 +130,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
             "dpfast_draw_shell_point dpfast_flip dpfast_level_cumulative dpfast_level_powers dpfast_level_sums "
             "dpfast_level_weights dpfast_level_weights_of dpfast_set_decay"
         ),
+        "marginals.h": "marginals_distance",
         "measure.h": (
             "dpfast_count dpfast_counted_point dpfast_counted_weights dpfast_draw_point dpfast_float_sums "
             "dpfast_interval_weights dpfast_multiple dpfast_power_sums dpfast_powers_of dpfast_set_uniform "
@@ -143,6 +145,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "polygamma.h": (
             "dpfast_polygamma dpfast_polygamma_gaps dpfast_polygamma_gaps_each dpfast_polygamma_steps "
             "dpfast_polygamma_stirling"
+        ),
+        "projections.h": (
+            "projections_add projections_meet projections_push projections_raise projections_sweep projections_walk"
         ),
         "randomize.h": "dpfast_dither",
         "scores.h": "scores_attempt scores_cumulative",

@@ -5,6 +5,14 @@ from numpy.typing import NDArray
 def count(
     codes: NDArray[uint16], bins: NDArray[int32], marginals: list[list[int]], out: NDArray[int64], *, workers: int = 1
 ) -> None: ...
+def distances(
+    counts: NDArray[int64],
+    margins: NDArray[float64],
+    starts: NDArray[int64],
+    totals: NDArray[float64],
+    pairs: NDArray[int64],
+    out: NDArray[int64],
+) -> None: ...
 def fold(table: NDArray[float64], axes: NDArray[int64], out: NDArray[float64]) -> None: ...
 def sweep(
     tables: list[NDArray[float64]],
@@ -19,11 +27,17 @@ def sweep(
     sweeps: int,
     tolerance: float,
 ) -> int: ...
+def project(
+    values: NDArray[float64],
+    cells: int,
+    margins: int,
+    views: list[tuple[NDArray[int64], int]],
+    up: NDArray[int64],
+    down: NDArray[int64],
+    groups: NDArray[int64],
+    weights: NDArray[float64],
+    total: float,
+    sweeps: int,
+    tolerance: float,
+) -> int: ...
 def draw(bit_generator: np.random.BitGenerator, weights: NDArray[float64], given: NDArray[uint32]) -> None: ...
-def draw_between(
-    bit_generator: np.random.BitGenerator,
-    bins: NDArray[uint16],
-    starts: NDArray[int64],
-    ends: NDArray[int64],
-    out: NDArray[int64],
-) -> None: ...

@@ -188,7 +188,12 @@ class Rounds:
 def beyond_noise(exact: Counts, expected: Values, noise: float) -> int:
     """Return the l1 distance of counts from those of a model, rounded, less what noise is expected to make."""
     distance: int = np.abs(exact - np.rint(expected).astype(np.int64)).sum()
-    return distance - math.ceil(min(noise, 2.0**60))
+    return distance - penalty(noise)
+
+
+def penalty(noise: float) -> int:
+    """Return an expected l1 norm of noise as an integer."""
+    return math.ceil(min(noise, 2.0**60))
 
 
 def _expected_distance(noise: float, cells: int) -> float:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import keys
-from dpfast._kernels import _bins, _marginals
+from dpfast._kernels import _bins
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, Points, check_points, natural_step, unbounded
 from dpfast.core.traps import Trap
 from dpfast.densities.cells import (
+    CHUNK,
     axis_with,
     check_bins,
     edges_at,
@@ -30,7 +31,6 @@ from dpfast.densities.cells import (
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
-_BLOCK = 2**12  # records that are drawn at a time: their codes stay in the cache
 _OTHER = "the further category of missing and unlisted keys is None: leave out missing=, or name a category"
 
 
@@ -151,7 +151,7 @@ class Bins(Column):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", checks.pair("bounds", self.bounds))
             checks.bounds_or_grid(self.bounds, self.grid)
-            Grid(*self.bounds)  # reject bounds that make no grid
+            _grid(*self.bounds, None)  # reject bounds that make no grid
         if self.grid is not None:
             check_points(self.grid)
             if self.grid.resolves:
@@ -177,7 +177,7 @@ class Bins(Column):
             return self
         if self.bounds is None:
             return Bins(self.bins, grid=unbounded(step is not None))
-        return Bins(self.bins, grid=Grid(*self.bounds, step=step))
+        return Bins(self.bins, grid=_grid(*self.bounds, step))
 
     def with_bins(self, bins: int) -> Bins:
         """Return these bins, or about `bins` of them unless given: not uneven, at most the steps or whole numbers."""
@@ -240,16 +240,15 @@ class Bins(Column):
         """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin."""
         grid = self.grid
         assert grid is not None
-        starts = np.concatenate([[0], self.cuts])
-        ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
+        edges = np.concatenate([[0], self.cuts, [grid.size - 1]])
         if isinstance(grid, Grid):
-            drawn, cells = np.empty(len(bins)), bins.astype(np.uint16, copy=False)
-            codes = np.empty(min(len(bins), _BLOCK), np.int64)
-            for first in range(0, len(bins), _BLOCK):
-                block = cells[first : first + _BLOCK]
-                _marginals.draw_between(rng.bit_generator, block, starts, ends, codes[: len(block)])
-                drawn[first : first + _BLOCK] = grid.decode(codes[: len(block)])
+            drawn = np.empty(len(bins))
+            for first in range(0, len(bins), CHUNK):
+                cells = bins[first : first + CHUNK].astype(np.int32)
+                part = drawn[first : first + CHUNK]
+                _bins.fill_points(rng.bit_generator, cells, edges, 0, grid.first, grid.step, part)
             return drawn
+        starts, ends = edges[:-1], np.append(self.cuts, grid.size) - 1  # the first and last codes
         low, high = grid.decode(starts), grid.decode(ends)
         if len(self.cuts):
             with np.errstate(over="ignore"):
@@ -259,6 +258,12 @@ class Bins(Column):
             high[-1] = low[-1] if single else min(after, grid.upper)
         share = rng.random(len(bins))
         return np.asarray(grid.decode(grid.encode((1 - share) * low[bins] + share * high[bins])))
+
+
+@lru_cache(maxsize=256, typed=True)  # 1 and True are different keys
+def _grid(lower: Any, upper: Any, step: float | None) -> Grid:
+    """Return a grid, whose exact arithmetic takes longer than the counts of a small table."""
+    return Grid(lower, upper, step=step)
 
 
 def column_of(given: Any) -> Column:

@@ -136,10 +136,14 @@ class Graphical:
             table = np.transpose(table, [places.index(place) for place in (*shared, *new)])
             weights = np.ascontiguousarray(table).reshape(tree.size(shared), -1)
             cells = np.zeros(k, np.uint32)
-            for place in shared:
-                cells *= np.uint32(tree.sizes[place])
+            for i, place in enumerate(shared):
+                if i:
+                    cells *= np.uint32(tree.sizes[place])
                 cells += bins[place]
             _marginals.draw(source, weights, cells)
+            if len(new) == 1:
+                bins[new[0]] = cells
+                continue
             for place, labels in zip(new, np.indices(tree.shape(new), np.uint16), strict=True):
                 np.take(labels.reshape(-1), cells, out=bins[place], mode="clip")
         return bins

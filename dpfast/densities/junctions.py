@@ -43,7 +43,7 @@ class Junctions:
     def of(cls, sizes: Sequence[int], sets: Iterable[Places]) -> Junctions:
         """Return a junction tree in which each of the sets of columns is in a clique."""
         return cls(
-            tuple(sizes), tuple(_places(mask) for mask in triangulated(CellCounts(sizes), graph(len(sizes), sets)))
+            tuple(sizes), tuple(bits_of(mask) for mask in triangulated(CellCounts(sizes), graph(len(sizes), sets)))
         )
 
     @property
@@ -111,20 +111,25 @@ class Junctions:
 
     def axes(self, clique: Places, kept: Places) -> Axes:
         """Return how the cells of a clique's table map to those of its margin on these columns, for the kernel."""
-        strides, stride = dict[int, int](), 1
-        for place in reversed(kept):
-            strides[place] = stride
-            stride *= self.sizes[place]
-        merged: list[tuple[int, int]] = []
-        for place in clique:
-            size, step = self.sizes[place], strides.get(place, 0)
-            if size == 1:
-                continue
-            if merged and (merged[-1][1] != 0) == (step != 0):
-                merged[-1] = merged[-1][0] * size, step
-            else:
-                merged.append((size, step))
-        return np.array(merged or [(1, 0)], np.int64).T.copy()
+        return axes_of(self.sizes, clique, kept)
+
+
+def axes_of(sizes: Sequence[int], places: Places, kept: Places) -> Axes:
+    """Return how the cells of a table of columns map to those of its margin on some of them, for the kernel."""
+    strides, stride = dict[int, int](), 1
+    for place in reversed(kept):
+        strides[place] = stride
+        stride *= sizes[place]
+    merged: list[tuple[int, int]] = []
+    for place in places:
+        size, step = sizes[place], strides.get(place, 0)
+        if size == 1:
+            continue
+        if merged and (merged[-1][1] != 0) == (step != 0):
+            merged[-1] = merged[-1][0] * size, step
+        else:
+            merged.append((size, step))
+    return np.array(merged or [(1, 0)], np.int64).T.copy()
 
 
 class CellCounts(dict[int, int]):
@@ -193,7 +198,8 @@ def with_pair(neighbors: list[int], pair: Places) -> list[int]:
     return joined
 
 
-def _places(mask: int) -> Places:
+def bits_of(mask: int) -> Places:
+    """Return the columns of a set of bits."""
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -145,24 +145,14 @@ replaced (the number of records is public)>
     def noises(self) -> tuple[Noise, ...]:
         """The noise of each marginal. Public."""
         assert self.weights is not None
-        numbers = Counter(self.weights)
-        noises = {weight: self._noise(Fraction(weight), numbers) for weight in numbers}
+        numbers, changed = tuple(sorted(Counter(self.weights).items())), CHANGED[self.neighbors]
+        noises = dict[float, Noise]()
+        for weight, _ in numbers:
+            noise = _noise(self.gaussian_mu, self.epsilon, changed, weight, numbers)
+            if noise is None:
+                raise ValueError(f"{self.privacy} needs noise of more than 2**56 records: use a larger epsilon")
+            noises[weight] = noise
         return tuple(noises[weight] for weight in self.weights)
-
-    def _noise(self, weight: Fraction, numbers: Counter[float]) -> Noise:
-        """Return the noise of a marginal with this weight; `numbers` has the number of marginals of each weight."""
-        power = 1 if self.gaussian_mu is None else 2
-        total = sum((times * Fraction(other) ** power for other, times in numbers.items()), Fraction())
-        law: DiscreteLaplace | RoundedGaussian
-        if self.gaussian_mu is None:
-            assert self.epsilon is not None
-            scale: Fraction | float = CHANGED[self.neighbors] * total / (Fraction(self.epsilon) * weight)
-        else:
-            scale = root_up(CHANGED[self.neighbors] * total / (Fraction(self.gaussian_mu) * weight) ** 2)
-        if scale > _MOST_SCALE:
-            raise ValueError(f"{self.privacy} needs noise of more than 2**56 records: use a larger epsilon")
-        law = DiscreteLaplace(scale) if self.gaussian_mu is None else RoundedGaussian(scale)
-        return Noise(law, math.sqrt(law.variance))
 
     @property
     def privacy(self) -> Privacy:
@@ -229,6 +219,28 @@ replaced (the number of records is public)>
         return Marginals(dict(self.columns), counts, deviations, known, self.privacy)
 
 
+@lru_cache(maxsize=256)
+def _noise(
+    mu: float | None, epsilon: float | None, changed: int, weight: float, numbers: tuple[tuple[float, int], ...]
+) -> Noise | None:
+    """Return the noise of a marginal with this weight, Gaussian if mu is given; None if it is too large.
+
+    `numbers` has each weight with the number of its marginals.
+    """
+    power = 1 if mu is None else 2
+    total = changed * sum((times * Fraction(other) ** power for other, times in numbers), Fraction())
+    law: DiscreteLaplace | RoundedGaussian
+    if mu is None:
+        assert epsilon is not None
+        scale: Fraction | float = total / (Fraction(epsilon) * Fraction(weight))
+    else:
+        scale = root_up(total / (Fraction(mu) * Fraction(weight)) ** 2)
+    if scale > _MOST_SCALE:
+        return None
+    law = DiscreteLaplace(scale) if mu is None else RoundedGaussian(scale)
+    return Noise(law, math.sqrt(law.variance))
+
+
 def gaussian_mu(epsilon: float, delta: float, m: int, neighbors: str) -> float | None:
     """Return the mu of Gaussian noise on m marginals; None if discrete Laplace noise has less variance, at equal
     weights.
@@ -252,10 +264,10 @@ def counted(
 ) -> NDArray[np.int64]:
     """Return the counts of all cells of marginals, one after the other, from `encoded` records. PRIVATE."""
     places = {name: i for i, (name, _) in enumerate(columns)}
-    bins = np.array([column.size for _, column in columns], np.int32)
+    sizes = [column.size for _, column in columns]
     runs = [[places[name] for name in names] for names in marginals]
-    out = np.empty(sum(int(bins[run].prod()) for run in runs), np.int64)
-    _marginals.count(np.ascontiguousarray(codes.T), bins, runs, out, workers=threads)
+    out = np.empty(sum(math.prod(sizes[place] for place in run) for run in runs), np.int64)
+    _marginals.count(np.ascontiguousarray(codes.T), np.array(sizes, np.int32), runs, out, workers=threads)
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast._kernels import _marginals
 from dpfast.choosing import Explain, split, tell
 from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Points
@@ -20,7 +21,7 @@ from dpfast.core.rounding import down, root_up, up
 from dpfast.core.spending import spending
 from dpfast.core.traps import Trap, of_delta, of_epsilon, warn
 from dpfast.core.types import Exact
-from dpfast.densities.adaptive import MODEL_CELLS, ROUNDS, SELECTION, SINGLE, Rounds, beyond_noise
+from dpfast.densities.adaptive import MODEL_CELLS, ROUNDS, SELECTION, SINGLE, Rounds, penalty
 from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import (
     Bins,
@@ -419,23 +420,27 @@ class _Wanted:
         In consistent tables most noise of empty cells is gone. The counts of independent columns are integers from the
         released counts of single columns.
         """
-        margins = singles.consistent()
+        consistent = singles.consistent()
+        margins = [consistent[name,] for name in self.names]
+        places = {name: i for i, name in enumerate(self.names)}
+        pairs = np.array([[places[a], places[b]] for a, b in candidates])
         tree = NoisyMarginals(self.columns, self.singles[1:], **self.last.options)
         noise, single_noise = tree.noises[0].deviation, next(iter(singles.deviations.values()))
-        scores = np.empty(len(candidates), np.int64)
-        cells = np.cumsum([0, *(margins[a,].size * margins[b,].size for a, b in candidates)])
-        first = 0
+        sizes, scores = np.array([margin.size for margin in margins]), np.empty(len(candidates), np.int64)
+        independent = (
+            np.concatenate(margins),
+            np.cumsum([0, *sizes]),
+            np.array([max(float(margin.sum()), 1.0) for margin in margins]),
+        )
+        cells, first = np.cumsum([0, *sizes[pairs].prod(axis=1)]), 0
         while first < len(candidates):  # as many pairs in one pass as have few cells together
             last = max(int(np.searchsorted(cells, cells[first] + _CELLS_A_PASS)), first + 1)
             last = min(last, len(candidates))
             counts = counted(self.columns, candidates[first:last], codes, self.threads)
-            for i, (a, b) in enumerate(candidates[first:last], first):
-                one, other = margins[a,], margins[b,]
-                independent = np.outer(one, other).reshape(-1) / max(float(one.sum()), 1.0)
-                exact = counts[cells[i] - cells[first] : cells[i + 1] - cells[first]]
-                penalty = _NOISE * (noise * exact.size + single_noise * (one.size + other.size))
-                scores[i] = beyond_noise(exact, independent, penalty)
+            _marginals.distances(counts, *independent, pairs[first:last], scores[first:last])
             first = last
+        numbers = zip(np.diff(cells).tolist(), sizes[pairs].sum(axis=1).tolist(), strict=True)
+        scores -= [penalty(_NOISE * (noise * both + single_noise * each)) for both, each in numbers]
         return scores
 
 
@@ -459,9 +464,9 @@ def _by_selection(
     """Return a spanning forest that grows by one selected pair at a time, until selection ends it: a candidate of score
     0.
     """
-    tree, found = Components(), list[Names]()
+    tree, found, left = Components(), list[Names](), list(range(len(candidates)))
     while True:
-        left = [i for i, (a, b) in enumerate(candidates) if tree.find(a) != tree.find(b)]
+        left = [i for i in left if tree.find(candidates[i][0]) != tree.find(candidates[i][1])]
         if not left:
             return found
         chosen = selection(np.append(scores[left], 0), rng=rng)

@@ -314,10 +314,14 @@ class HashedCategorical(LocalMechanism):
             If the dtype or shape is not that of the arrays that `randomize` returns.
         """
         threads, rows = checks.threads(workers), self._rows(reports)
-        sums, n = np.zeros((self.hashes, self.buckets), np.int64), 0
-        for first in range(0, rows.size, _AT_ONCE):
-            n += self._add(rows[first : first + _AT_ONCE], sums, threads)
-        return Aggregate(n, sums.reshape(-1), int(rows.size) - n, parameters=self.digest())
+        return self.counted(rows, np.zeros(self.hashes * self.buckets, np.int64), threads)
+
+    def counted(self, reports: NDArray[Any], sums: NDArray[np.int64], threads: int) -> Aggregate:
+        """Return the aggregate of contiguous reports, counted in zeros of the length of its sums."""
+        table, n = sums.reshape(self.hashes, self.buckets), 0
+        for first in range(0, reports.size, _AT_ONCE):
+            n += self._add(reports[first : first + _AT_ONCE], table, threads)
+        return Aggregate(n, sums, int(reports.size) - n, parameters=self.digest())
 
     def _add(self, reports: NDArray[Any], sums: NDArray[np.int64], threads: int) -> int:
         """Add the supports that reports give to the cells of their functions, and return the number of valid reports;

@@ -175,6 +175,11 @@ class HeavyHitters(LocalMechanism):
             offsets.append(offsets[-1] + oracle.outcomes)
         return offsets
 
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """The number of counts of each level."""
+        return [oracle.hashes * oracle.buckets for oracle in self.oracles]
+
     @property
     def report(self) -> np.dtype[Any]:
         """The dtype of a report."""
@@ -255,11 +260,14 @@ class HeavyHitters(LocalMechanism):
             raise TypeError(f"reports must be an array of {self.report}, as randomize returns it")
         if reports.ndim != 1:
             raise ValueError(f"reports must be of shape (n,), not {reports.shape}")
-        parts = []
+        threads, parts, ends = checks.threads(workers), list[Aggregate](), np.cumsum(self._sizes)
+        # Of 9 MB, one array has large pages, touched in 0.3 ms; an array for each level took 5 ms.
+        sums = np.zeros(ends[-1], np.int64)
         for i, (oracle, (start, end)) in enumerate(zip(self.oracles, pairwise(self._offsets), strict=True)):
             places = reports - self.report.type(start)  # of other levels, modulo the range of the dtype, too large
             own = places[places < end - start].astype(oracle.report)
-            parts.append(replace(oracle.aggregate(own, workers=workers), parameters=self.digest(i)))
+            part = oracle.counted(own, sums[ends[i] - self._sizes[i] : ends[i]], threads)
+            parts.append(replace(part, parameters=self.digest(i)))
         parts[0] = replace(parts[0], refused=reports.size - sum(part.n for part in parts))
         return tuple(parts)
 

@@ -1,18 +1,21 @@
 """Counts of several marginals of a coded table in one pass, and tables of junction trees; serves dpfast/densities.
 
-The loops are in ``marginals.h``, ``cliques.h`` and ``draws_of_cells.h``. This module describes the marginals and runs
-the threads.
+The loops are in ``marginals.h``, ``cliques.h``, ``projections.h`` and ``draws_of_cells.h``. This module describes the
+marginals and runs the threads.
 """
 
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
 
+from math import prod
+
 import numpy as np
 
+from dpfast._kernels._samplers import fill_words
 from dpfast._kernels._threads import each
 
 cnp.import_array()
@@ -27,6 +30,8 @@ cdef extern from "marginals.h" nogil:
 
     void marginals_count(const marginals_plan *plan, const uint16_t *codes, Py_ssize_t records, Py_ssize_t start,
                          Py_ssize_t stop, uint32_t *counts)
+    int64_t marginals_distance(const int64_t *counts, const double *one, Py_ssize_t rows, const double *other,
+                               Py_ssize_t columns, double total)
 
 cdef extern from "cliques.h" nogil:
     struct cliques_view:
@@ -45,14 +50,45 @@ cdef extern from "cliques.h" nogil:
     void cliques_pass(const cliques_view *view, const cliques_view *other, const double *table, double *to,
                       double *separator, double *room)
 
+cdef extern from "projections.h" nogil:
+    struct projections_step:
+        pass
+
+    struct projections_group:
+        pass
+
+    struct projections:
+        double *values
+        double *momentum
+        const cliques_view *views
+        const projections_group *groups
+        const double *weights
+        double total
+        Py_ssize_t cells, margins, count
+
+    Py_ssize_t projections_sweep(const projections *all, const projections_step *up, Py_ssize_t ups,
+                                 const projections_step *down, Py_ssize_t downs, Py_ssize_t sweeps, double tolerance)
+
 cdef extern from "draws_of_cells.h" nogil:
-    void cells_draw(bitgen_t *source, const double *weights, Py_ssize_t rows, Py_ssize_t columns, uint32_t *given,
-                    Py_ssize_t records, uint32_t *starts, uint32_t *cells)
-    uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
+    struct cells_row:
+        uint32_t records
+        int32_t bits
+        uint32_t left
+        uint32_t next
+        Py_ssize_t start
+        Py_ssize_t counts
+
+    Py_ssize_t cells_plan(cells_row *rows, Py_ssize_t count, Py_ssize_t columns)
+    void cells_divide(bitgen_t *source, const double *weights, Py_ssize_t columns, const cells_row *row,
+                      uint32_t *counts)
+    uint32_t cells_most(const uint32_t *counts, Py_ssize_t columns, int bits)
+    void cells_take(bitgen_t *source, const uint64_t *words, cells_row *rows, Py_ssize_t columns,
+                    const uint32_t *counts, uint32_t *cells, uint32_t *given, Py_ssize_t count)
 
 
 cdef enum:
     RECORDS_A_WORKER = 1 << 16  # with fewer records a second thread does not pay off
+    AT_ONCE = 1 << 13           # records, whose words stay in a cache
     PRIVATE_COUNTS = 1 << 24    # of all threads together, 64 MB, unless one table alone is longer
 
 
@@ -67,8 +103,8 @@ def count(const uint16_t[:, ::1] codes not None, const int32_t[::1] bins not Non
     """
     cdef int32_t[::1] columns = np.array([column for marginal in marginals for column in marginal], np.int32)
     cdef int32_t[::1] ends = np.cumsum([len(marginal) for marginal in marginals]).astype(np.int32)
-    widths = np.asarray(bins)
-    sizes = np.array([widths[marginal].prod(dtype=np.int64) for marginal in marginals])
+    widths = np.asarray(bins).tolist()
+    sizes = np.array([prod([widths[column] for column in marginal]) for marginal in marginals], np.int64)
     cdef int64_t[::1] offsets = np.cumsum(sizes) - sizes
     cdef marginals_plan plan = marginals_plan(&columns[0], &ends[0], &offsets[0], &bins[0], len(marginals))
     cdef Py_ssize_t records = codes.shape[1], size = out.shape[0]
@@ -89,6 +125,26 @@ def count(const uint16_t[:, ::1] codes not None, const int32_t[::1] bins not Non
 
     for table in each(part, range(slices), threads):
         total += table
+
+
+def distances(const int64_t[::1] counts not None, const double[::1] margins not None,
+              const int64_t[::1] starts not None, const double[::1] totals not None,
+              const int64_t[:, ::1] pairs not None, int64_t[::1] out not None):
+    """Fill `out` with the l1 distances of the counts of pairs of columns from those of independent columns.
+
+    The latter are one margin times the other over the total of the first, rounded to integers. **Law** deterministic;
+    exact given these integers. **Assumes** the margins of all columns one after the other, from their `starts` on,
+    whose last entry is the end; the counts of all pairs one after the other; products over totals below 2**62.
+    **Cost** one pass. The GIL is released. **Reference** ``marginals.h``.
+    """
+    cdef Py_ssize_t i, a, b, place = 0, rows, columns
+    with nogil:
+        for i in range(pairs.shape[0]):
+            a, b = pairs[i, 0], pairs[i, 1]
+            rows, columns = starts[a + 1] - starts[a], starts[b + 1] - starts[b]
+            out[i] = marginals_distance(&counts[place], &margins[starts[a]], rows, &margins[starts[b]], columns,
+                                        totals[a])
+            place += rows * columns
 
 
 cdef cliques_view view_of(const int64_t[:, ::1] axes, Py_ssize_t cells) noexcept:
@@ -128,7 +184,7 @@ def sweep(list tables not None, list views not None, const int64_t[:, ::1] steps
     cdef double **counts = <double **> malloc(len(noisy) * sizeof(double *))
     cdef double **fitted = <double **> malloc(len(potentials) * sizeof(double *))
     cdef double **shared = <double **> malloc((len(separators) + 1) * sizeof(double *))
-    cdef double *room = <double *> malloc(3 * most * sizeof(double))
+    cdef double *room = <double *> malloc(4 * most * sizeof(double))
     try:
         if not (seen and table and counts and fitted and shared and room):
             raise MemoryError
@@ -164,6 +220,37 @@ def sweep(list tables not None, list views not None, const int64_t[:, ::1] steps
         free(room)
 
 
+def project(double[::1] values not None, Py_ssize_t cells, Py_ssize_t margins, list views not None,
+            const int64_t[:, ::1] up not None, const int64_t[:, ::1] down not None,
+            const int64_t[:, ::1] groups not None, const double[::1] weights not None, double total,
+            Py_ssize_t sweeps, double tolerance):
+    """Move tables towards the nearest nonnegative ones with equal shared margins, until a sweep moves no cell by
+    `tolerance`.
+
+    **Law** deterministic; the least cell of the result may be negative, and stands for 0. **Assumes** in `values` so
+    many cells of tables, then of margins, then room for the largest table; `views` as of `sweep`, `up` and `down` rows
+    of ``projections_step``, `groups` of ``projections_group``. **Cost** in each sweep, two passes over a table and two
+    for each of its margins; the number of sweeps is returned. The GIL is released. **Reference** ``projections.h``.
+    """
+    cdef Py_ssize_t i, done
+    cdef double[::1] momentum = np.zeros(max(margins, 1))
+    cdef cliques_view *seen = <cliques_view *> malloc((len(views) + 1) * sizeof(cliques_view))
+    cdef projections all
+    if not seen:
+        raise MemoryError
+    try:
+        for i, (axes, size) in enumerate(views):
+            seen[i] = view_of(axes, size)
+        all = projections(&values[0], &momentum[0], seen, <const projections_group *> &groups[0, 0], &weights[0], total,
+                          cells, margins, groups.shape[0])
+        with nogil:
+            done = projections_sweep(&all, <const projections_step *> &up[0, 0], up.shape[0],
+                                     <const projections_step *> &down[0, 0], down.shape[0], sweeps, tolerance)
+        return done
+    finally:
+        free(seen)
+
+
 cdef int point(list arrays, double **pointers) except -1:
     """Fill an array with the addresses of arrays."""
     cdef double[::1] view
@@ -180,29 +267,37 @@ def draw(bit_generator, const double[:, ::1] weights not None, uint32_t[::1] giv
     **Law** the records of a row, in random order, have each column by its share of the row, rounded down or up; equal
     shares if a row has no weight. Doubles; for post-processing. **Assumes** fewer than 2**32 records, in rows of
     `weights`.
-    **Cost** one word for each record and row, and one pass over the weights. The GIL is released, the lock of the
-    generator held. **Reference** ``draws_of_cells.h``.
+    **Cost** a word for two records, one for each row, and in rows of more than 8192 records one more for four to 64; a
+    pass over the weights; 4 bytes for each of these, and for each record of smaller rows. The GIL is released, the lock
+    of the generator held. **Reference** ``draws_of_cells.h``.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
-    cdef Py_ssize_t records = given.shape[0], rows = weights.shape[0], columns = weights.shape[1]
-    cdef uint32_t[::1] starts = np.empty(rows + 1, np.uint32), cells = np.empty(max(records, 1), np.uint32)
-    if records:
+    cdef Py_ssize_t records = given.shape[0], count = weights.shape[0], columns = weights.shape[1], i, some, room = 0
+    cdef cells_row *rows
+    cdef uint32_t[::1] counts, cells
+    cdef uint64_t[::1] words = np.empty(min(records, AT_ONCE) // 2 + 1, np.uint64)
+    if not records:
+        return
+    rows = <cells_row *> calloc(count, sizeof(cells_row))
+    if not rows:
+        raise MemoryError
+    try:
+        with nogil:
+            for i in range(records):
+                rows[given[i]].records += 1
+            room = cells_plan(rows, count, columns)
+        counts, room = np.zeros(room, np.uint32), 0
         with bit_generator.lock, nogil:
-            cells_draw(source, &weights[0, 0], rows, columns, &given[0], records, &starts[0], &cells[0])
-
-
-def draw_between(bit_generator, const uint16_t[::1] bins not None, const int64_t[::1] starts not None,
-                 const int64_t[::1] ends not None, int64_t[::1] out not None):
-    """Fill `out` with integers, each uniform from the start to the end of the bin of a record, both included.
-
-    **Law** exactly uniform, independent. **Assumes** len(out) == len(bins), starts not above ends, differences below
-    2**63. **Cost** one word for each record, and rarely more. The GIL is released, the lock of the generator held.
-    """
-    cdef bitgen_t *source = unwrap(bit_generator)
-    cdef Py_ssize_t i, records = bins.shape[0]
-    cdef int64_t start
-    with bit_generator.lock, nogil:
-        for i in range(records):
-            start = starts[bins[i]]
-            out[i] = start + <int64_t> dpfast_below(source, source.next_uint64(source.state),
-                                                    <uint64_t> (ends[bins[i]] - start) + 1)
+            for i in range(count):
+                if rows[i].records:
+                    cells_divide(source, &weights[i, 0], columns, &rows[i], &counts[rows[i].counts])
+                    rows[i].start = room
+                    room += cells_most(&counts[rows[i].counts], columns, rows[i].bits)
+        cells = np.empty(room, np.uint32)
+        for i in range(0, records, AT_ONCE):
+            some = min(records - i, AT_ONCE)
+            fill_words(bit_generator, words[:(some + 1) // 2])
+            with bit_generator.lock, nogil:
+                cells_take(source, &words[0], rows, columns, &counts[0], &cells[0], &given[i], some)
+    finally:
+        free(rows)

@@ -16,6 +16,8 @@
 #include "clones.h"
 
 #define CLIQUES_AXES 32
+#define CLIQUES_LANES 64       /* cells that are fitted at once */
+#define CLIQUES_TOGETHER 4     /* runs that are summed at once */
 #define CLIQUES_STEPS 8        /* of Newton's method for one cell */
 #define CLIQUES_EMPTY -28.0    /* the logarithm of a number of records that is as good as none */
 #define CLIQUES_NEAR 1e-6      /* share of the records by which the sum of a fit may differ */
@@ -37,16 +39,34 @@ struct cliques_step {
     int64_t separator;   /* of the margin that both tables had, for a message */
 };
 
-/* exp(x), without libm, whose results differ between systems. */
+/* Masks, all ones or 0, instead of ?:, which compilers turn into jumps around what the result does not need: loops with jumps
+ * do not vectorise. */
+static inline double cliques_where(uint64_t mask, double yes, double no)
+{
+    return dpfast_double((dpfast_bits(yes) & mask) | (dpfast_bits(no) & ~mask));
+}
+
+static inline double cliques_lesser(double x, double y)
+{
+    return cliques_where(dpfast_negative(x - y), x, y);
+}
+
+static inline double cliques_greater(double x, double y)
+{
+    return cliques_where(dpfast_negative(y - x), x, y);
+}
+
+/* exp(x), without libm, whose results differ between systems; both cases are computed, so that loops vectorise. */
 static inline double cliques_exp(double x)
 {
-    return x < 0.0 ? dpfast_exp_neg(-x) : 1.0 / dpfast_exp_neg(x);
+    double small = dpfast_exp_neg(fabs(x)), large = 1.0 / small;
+    return cliques_where(dpfast_negative(x), small, large);
 }
 
 /* log(x) of a number of records, which is at least CLIQUES_NOTHING. */
 static inline double cliques_log(double x)
 {
-    return dpfast_log(x > CLIQUES_NOTHING ? x : CLIQUES_NOTHING);
+    return dpfast_log(cliques_greater(x, CLIQUES_NOTHING));
 }
 
 /* Moves to the next run of cells; the place in the margin. */
@@ -62,24 +82,37 @@ static inline ptrdiff_t cliques_next(const struct cliques_view *view, int64_t *i
     return place;
 }
 
-/* margin = the sums of the table */
+/* margin = the sums of the table. Where runs are summed, CLIQUES_TOGETHER at a time, each in order, as one sum waits for its
+ * last addition. */
 DPFAST_CLONES
 static void cliques_fold(const struct cliques_view *view, const double *table, double *margin)
 {
     int64_t index[CLIQUES_AXES] = {0};
-    ptrdiff_t length = view->shape[view->axes - 1], place = 0;
-    int kept = view->strides[view->axes - 1] != 0;
+    ptrdiff_t length = view->shape[view->axes - 1], place = 0, run = 0;
     memset(margin, 0, (size_t)view->cells * sizeof *margin);
-    for (ptrdiff_t run = 0; run < view->runs; run++, table += length) {
-        if (kept) {
+    if (view->strides[view->axes - 1] != 0) {
+        for (; run < view->runs; run++, table += length) {
             for (ptrdiff_t j = 0; j < length; j++)
                 margin[place + j] += table[j];
-        } else {
-            double sum = 0.0;
-            for (ptrdiff_t j = 0; j < length; j++)
-                sum += table[j];
-            margin[place] += sum;
+            place = cliques_next(view, index, place);
         }
+        return;
+    }
+    for (; run + CLIQUES_TOGETHER <= view->runs; run += CLIQUES_TOGETHER, table += CLIQUES_TOGETHER * length) {
+        double sums[CLIQUES_TOGETHER] = {0.0};
+        for (ptrdiff_t j = 0; j < length; j++)
+            for (int k = 0; k < CLIQUES_TOGETHER; k++)
+                sums[k] += table[k * length + j];
+        for (int k = 0; k < CLIQUES_TOGETHER; k++) {
+            margin[place] += sums[k];
+            place = cliques_next(view, index, place);
+        }
+    }
+    for (; run < view->runs; run++, table += length) {
+        double sum = 0.0;
+        for (ptrdiff_t j = 0; j < length; j++)
+            sum += table[j];
+        margin[place] += sum;
         place = cliques_next(view, index, place);
     }
 }
@@ -104,35 +137,49 @@ static void cliques_scale(const struct cliques_view *view, double *table, const 
     }
 }
 
-/* The t with exp(t) + spread t = noisy + spread base, nearly, from a start; between bounds that hold for the solution. */
-static inline double cliques_solve(double start, double base, double noisy, double spread)
+/* For each of `count` cells, at most CLIQUES_LANES: the t with exp(t) + spread t = noisy - shift + spread base, nearly, by
+ * Newton's method from a start, in `fitted`, between bounds that hold for the solution; `base` is the logarithm `log` of the
+ * margin without the potential. `records` are exp(t). A cell rests when it has moved little, as if it were alone. */
+DPFAST_CLONES
+static void cliques_solve(const double *logs, const double *potentials, const double *noisy, double shift,
+                          double spread, ptrdiff_t count, double *fitted, double *records)
 {
-    double expected = cliques_exp(base), goal = noisy + spread * base, other;
-    other = noisy > expected ? cliques_log(noisy) : base + (noisy - expected) / spread;
-    double low = base < other ? base : other, high = base < other ? other : base;
-    double least = base < CLIQUES_EMPTY ? base : CLIQUES_EMPTY;
-    low = low > least ? low : least;
-    low = low > base - CLIQUES_MOST ? low : base - CLIQUES_MOST;
-    high = high < base + CLIQUES_MOST ? high : base + CLIQUES_MOST;
-    double t = start < low ? low : start > high ? high : start;
-    for (int i = 0; i < CLIQUES_STEPS; i++) {
-        double e = cliques_exp(t), step = (goal - e - spread * t) / (e + spread);
-        t += step;
-        t = t < low ? low : t > high ? high : t;
-        if (fabs(step) < 1e-9)
-            break;
+    double low[CLIQUES_LANES], high[CLIQUES_LANES], goal[CLIQUES_LANES];
+    uint64_t moving[CLIQUES_LANES], any = 1;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double base = logs[i] - potentials[i], y = noisy[i] - shift, expected = cliques_exp(base);
+        double above = cliques_log(y), below = base + (y - expected) / spread;
+        double other = cliques_where(dpfast_negative(expected - y), above, below);
+        double least = cliques_greater(cliques_lesser(base, CLIQUES_EMPTY), base - CLIQUES_MOST);
+        low[i] = cliques_greater(cliques_lesser(base, other), least);
+        high[i] = cliques_lesser(cliques_greater(base, other), base + CLIQUES_MOST);
+        goal[i] = y + spread * base;
+        fitted[i] = cliques_greater(cliques_lesser(fitted[i], high[i]), low[i]);
+        moving[i] = -UINT64_C(1);
     }
-    return t;
+    for (int round = 0; round < CLIQUES_STEPS && any; round++) {
+        any = 0;
+        for (ptrdiff_t i = 0; i < count; i++) {
+            double e = cliques_exp(fitted[i]), step = (goal[i] - e - spread * fitted[i]) / (e + spread);
+            double t = cliques_greater(cliques_lesser(fitted[i] + step, high[i]), low[i]);
+            fitted[i] = cliques_where(moving[i], t, fitted[i]);
+            moving[i] &= ~dpfast_negative(fabs(step) - 1e-9);
+            any |= moving[i];
+        }
+    }
+    for (ptrdiff_t i = 0; i < count; i++)
+        records[i] = cliques_exp(fitted[i]);
 }
 
 /* Fits a table to noisy counts of a margin, whose potentials are those of earlier fits, and returns by how many records
  * the margin changes. `shift`, kept from fit to fit, is what the counts exceed the margin by because the sum is given.
- * `room` has three numbers a cell. */
+ * `room` has four numbers a cell. */
 static double cliques_fit(const struct cliques_view *view, double *table, const double *noisy, double *potentials,
                           double *shift, double spread, double total, double *room)
 {
     ptrdiff_t cells = view->cells;
-    double *margin = room, *factors = room + cells, *fitted = room + 2 * cells, sum = 0.0, change = 0.0;
+    double *margin = room, *factors = room + cells, *fitted = room + 2 * cells, *records = room + 3 * cells;
+    double sum = 0.0, change = 0.0;
     cliques_fold(view, table, margin);
     for (ptrdiff_t i = 0; i < cells; i++) {
         factors[i] = cliques_log(margin[i]);
@@ -141,11 +188,12 @@ static double cliques_fit(const struct cliques_view *view, double *table, const 
     for (int step = 0; step < CLIQUES_STEPS; step++) {
         double slope = 0.0;
         sum = 0.0;
+        for (ptrdiff_t i = 0; i < cells; i += CLIQUES_LANES)
+            cliques_solve(factors + i, potentials + i, noisy + i, *shift, spread,
+                          cells - i < CLIQUES_LANES ? cells - i : CLIQUES_LANES, fitted + i, records + i);
         for (ptrdiff_t i = 0; i < cells; i++) {
-            fitted[i] = cliques_solve(fitted[i], factors[i] - potentials[i], noisy[i] - *shift, spread);
-            double records = cliques_exp(fitted[i]);
-            sum += records;
-            slope += records / (records + spread);
+            sum += records[i];
+            slope += records[i] / (records[i] + spread);
         }
         if (fabs(sum - total) < CLIQUES_NEAR * total)
             break;
@@ -153,7 +201,7 @@ static double cliques_fit(const struct cliques_view *view, double *table, const 
     }
     for (ptrdiff_t i = 0; i < cells; i++) {
         potentials[i] += fitted[i] - factors[i];
-        factors[i] = margin[i] > CLIQUES_NOTHING ? cliques_exp(fitted[i]) / margin[i] * (total / sum) : 1.0;
+        factors[i] = margin[i] > CLIQUES_NOTHING ? records[i] / margin[i] * (total / sum) : 1.0;
         change += fabs(margin[i] * (factors[i] - 1.0));
     }
     cliques_scale(view, table, factors);

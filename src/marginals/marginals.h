@@ -7,6 +7,7 @@
 #ifndef DPFAST_MARGINALS_H
 #define DPFAST_MARGINALS_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,6 +48,20 @@ static void marginals_count(const struct marginals_plan *plan, const uint16_t *c
                 table[cells[j]]++;
         }
     }
+}
+
+/* The l1 distance of the counts of two columns from those of independent columns, rounded to integers. */
+DPFAST_CLONES
+static int64_t marginals_distance(const int64_t *counts, const double *one, ptrdiff_t rows, const double *other,
+                                  ptrdiff_t columns, double total)
+{
+    int64_t distance = 0;
+    for (ptrdiff_t i = 0; i < rows; i++, counts += columns)
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            int64_t away = counts[j] - (int64_t)rint(one[i] * other[j] / total);
+            distance += away < 0 ? -away : away;
+        }
+    return distance;
 }
 
 #endif

@@ -23,6 +23,28 @@ def score(rows, pair, sizes, independent):
 
 def equal_margins(tables, variances, total):
     """Weighted least squares with equal margins on shared columns, and a known sum: by the KKT equations."""
+    given = np.concatenate([table.reshape(-1) for table in tables.values()])
+    return _tables_of(_onto_equal_margins(tables, variances, total)(given), tables)
+
+
+def nearest(tables, variances, total, sweeps):
+    """The nearest nonnegative tables with equal margins: Dykstra's alternating projections."""
+    onto, corrections = _onto_equal_margins(tables, variances, total), 0.0
+    x = np.concatenate([table.reshape(-1) for table in tables.values()])
+    for _ in range(sweeps):
+        shifted = onto(x) + corrections
+        x = np.maximum(shifted, 0.0)
+        corrections = shifted - x
+    return _tables_of(x, tables)
+
+
+def _tables_of(x, tables):
+    pieces = np.split(x, np.cumsum([table.size for table in tables.values()])[:-1])
+    return {name: piece.reshape(tables[name].shape) for name, piece in zip(tables, pieces, strict=True)}
+
+
+def _onto_equal_margins(tables, variances, total):
+    """The projection of all cells, one after the other, onto tables with equal margins."""
     names = list(tables)
     sizes = [tables[name].size for name in names]
     starts = np.cumsum([0, *sizes])
@@ -48,10 +70,9 @@ def equal_margins(tables, variances, total):
     if total is not None:
         rows.append(margin(0, []))
         right.append(np.array([total]))
-    given = np.concatenate([tables[name].reshape(-1) for name in names])
     if not rows:
-        return tables
+        return lambda x: x
     A, b = np.concatenate(rows), np.concatenate(right)
     V = np.diag(np.repeat([variances[name] for name in names], sizes))
-    x = given - V @ A.T @ np.linalg.pinv(A @ V @ A.T) @ (A @ given - b)
-    return {name: x[starts[i] : starts[i + 1]].reshape(tables[name].shape) for i, name in enumerate(names)}
+    gain = V @ A.T @ np.linalg.pinv(A @ V @ A.T)
+    return lambda x: x - gain @ (A @ x - b)

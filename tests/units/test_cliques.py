@@ -22,6 +22,7 @@ from dpfast.densities.junctions import CellCounts, Junctions, cells_of, graph
 from dpfast.densities.marginals import encoded
 from dpfast.errors import BudgetError
 from tests.reference import graphical as slow
+from tests.statistical import ALPHA, chi_square_rejects
 
 SIZES = (3, 4, 2, 5, 3, 2)
 SETS = [(0, 1), (1, 2), (2, 3), (1, 3, 4), (4, 5), (0,)]
@@ -160,14 +161,55 @@ class TestDraws:
         assert given[[1, 4]].tolist() == [1, 1]
         assert np.bincount(given[[0, 2, 3, 5, 6, 7]]).tolist() == [2, 2, 2]
 
-    def test_integers_within_bins(self):
-        bins = np.repeat(np.array([0, 1], np.uint16), 30_000)
-        starts, ends, out = np.array([-5, 7]), np.array([-3, 7]), np.empty(60_000, np.int64)
-        _marginals.draw_between(PCG64(1), bins, starts, ends, out)
-        assert set(out[30_000:]) == {7}
-        found = np.bincount(out[:30_000] + 5)
-        assert len(found) == 3
-        assert stats.chisquare(found).pvalue > 1e-9
+    @pytest.mark.parametrize("records", [16, 20_000])
+    def test_arrangements_are_equally_likely(self, records):
+        """In one bucket, and in several: the first three records of a row, whose cells are drawn without replacement.
+
+        The control: the law with replacement.
+        """
+        weights, draws = np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 1.0]]), 8_000 if records == 16 else 2_000
+        source, found = PCG64(7), np.zeros((3, 3, 3), np.int64)
+        places = np.arange(0, records, 2)
+        for _ in range(draws):
+            given = np.zeros(records, np.uint32)
+            given[1::2] = 1
+            _marginals.draw(source, weights, given)
+            assert (given[1::2] == 2).all()
+            own = given[places]
+            found[tuple(own[:3])] += 1
+            assert np.bincount(own).tolist() == [records // 8, records // 4, records // 8]
+        n = records // 2
+        shares = np.array([n / 4, n / 2, n / 4])
+        law, other = np.empty((3, 3, 3)), np.multiply.outer(np.multiply.outer(shares, shares), shares) / n**3
+        for cells in np.ndindex(law.shape):
+            left, p = shares.copy(), 1.0
+            for cell in cells:
+                p *= left[cell] / left.sum()
+                left[cell] -= 1
+            law[cells] = p
+        possible = law > 0
+        assert found[~possible].sum() == 0
+        assert not chi_square_rejects(found[possible], law[possible])
+        if records == 16:
+            assert chi_square_rejects(found[possible], other[possible] / other[possible].sum())
+
+    def test_buckets_are_used_up_in_random_order(self):
+        """Neighbours in a long row are as alike as far records: the variance of the counts of windows is that of draws
+        without replacement. The control: records in the order of their cells, and in buckets of equal counts.
+        """
+        records, window, source = 2**18, 2**10, PCG64(3)
+        given = np.zeros(records, np.uint32)
+        _marginals.draw(source, np.array([[1.0, 3.0]]), given)
+        assert given.sum() == 3 * records // 4
+
+        def deviation(cells):
+            counts = cells.reshape(-1, window).sum(axis=1)
+            return ((counts - window * 0.75) ** 2).sum() / (window * 0.75 * 0.25 * (1 - window / records))
+
+        low, high = stats.chi2.ppf([ALPHA, 1 - ALPHA], records // window - 1)
+        assert low < deviation(given) < high
+        assert deviation(np.sort(given)) > high
+        assert deviation(np.tile([0, 1, 1, 1], records // 4)) < low
 
 
 def two_point_mu(p, q):

@@ -14,7 +14,7 @@ from dpfast import Bins, Categories, NoisyMarginals
 from dpfast._kernels import _marginals
 from dpfast.densities.budgets import BudgetShare
 from dpfast.densities.columns import DataColumns, column_of, columns_of
-from dpfast.densities.consistency import nearest_consistent, with_equal_margins
+from dpfast.densities.consistency import nearest_consistent
 from dpfast.densities.marginals import counted, encoded
 from dpfast.densities.selected import _levels
 from tests.reference import marginals as slow
@@ -61,6 +61,19 @@ class TestKernel:
             out = np.full(len(expected), -1)
             _marginals.count(np.ascontiguousarray(codes), sizes, marginals, out, workers=workers)
             np.testing.assert_array_equal(out, expected)
+
+    def test_distances_are_those_of_one_cell_at_a_time(self):
+        rng = np.random.default_rng(1)
+        margins = [rng.gamma(0.5, 40.0, size) for size in (3, 1, 7)]
+        pairs, totals = [(0, 1), (2, 0), (1, 2)], np.array([max(margin.sum(), 1.0) for margin in margins])
+        tables = [rng.integers(0, 60, (margins[a].size, margins[b].size)) for a, b in pairs]
+        counts, out = np.concatenate([table.reshape(-1) for table in tables]), np.empty(3, np.int64)
+        starts = np.cumsum([0, 3, 1, 7])
+        _marginals.distances(counts, np.concatenate(margins), starts, totals, np.array(pairs), out)
+        expected = [np.rint(np.outer(margins[a], margins[b]) / totals[a]) for a, b in pairs]
+        rows = [[cell for cell in np.ndindex(table.shape) for _ in range(table[cell])] for table in tables]
+        sizes = [table.shape for table in tables]
+        assert out.tolist() == [slow.score(*each) for each in zip(rows, [(0, 1)] * 3, sizes, expected, strict=True)]
 
     def test_threads_count_the_same(self):
         rng = np.random.default_rng(1)
@@ -358,32 +371,70 @@ class TestPrivacy:
             NoisyMarginals(**options)
 
 
-VARIANCES = {("a", "b"): 4.0, ("b", "c"): 1.0, ("a",): 9.0, ("a", "b", "c"): 100.0}
+VARIANCES = {("a", "b"): 4.0, ("b", "c"): 1.0, ("a",): 9.0, ("a", "b", "c"): 100.0, ("c", "b"): 2.0}
 
 
+SOME = [[("a", "b")], [("a", "b"), ("b", "c")], [("a", "b"), ("b", "c"), ("a",), ("a", "b", "c")], [("a",), ("c", "b")]]
+
+
+@pytest.mark.kernel
 class TestConsistency:
-    def noisy(self, names):
+    def noisy(self, names, records):
         rng = np.random.default_rng(3)
-        full = rng.integers(0, 30, (2, 3, 2))
+        full = rng.integers(0, 30, (2, 3, 2)) + records
         tables = {}
         for key in names:
             exact = full.sum(axis=tuple(i for i, name in enumerate("abc") if name not in key))
+            exact = np.transpose(exact, np.argsort(np.argsort(key)))
             tables[key] = exact + rng.normal(0, VARIANCES[key] ** 0.5, exact.shape)
         return tables, float(full.sum())
 
     @pytest.mark.parametrize("known", [True, False])
-    @pytest.mark.parametrize(
-        "names", [[("a", "b")], [("a", "b"), ("b", "c")], [("a", "b"), ("b", "c"), ("a",), ("a", "b", "c")]]
-    )
+    @pytest.mark.parametrize("names", SOME)
     def test_least_squares_is_that_of_the_kkt_equations(self, names, known):
-        tables, total = self.noisy(names)
+        tables, total = self.noisy(names, 1000)
         total = total if known else None
-        found, expected = (
-            with_equal_margins(tables, VARIANCES, total),
-            slow.equal_margins(tables, VARIANCES, total),
-        )
+        found, expected = nearest_consistent(tables, VARIANCES, total), slow.equal_margins(tables, VARIANCES, total)
         for key in names:
             np.testing.assert_allclose(found[key], expected[key], atol=1e-8)
+
+    @pytest.mark.parametrize("known", [True, False])
+    @pytest.mark.parametrize("names", SOME)
+    def test_nearest_tables_are_those_of_plain_projections(self, names, known):
+        """The control: the nearest tables by equal variances are others."""
+        tables, total = self.noisy(names, -14)
+        total = 40.0 if known else None
+        found, expected = nearest_consistent(tables, VARIANCES, total), slow.nearest(tables, VARIANCES, total, 5000)
+        assert min(table.min() for table in tables.values()) < 0
+        for key in names:
+            np.testing.assert_allclose(found[key], expected[key], atol=1e-6)
+        if ("b", "c") in names:
+            even = nearest_consistent(tables, dict.fromkeys(names, 1.0), total)
+            assert max(np.abs(even[key] - expected[key]).max() for key in names) > 1e-2
+
+    def test_no_counts_decide_what_errors_of_floats_raise(self):
+        """Counts of any size and variances of any noise give finite tables, whatever errors a caller raises for."""
+        for scale, n in itertools.product((1e-3, 1.0, 2.0**60), (1.0, 1e9, None)):
+            tables = {
+                ("a", "b"): scale * np.array([[-3.0, 4], [5, -6], [2, 9]]),
+                ("b",): -scale * np.ones(2),
+                ("c",): np.zeros(4),
+            }
+            for variances in itertools.product((1e-12, 2.0**112), repeat=3):
+                named = dict(zip(tables, variances, strict=True))
+                found = nearest_consistent(tables, named, n)
+                with np.errstate(all="raise"):
+                    again = nearest_consistent(tables, named, n)
+                for key, table in found.items():
+                    assert np.isfinite(table).all()
+                    assert table.min() >= 0
+                    np.testing.assert_array_equal(table, again[key])
+
+    def test_columns_of_one_bin_and_tables_without_common_columns(self):
+        tables = {("a", "b"): np.array([[3.0, -1.0]]), ("a",): np.array([4.0]), ("c",): np.array([[5.0, 1.0]])[0]}
+        found = nearest_consistent(tables, dict.fromkeys(tables, 1.0), None)
+        np.testing.assert_allclose([table.sum() for table in found.values()], found["a",][0])
+        assert found["a", "b"].tolist()[0][1] == 0
 
     def test_nearest_nonnegative_tables(self):
         """Against a general solver of quadratic programs with constraints."""

@@ -1,6 +1,6 @@
 """The jobs of ``bench.compare`` and their floors, in groups."""
 
-from bench.compare.jobs import arrays, calls, draws, hosts, models, reports
+from bench.compare.jobs import arrays, calls, draws, hosts, models, reports, tables
 
 GROUPS = {
     "median": arrays.median,
@@ -25,6 +25,7 @@ GROUPS = {
     "block-fits": models.block_fits,
     "estimates": models.estimates,
     "histograms": arrays.histograms,
+    "tables": tables.tables,
     "groups": arrays.groups,
     "frames": hosts.frames,
     "series": arrays.series,
