@@ -317,12 +317,8 @@ class GlobalSensitivity(StatisticMechanism):
         if isinstance(x, Chunks):
             return x
         values = containers.vector("x", x)
-        return self.reading().records(values) if self._counts_some else values  # those that are counted
-
-    @property
-    def _counts_some(self) -> bool:
-        """Whether it releases the number of records within bounds: a tenth of a short count of all goes without."""
-        return isinstance(self.statistic, Count) and self.statistic.within is not None
+        # Those that are counted: a tenth of a short count of all goes without, of others without `isinstance`.
+        return self.reading().records(values) if self.statistic.selects else values
 
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
