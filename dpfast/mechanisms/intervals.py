@@ -480,7 +480,8 @@ class _Limits:
     def _both(self, cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], allowed: float) -> tuple[int, int]:
         n, level, rank = self._n, self._level, self._rank
         if rank is None:
-            return certified_count(n, level, cdf, allowed), certified_count(n, 1 - level, cdf, allowed)
+            low = certified_count(n, level, cdf, allowed)
+            return low, low if level == 0.5 else certified_count(n, 1 - level, cdf, allowed)
         low, high = (certified_count(n, of / n, cdf, allowed, most=of) for of in (rank - 1, n - rank))
         return low, high
 
