@@ -489,27 +489,33 @@ def _rule(noise: IntegerNoise, unit: float, count: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _unit_rule(noise: IntegerNoise, count: int) -> tuple[Array, Array]:
-    """Return the rule for a unit of 1, from the recurrence of the orthogonal polynomials of the masses (Lanczos)."""
+    """Return the rule for a unit of 1, from the recurrence of the orthogonal polynomials of the masses."""
+    total, diagonal, off = _recurrence(noise, max(count, *_NODES))
+    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:count], off[: count - 1])
+    return total * vectors[0] ** 2, nodes
+
+
+@lru_cache(maxsize=64)
+def _recurrence(noise: IntegerNoise, count: int) -> tuple[float, Array, Array]:
+    """Return the sum of the masses, and the coefficients for so many nodes (Lanczos), fewer of as few places."""
     masses, places = _magnitudes(noise, 1.0)
     kept = masses > 0
     masses, places = masses[kept], places[kept]
     count = min(count, masses.size)
-    basis, diagonal, off = np.empty((count, masses.size)), np.empty(count), np.empty(count - 1)
+    basis, diagonal, off = np.zeros((count, masses.size)), np.empty(count), np.zeros(count)
     vector = np.sqrt(masses / masses.sum())
     for i in range(count):
         basis[i] = vector
         vector = places * vector
         diagonal[i] = basis[i] @ vector
-        for _ in range(2):  # twice is enough for orthogonality to rounding
-            vector = vector - basis[: i + 1].T @ (basis[: i + 1] @ vector)
         if i + 1 < count:
+            vector = vector - diagonal[i] * basis[i] - off[i - 1] * basis[i - 1]
+            vector = vector - basis[: i + 1].T @ (basis[: i + 1] @ vector)  # again: orthogonality to rounding
             off[i] = np.linalg.norm(vector)
             if off[i] == 0:
-                diagonal, off = diagonal[: i + 1], off[:i]
-                break
+                return float(masses.sum()), diagonal[: i + 1], off[:i]
             vector = vector / off[i]
-    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off)
-    return masses.sum() * vectors[0] ** 2, nodes
+    return float(masses.sum()), diagonal, off[:-1]
 
 
 def _enclosed(
