@@ -36,7 +36,7 @@ _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
 _CELLS = 2**11
-_NODES, _DOUBT, _STEPS = (32, 40), 2.0**-41, 20
+_NODES, _FEWER, _DOUBT, _STEPS = (32, 40), 16, 2.0**-41, 20
 _ROOT = math.sqrt(2 * math.pi)
 
 
@@ -423,7 +423,8 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
     low, high = 0.0, 10 * deviation + float(cells[1][-1])
     spread, t = unit * float(noise.scale), float(scipy.special.ndtri((1 + confidence) / 2)) * deviation
     smooth, left, right = deviation > spread / 2, 0.0, 0.0
-    rough = _Sum(*(_rule(noise, unit, _NODES[0]) if smooth else cells), deviation)
+    count = _NODES[0] if deviation > spread else _FEWER
+    rough = _Sum(*(_rule(noise, unit, count) if smooth else cells), deviation)
     with np.errstate(under="ignore"):
         if smooth:
             t = rough.quantile(confidence, min(t * math.hypot(1, math.sqrt(2) * spread / deviation), high / 2), high)
@@ -490,7 +491,7 @@ def _rule(noise: IntegerNoise, unit: float, count: int) -> tuple[Array, Array]:
 @lru_cache(maxsize=64)
 def _unit_rule(noise: IntegerNoise, count: int) -> tuple[Array, Array]:
     """Return the rule for a unit of 1, from the recurrence of the orthogonal polynomials of the masses."""
-    total, diagonal, off = _recurrence(noise, max(count, *_NODES))
+    total, diagonal, off = _recurrence(noise, max(_NODES) if count in _NODES else count)
     nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:count], off[: count - 1])
     return total * vectors[0] ** 2, nodes
 
