@@ -24,11 +24,22 @@ class RankDraw:
         corner: int = 0,
         flips: bool = False,
         interpolates: bool = False,
+        deep: bool = True,
         floats: dict[str, Any] | None = None,
     ) -> None: ...
     def draw(self, bit_generator: BitGenerator, window: NDArray[float64], *, exact: bool = False) -> int: ...
     def release(
         self, bit_generator: BitGenerator, values: NDArray[Any], first: int, last: int, missing: float, workers: int
+    ) -> int: ...
+    def release_between(
+        self,
+        bit_generator: BitGenerator,
+        values: NDArray[Any],
+        low: NDArray[int64],
+        high: NDArray[int64],
+        absent: int,
+        missing: float,
+        workers: int,
     ) -> int: ...
 
 def fill(

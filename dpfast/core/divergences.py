@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from math import comb
 from typing import NamedTuple
 
+import scipy
 from flint import arb, fmpq
 
 from dpfast._kernels import _balls
@@ -168,6 +169,7 @@ FAMILIES = (*_PURE, *_UNBOUNDED)
 WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace", "shuffled")
 _MOST_ZERO_SUM = 256
 _MOST_MU_SQUARED = Fraction(2**20)
+_STEPS = 100  # of Newton, far more than are needed but for extreme numbers
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
@@ -295,15 +297,36 @@ def gaussian_mu_down(epsilon: float, delta: float) -> float:
     def fits(mu: float) -> bool:
         return gaussian_delta_up(Fraction(mu) ** 2, target) <= delta
 
-    high = 1.0
+    low = high = _near_mu(min(epsilon, float(_MOST_EPSILON)), delta)
+    reach = 2.0**-50
     while fits(high):
-        high *= 2
-    while not fits(high / 2):
-        high /= 2
-    low = high / 2
+        low, high, reach = high, high * (1 + reach), 16 * reach
+    while not fits(low):
+        high, low, reach = low, low / (1 + reach), 16 * reach
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _near_mu(epsilon: float, delta: float) -> float:
+    """Return the mu whose delta at epsilon is delta, mostly to a few units in the last place: about where balls decide.
+
+    By Newton's steps of the logarithms. With a and b for ``(epsilon / mu -+ mu / 2) / sqrt(2)`` the delta is ``exp(-a *
+    a) (erfcx(a) - erfcx(b)) / 2``, and its derivative ``exp(-a * a) / sqrt(2 pi)``. The first mu is not above the
+    result, as the delta is at most ``exp(-a * a) / 2`` for a >= 0.
+    """
+    z = math.sqrt(2 * max(-math.log(2 * delta), 0.0))
+    mu = 2 * epsilon / (z + math.sqrt(z * z + 2 * epsilon))
+    for _ in range(_STEPS):
+        a, b = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
+        rest = float(scipy.special.erfcx(a) - scipy.special.erfcx(b))
+        if not 0 < rest < math.inf:
+            break
+        step = (math.log(2 * delta) + a * a - math.log(rest)) * rest / mu * math.sqrt(math.pi / 2)
+        mu *= math.exp(min(max(step, -1.0), 700.0))
+        if abs(step) < 2.0**-50:
+            break
+    return min(max(mu, sys.float_info.min), 2.0**100)
 
 
 def range_of_mu_down(mu_squared: Fraction) -> float:

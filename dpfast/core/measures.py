@@ -6,7 +6,7 @@ step on evenly spaced points. https://dpfast.readthedocs.io/en/latest/proofs/bas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
@@ -121,12 +121,17 @@ def _decades(d: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray((4.0 + np.abs(d - 1)) ** -3.0)
 
 
-@lru_cache(maxsize=64)
-def on_floats(grid: FloatGrid, measure: str | Table) -> Measure:
+def on_floats(grid: FloatGrid, measure: str | Sequence[int]) -> Measure:
     """Return the weights of the codes of a grid of floats: modest magnitudes and round numbers have more."""
     if measure != "auto":
         raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
-    return Measure(grid.size - 1, offset=grid.first, floats=_magnitudes(grid.digits, grid.resolution))
+    return _on_floats(grid.size - 1, grid.first, grid.digits, grid.resolution)
+
+
+@lru_cache(maxsize=64)
+def _on_floats(last: int, first: int, digits: int, resolution: float) -> Measure:
+    """Return the weights of the points, which do not depend on what a grid makes of missing records."""
+    return Measure(last, offset=first, floats=_magnitudes(digits, resolution))
 
 
 @lru_cache(maxsize=16)

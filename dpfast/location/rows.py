@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import grid_with, grids_within, natural_step
 from dpfast.domains import Ball, Box, Domain
 from dpfast.mechanisms import Mechanism, NoisySums
-from dpfast.mechanisms.methods import release_of
+from dpfast.mechanisms.methods import kept, release_of
 from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
@@ -43,6 +44,15 @@ def moment_of(
         raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {public.method!r}")
     if public.distribution is not None:
         raise ValueError("distribution is for numbers, not for rows")
+    made = partial(_of_rows, statistic, x, d, public, center, radius)
+    whole = type(x) is np.ndarray and x.dtype.kind in "iub"  # of others, columns may have names and dtypes
+    kind = ("rows", str(statistic), d, center, radius, whole)
+    mechanism = kept(kind, public, made) if type(x) is np.ndarray else made()
+    return explained(mechanism, explain, records)(records, rng=rng, workers=workers)
+
+
+def _of_rows(statistic: Mean | Sum, x: Any, d: int, public: Parameters, center: Any, radius: Any) -> Mechanism:
+    """Return the mechanism for rows of d columns; of x it reads names and dtypes of columns only."""
     domain = _domain(x, d, public.bounds, public.grid, center, radius, public.missing)
     epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     noise = better_noise(domain, d, epsilon, delta)
@@ -51,10 +61,8 @@ def moment_of(
         return NoisySums(statistic, domain=of, epsilon=part, delta=delta, neighbors=neighbors, noise=noise)
 
     if public.neighbors == "replace-one" or isinstance(statistic, Sum):
-        mechanism = made(epsilon, public.neighbors)
-    else:
-        mechanism = _resized(made, domain, epsilon)
-    return explained(mechanism, explain, records)(records, rng=rng, workers=workers)
+        return made(epsilon, public.neighbors)
+    return _resized(made, domain, epsilon)
 
 
 def _resized(made: Any, domain: Domain, epsilon: float) -> Mechanism:

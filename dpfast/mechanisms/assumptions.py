@@ -36,7 +36,8 @@ _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
 _CELLS = 2**11
-_NODES, _DOUBT = (32, 40), 2.0**-41
+_NODES, _FEWER, _DOUBT, _STEPS = (32, 40), 16, 2.0**-41, 20
+_ROOT = math.sqrt(2 * math.pi)
 
 
 @cache
@@ -410,7 +411,8 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
 
     The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45. Newton's
     steps enclose the result narrowly. It is then found by bisection, so that on every machine it is the same double.
-    Where Gauss's rule of few nodes has the same sum over the cells to 2**-43, the steps take this rule.
+    Where Gauss's rule of few nodes has the same sum over the cells to 2**-43, the steps take this rule; where it is
+    less exact, they start at its result and take its slope; for a noise of more than twice the deviation they do not.
     """
     cells = _magnitudes(noise, unit)
 
@@ -418,31 +420,54 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
         inner = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
         return float(np.sum(masses * inner))
 
-    def slope(t: float, masses: Array, places: Array) -> float:
-        with np.errstate(under="ignore"):
-            densities = np.exp(((t - places) / deviation) ** 2 / -2) + np.exp(((t + places) / deviation) ** 2 / -2)
-        return float(np.sum(masses * densities)) / (deviation * math.sqrt(2 * math.pi))
-
-    def enclosed(start: float, *cells: Array) -> tuple[float, float]:
-        return _enclosed(lambda t: confidence - inside(t, *cells), lambda t: slope(t, *cells), low, high, start)
-
     low, high = 0.0, 10 * deviation + float(cells[1][-1])
-    start = deviation * float(scipy.special.ndtri((1 + confidence) / 2))  # below the result: that without noise
-    left = right = 0.0
-    if deviation > unit * float(noise.scale):
-        few, more = (_rule(noise, unit, count) for count in _NODES)
-        t = enclosed(start, *few)[1]
-        doubt = _DOUBT / max(slope(t, *few) * t, 2.0**-60)  # relative
-        if abs(inside(t, *few) - inside(t, *more)) < _DOUBT / 4 and doubt < 2.0**-32:
-            t += (confidence - inside(t, *few)) / slope(t, *few)
-            left, right = t - doubt * t, t + doubt * t
-    if not right:
-        left, right = enclosed(start, *cells)
+    spread, t = unit * float(noise.scale), float(scipy.special.ndtri((1 + confidence) / 2)) * deviation
+    smooth, left, right = deviation > spread / 2, 0.0, 0.0
+    count = _NODES[0] if deviation > spread else _FEWER
+    rough = _Sum(*(_rule(noise, unit, count) if smooth else cells), deviation)
+    with np.errstate(under="ignore"):
+        if smooth:
+            t = rough.quantile(confidence, min(t * math.hypot(1, math.sqrt(2) * spread / deviation), high / 2), high)
+        if deviation > spread:
+            found, slope = rough.at(t)
+            finer, _ = _Sum(*_rule(noise, unit, _NODES[1]), deviation).at(t)
+            doubt = _DOUBT / max(slope * t, 2.0**-60)  # relative
+            if max(abs(found - finer), abs(found - confidence)) < _DOUBT / 4 and doubt < 2.0**-32:
+                left, right = t - doubt * t, t + doubt * t
+        if not right:
+            left, right = _enclosed(lambda t: confidence - inside(t, *cells), rough.slope, low, high, t)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         reached = middle >= right or (middle > left and inside(middle, *cells) >= confidence)
         low, high = (low, middle) if reached else (middle, high)
     return high
+
+
+class _Sum:
+    """The probability ``P(|deviation Z + K| <= t)``, and its slope, where |K| has these masses at these places."""
+
+    def __init__(self, masses: Array, places: Array, deviation: float) -> None:
+        self._deviation, self._total = deviation, float(masses.sum())
+        self._masses, self._shifts = np.append(masses, masses), np.append(-places, places) / deviation
+
+    def at(self, t: float) -> tuple[float, float]:
+        """Return both."""
+        inside = scipy.special.ndtr(self._shifts + t / self._deviation)
+        return float(self._masses @ inside) - self._total, self.slope(t)
+
+    def slope(self, t: float) -> float:
+        z = self._shifts + t / self._deviation
+        return float(self._masses @ np.exp(z * z / -2)) / (self._deviation * _ROOT)
+
+    def quantile(self, confidence: float, t: float, most: float) -> float:
+        """Return the t with this probability, by Newton's steps from t within 0..most, or where these end."""
+        for _ in range(_STEPS):
+            found, slope = self.at(t)
+            step = (confidence - found) / slope if slope else 0.0
+            t = min(max(t + step, t / 2), (t + most) / 2)
+            if abs(step) < 2.0**-28 * t:  # its square is that of the next
+                break
+        return t
 
 
 @lru_cache(maxsize=64)
@@ -465,27 +490,33 @@ def _rule(noise: IntegerNoise, unit: float, count: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _unit_rule(noise: IntegerNoise, count: int) -> tuple[Array, Array]:
-    """Return the rule for a unit of 1, from the recurrence of the orthogonal polynomials of the masses (Lanczos)."""
+    """Return the rule for a unit of 1, from the recurrence of the orthogonal polynomials of the masses."""
+    total, diagonal, off = _recurrence(noise, max(_NODES) if count in _NODES else count)
+    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:count], off[: count - 1])
+    return total * vectors[0] ** 2, nodes
+
+
+@lru_cache(maxsize=64)
+def _recurrence(noise: IntegerNoise, count: int) -> tuple[float, Array, Array]:
+    """Return the sum of the masses, and the coefficients for so many nodes (Lanczos), fewer of as few places."""
     masses, places = _magnitudes(noise, 1.0)
     kept = masses > 0
     masses, places = masses[kept], places[kept]
     count = min(count, masses.size)
-    basis, diagonal, off = np.empty((count, masses.size)), np.empty(count), np.empty(count - 1)
+    basis, diagonal, off = np.zeros((count, masses.size)), np.empty(count), np.zeros(count)
     vector = np.sqrt(masses / masses.sum())
     for i in range(count):
         basis[i] = vector
         vector = places * vector
         diagonal[i] = basis[i] @ vector
-        for _ in range(2):  # twice is enough for orthogonality to rounding
-            vector = vector - basis[: i + 1].T @ (basis[: i + 1] @ vector)
         if i + 1 < count:
+            vector = vector - diagonal[i] * basis[i] - off[i - 1] * basis[i - 1]
+            vector = vector - basis[: i + 1].T @ (basis[: i + 1] @ vector)  # again: orthogonality to rounding
             off[i] = np.linalg.norm(vector)
             if off[i] == 0:
-                diagonal, off = diagonal[: i + 1], off[:i]
-                break
+                return float(masses.sum()), diagonal[: i + 1], off[:i]
             vector = vector / off[i]
-    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off)
-    return masses.sum() * vectors[0] ** 2, nodes
+    return float(masses.sum()), diagonal, off[:-1]
 
 
 def _enclosed(

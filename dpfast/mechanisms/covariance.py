@@ -12,11 +12,13 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.methods import kept
 from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.mechanisms.resized import resized
 from dpfast.random import RandomSource
@@ -264,13 +266,17 @@ def covariance(
     >>> bool(np.abs(release - [[4, 2], [2, 2]]).max() < 0.1)
     True
     """
-    ball = Ball(radius, center=center, step=step)
-    epsilon, delta = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+
+    def made() -> Mechanism:
+        ball = Ball(radius, center=center, step=step)
+        exact, allowed = checks.positive_down("epsilon", epsilon), checks.delta_down(delta)
+        of = partial(Covariance, domain=ball, delta=allowed, centered=centered, psd=psd)
+        if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
+            return of(epsilon=exact)
+        return resized(lambda part: of(epsilon=part), epsilon=exact)
+
+    public = Parameters(epsilon=epsilon, delta=delta, neighbors=neighbors)
+    mechanism = kept(("covariance", radius, center, centered, psd, step), public, made)
     names_of_columns(X)  # refuses two of one name
-    made = partial(Covariance, domain=ball, delta=delta, centered=centered, psd=psd)
-    if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
-        mechanism: Mechanism = made(epsilon=epsilon)
-    else:
-        mechanism = resized(lambda part: made(epsilon=part), epsilon=epsilon)
     release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

@@ -529,6 +529,27 @@ class Leveled(Plan):
             fill(source, lower, upper, rate, last, out, mechanism.base_measure, depth)
         return statistic.value(grid, summary.n, int(out[0]))
 
+    def _kernel(self, last: int, levels: int, **options: int) -> _levels.RankDraw:
+        """Return the kernel for so many levels of an order statistic or a sum of several, with this last code."""
+        mechanism, grid = self.mechanism, self.mechanism.grid
+        even, _ = grid.evenly(np.empty(0))
+        return _levels.RankDraw(
+            mechanism._rate,
+            mechanism._radius_codes(self.n or 1),
+            even.lower,
+            even.upper,
+            even.step,
+            even.first,
+            last,
+            mechanism.base_measure,
+            levels=levels,
+            flips=mechanism._flips,
+            interpolates=mechanism.interpolate,
+            deep=not mechanism._one_sided,
+            floats=grid.floats if isinstance(grid, FloatGrid) else None,
+            **options,
+        )
+
     def _few(self, levels: Levels, n: int, source: np.random.BitGenerator) -> float:
         """Draw from very many levels, by a few of them."""
         mechanism, radius = self.mechanism, self.mechanism._radius_codes(n)
@@ -572,23 +593,8 @@ class FromLevels(Leveled):
         records = ranks[-1] - ranks[0] + 1
         if records > 2 * self.levels:  # the windows around both ranks are not one
             return None
-        even, _ = mechanism.grid.evenly(np.empty(0))
-        draw = _levels.RankDraw(
-            mechanism.epsilon,
-            mechanism._radius_codes(n),
-            even.lower,
-            even.upper,
-            even.step,
-            even.first,
-            statistic.last(mechanism.grid, n),
-            mechanism.base_measure,
-            levels=self.levels,
-            records=records,
-            corner=statistic.corner(n) if isinstance(statistic, TrimmedSum) else 0,
-            flips=mechanism._flips,
-            interpolates=mechanism.interpolate,
-            floats=mechanism.grid.floats if isinstance(mechanism.grid, FloatGrid) else None,
-        )
+        corner = statistic.corner(n) if isinstance(statistic, TrimmedSum) else 0
+        draw = self._kernel(statistic.last(mechanism.grid, n), self.levels, records=records, corner=corner)
         value = statistic.valued(mechanism.grid, n)
         missing = math.nan if mechanism.leaves_out else mechanism.grid.nan_value  # NaN: the kernel counts them
         return _Direct(draw.release, ranks[0] - reach, ranks[-1] + reach, missing, value)
@@ -644,7 +650,15 @@ class FromFewLevels(FromLevels):
 
 
 class FromPrivateLevels(QuantilesOfGroups, Leveled):
-    """A draw for a private number of records."""
+    """A draw for a private number of records: nothing that depends on it is kept."""
+
+    def __init__(self, mechanism: InverseSensitivity, options: dict[str, Any]) -> None:
+        super().__init__(mechanism, options)
+        self._cap, self._q = options["cap"], options["q"]
+
+    @cached_property
+    def _release(self) -> Callable[..., int]:
+        return self._kernel(self.options["last"], self._cap).release_between
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
@@ -657,7 +671,22 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         mechanism = self.mechanism
-        if isinstance(values, Chunks) or mechanism.leaves_out or not mechanism._thins(n := len(values)):
+        if isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        ranked = Ranked.of_private_n(_level(mechanism.statistic), n)
-        return self._few(self._ranked(values, ranked, mechanism._private_levels(n), threads), n, source)
+        n, drops = len(values), mechanism.leaves_out
+        if self._cap > MOST_LEVELS and not drops and mechanism._thins(n):
+            ranked = Ranked.of_private_n(_level(mechanism.statistic), n)
+            return self._few(self._ranked(values, ranked, mechanism._private_levels(n), threads), n, source)
+        # NaN: the kernel counts the missing records. Then they count as the least, and the ranks begin after them.
+        code = self._drawn(values, 0, math.nan if drops else mechanism.grid.nan_value, source, threads)
+        code = code if code >= 0 else self._drawn(values, -code, mechanism.grid.lower, source, threads)
+        return float(mechanism.grid.value(code))
+
+    def _drawn(
+        self, values: NDArray[Any], absent: int, missing: float, source: np.random.BitGenerator, threads: int
+    ) -> int:
+        n = len(values) - absent
+        ranks = np.empty((2, min(self._cap, max(n, 1))), np.int64)
+        low, high = ranks
+        _groups.private_ranks(self._q, n, low, high)
+        return self._release(source, values, low, high, absent, missing, threads)

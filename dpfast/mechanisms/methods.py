@@ -342,13 +342,25 @@ def _privately_bounded(
 
 def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:
     """Return the mechanism that releases the number of records, for one record added or removed."""
-    public = Parameters(bounds=within, epsilon=epsilon, missing=missing)
-    mechanism: Mechanism | None = _calls.find(Count, _NOTHING, public, True)
-    if mechanism is None:
+
+    def made() -> Mechanism:
         drops = checked_policy(missing) == "drop"
         if missing == "half":
             raise ValueError("missing must be a number or 'lower', to count missing records, or 'drop', not 'half'")
         statistic, grid = Count(public.bounds), _UNUSED.with_missing("drop" if drops else None)
-        mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon, neighbors="add-remove")
-        _calls.keep(Count, _NOTHING, public, True, mechanism)
+        return GlobalSensitivity(statistic, grid=grid, epsilon=epsilon, neighbors="add-remove")
+
+    public = Parameters(bounds=within, epsilon=epsilon, missing=missing)
+    return kept(Count, public, made)
+
+
+def kept(kind: Any, public: Parameters, made: Callable[[], Mechanism]) -> Mechanism:
+    """Return the mechanism of this kind for such parameters, which determine it, from the cache of calls, or made.
+
+    `kind` is an object that lasts, such as a class, or a tuple of parameters that begins with a name.
+    """
+    mechanism: Mechanism | None = _calls.find(kind, _NOTHING, public, True)
+    if mechanism is None:
+        mechanism = made()
+        _calls.keep(kind, _NOTHING, public, True, mechanism)
     return mechanism

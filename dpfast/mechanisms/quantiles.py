@@ -541,16 +541,24 @@ class _Stage:
             if j == 0 or j - 1 in self._pins:
                 yield j, next(i for i in range(j, targets + 1) if i == targets or i in self._pins) - j
 
-    def score(self, o: NDArray[np.int64]) -> int:
-        """min(S(o), reach + 1)."""
-        return self._fast.chain.score(o)
+    def scores(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
+        """min(S(o), reach + 1) of each row."""
+        out = np.empty(len(vectors), np.int64)
+        self._fast.chain.scores(np.ascontiguousarray(vectors), out)
+        return out
 
-    def logpmf(self, o: NDArray[np.int64]) -> float:
-        inside = np.all(o[1:] >= o[:-1]) and np.all((self._lowers <= o) & (o <= self._uppers))
-        weights = 1 if self._measure is None else self._measure.weights(o, o)
-        return (
-            float(-self._epsilon / 2 * self.score(o) + np.log(weights).sum() - self.log_total) if inside else -math.inf
-        )
+    def logpmf(self, vectors: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the natural logarithms of the probabilities of rows."""
+        inside = np.all(vectors[:, 1:] >= vectors[:, :-1], axis=1)
+        inside &= np.all((self._lowers <= vectors) & (vectors <= self._uppers), axis=1)
+        found = np.full(len(vectors), -np.inf)
+        if inside.any():
+            o = vectors[inside]
+            found[inside] = -self._epsilon / 2 * self.scores(o) - self.log_total
+            if self._measure is not None:
+                weights = self._measure.weights(o.reshape(-1), o.reshape(-1)).reshape(o.shape)
+                found[inside] += np.log(weights).sum(axis=1)
+        return found
 
     def draw(self, source: np.random.BitGenerator, *, exact: bool = False, void: int = 0) -> NDArray[np.int64]:
         """Draw once, after so many rounds in vain.
@@ -731,18 +739,19 @@ class JointQuantiles(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = containers.integers("k", k)
-        flat = [self._logpmf(vector) for vector in codes.reshape(-1, codes.shape[-1])]
-        return np.array(flat).reshape(codes.shape[:-1])
-
-    def _logpmf(self, vector: NDArray[np.int64]) -> float:
-        o = vector[np.unique(self._places, return_index=True)[1]]
-        if np.any(o[self._places] != vector):
-            return -math.inf
-        if not self._stages.coarse:
-            return self._first.logpmf(o)
-        pinned = o[list(self._stages.coarse)]
-        first = self._first.logpmf(pinned)
-        return first + self._second(pinned).logpmf(o) if first > -math.inf else first
+        vectors = codes.reshape(-1, codes.shape[-1])
+        o = vectors[:, np.unique(self._places, return_index=True)[1]]
+        found = np.full(len(o), -np.inf)
+        alike = np.flatnonzero(np.all(o[:, self._places] == vectors, axis=1))
+        pinned = o[alike][:, list(self._stages.coarse) or slice(None)]
+        found[alike] = self._first.logpmf(pinned)
+        if self._stages.coarse:
+            possible = alike[found[alike] > -np.inf]
+            each, which = np.unique(o[possible][:, list(self._stages.coarse)], axis=0, return_inverse=True)
+            for i, pins in enumerate(each):
+                rows = possible[which.reshape(-1) == i]
+                found[rows] += self._second(pins).logpmf(o[rows])
+        return found.reshape(codes.shape[:-1])
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         if size is None:

@@ -34,6 +34,11 @@ class MomentStatistic(Statistic):
     squares = False  # whether the sum of squares is needed
     steady = False  # whether the sensitivity in release codes is `steps` for every n
 
+    @property
+    def selects(self) -> bool:
+        """Whether records outside of bounds are left out."""
+        return False
+
     @abstractmethod
     def exact(self, n: int, total: int, squares: int) -> int:
         """Return the integer T, before any coarsening."""
@@ -182,6 +187,10 @@ class Count(UnboundedStatistic):
 
     def __str__(self) -> str:
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
+
+    @property
+    def selects(self) -> bool:
+        return self.within is not None
 
     @property
     def example(self) -> float:

@@ -34,12 +34,14 @@ cdef uint64_t _bits(double number) noexcept:
 cdef uint64_t _hash(object part) except? 1:
     """A hash of a parameter, the same for parameters that are `_same`."""
     cdef uint64_t h
+    if part is None:  # most parameters: without it, they are looked up among the types of numbers
+        return 0
     if type(part) is float:
         return _bits(part)
-    if type(part) is str or type(part) is int or type(part) in NUMBERS:
+    if type(part) is str or type(part) is int:
         return <uint64_t> hash(part)
     if type(part) is not tuple:
-        return <uint64_t> <size_t> <void *> part
+        return <uint64_t> hash(part) if type(part) in NUMBERS else <uint64_t> <size_t> <void *> part
     h = 0
     for each in <tuple> part:
         h = dpfast_mix(h + DPFAST_GOLDEN + _hash(each))

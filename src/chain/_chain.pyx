@@ -352,6 +352,12 @@ cdef class Chain:
         """
         return dpfast_score(self._targets, self._m, &o[0], self._reach + 1)
 
+    def scores(self, const int64_t[:, ::1] outputs not None, int64_t[::1] out not None):
+        """Fill with `score` of each row."""
+        cdef Py_ssize_t i
+        for i in range(outputs.shape[0]):
+            out[i] = dpfast_score(self._targets, self._m, &outputs[i, 0], self._reach + 1)
+
     def draw(self, bit_generator, *, bint exact=False):
         """One output, or None at a dead end; `certain` tells whether the margin holds for it.
 

@@ -189,7 +189,7 @@ cdef class RankDraw:
     **Law** above, or that of `fill_flips` if `flips`, or that of `fill_interpolated` for n - 1 levels if
     `interpolates`, which takes one record, without radius, corner or measure; with lower[t] and upper[t] the same sum t
     ranks below and above, less and plus the radius, kept inside 0..last; depth is the greatest t < n with lower[t] =
-    upper[t] before the radius.
+    upper[t] before the radius, or 0 unless `deep`.
     The grid is that of the codes: of the records themselves, or of their codes on floats, which `release` finds if
     `floats` has the arguments of `_grid.encode_floats`.
     **Assumes** a valid grid; epsilon > 0; 0 <= radius <= last, the greatest sum; the measure None or on 0..last.
@@ -209,11 +209,11 @@ cdef class RankDraw:
     cdef double _epsilon
     cdef int64_t _radius, _last, _corner
     cdef Py_ssize_t _records
-    cdef bint _flips, _interpolates, _of_floats
+    cdef bint _flips, _interpolates, _of_floats, _deep
 
     def __init__(self, double epsilon, int64_t radius, double lower, double upper, double step, double first,
                  int64_t last, Measure measure=None, *, Py_ssize_t levels=0, Py_ssize_t records=1, int64_t corner=0,
-                 bint flips=False, bint interpolates=False, dict floats=None):
+                 bint flips=False, bint interpolates=False, bint deep=True, dict floats=None):
         self._grid = dpfast_grid(lower, upper, step, lower, first, 0)
         self._of_floats = floats is not None
         if floats is not None:
@@ -225,6 +225,7 @@ cdef class RankDraw:
         self._base = of_measure(measure, &self._uniform, last)
         self._epsilon, self._radius, self._last = epsilon, radius, last
         self._records, self._corner, self._flips, self._interpolates = records, corner, flips, interpolates
+        self._deep = deep
         dpfast_set_decay(&self._decay, epsilon / 2)
         free(self._powers)
         self._powers = NULL
@@ -251,25 +252,69 @@ cdef class RankDraw:
 
         If `missing` is NaN and k > 0 records are, it is -k, and nothing is drawn.
         """
-        cdef Py_ssize_t size = last - first + 1
-        cdef bint told
-        cdef const dpfast_grid *grid = &self._grid
+        cdef Py_ssize_t size = last - first + 1, absent
         cdef double *window = <double *> malloc(size * sizeof(double))
         if window == NULL:
             raise MemoryError
         try:
-            if self._of_floats:
-                told = select_records(values, first, last, self._floats.lower, self._floats.upper, 0.0, missing, window,
-                                      workers)
-            else:
-                told = select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
-            if told:
-                return -<Py_ssize_t> window[0]
-            if self._of_floats:
-                dpfast_encode_floats(&self._floats, window, window, size)
-            return self._draw(bit_generator, window, size, False)
+            absent = self._select(values, first, last, missing, window, workers)
+            return -absent if absent else self._draw(bit_generator, window, size, False)
         finally:
             free(window)
+
+    def release_between(self, bit_generator, cnp.ndarray values not None, const int64_t[::1] low not None,
+                        const int64_t[::1] high not None, Py_ssize_t absent, double missing, Py_ssize_t workers):
+        """One draw from the boxes x_(low[t])..x_(high[t]), less and plus the radius, of the records but the `absent`
+        least.
+
+        `missing` is as in `release`. **Law** that of the class but for the boxes; depth 0 unless `deep`. **Assumes** one
+        record, no corner, no interpolation; `low` nonincreasing, `high` nondecreasing, of equal length, at least 1;
+        ranks outside of 1..N stand for the ends of the grid.
+        """
+        cdef Py_ssize_t levels = low.shape[0], n = values.shape[0] - absent, t
+        cdef Py_ssize_t start = min(max(low[levels - 1], 0), n), stop = max(min(high[levels - 1], n + 1), 1)
+        cdef Py_ssize_t size = stop - start + 1, missed
+        cdef double *window = <double *> malloc(size * sizeof(double))
+        # One piece of memory: the codes of the window, with room for `levels` + 1 shells, the ends of the boxes, and
+        # `levels` + 1 numbers for each law.
+        cdef Py_ssize_t room = max(size, levels + 1)
+        cdef int64_t *codes = <int64_t *> malloc((room + 3 * levels + 1) * sizeof(int64_t))
+        cdef int64_t *left = codes + room
+        cdef int64_t *right = left + levels
+        cdef bitgen_t *source = unwrap(bit_generator)
+        cdef int64_t code = 0
+        try:
+            if window == NULL or codes == NULL:
+                raise MemoryError
+            missed = self._select(values, start + absent, stop + absent, missing, window, workers)
+            if missed:
+                return -missed
+            with bit_generator.lock, nogil:
+                dpfast_encode_array(&self._grid, window, codes, size)
+                for t in range(levels):
+                    left[t] = codes[min(max(low[t], start), stop) - start]
+                    right[t] = codes[min(max(high[t], start), stop) - start]
+                code = self._nested(source, bit_generator, codes, left, right, right + levels, levels, False)
+            return code
+        finally:
+            free(window)
+            free(codes)
+
+    cdef Py_ssize_t _select(self, cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double missing, double *window,
+                            Py_ssize_t workers) except -1:
+        """Fill the window with the order statistics of these ranks; the number of NaN instead, if `missing` is NaN."""
+        cdef const dpfast_grid *grid = &self._grid
+        cdef bint told
+        if self._of_floats:
+            told = select_records(values, first, last, self._floats.lower, self._floats.upper, 0.0, missing, window,
+                                  workers)
+        else:
+            told = select_records(values, first, last, grid.lower, grid.upper, grid.step, missing, window, workers)
+        if told:
+            return <Py_ssize_t> window[0]
+        if self._of_floats:
+            dpfast_encode_floats(&self._floats, window, window, last - first + 1)
+        return 0
 
     cdef int64_t _draw(self, object bit_generator, const double *window, Py_ssize_t size, bint exact) except -1:
         """One draw, with the lock held from its first word to the last: a release takes its words in one piece."""
@@ -302,7 +347,7 @@ cdef class RankDraw:
         """One draw by the boxes, widened by the radius. The codes are no longer needed: with `flips` the sizes of the
         n + 1 shells take their place.
         """
-        cdef Py_ssize_t depth = dpfast_depth(left, right, n), t
+        cdef Py_ssize_t depth = dpfast_depth(left, right, n) if self._deep else 0, t
         cdef double *cumulative = <double *> rest
         cdef uint64_t *words = <uint64_t *> rest
         for t in range(n):

@@ -175,6 +175,23 @@ class TestQuantiles:
             assert not chi_square_rejects(counts, mechanism.law(x).pmf(np.arange(13)))
             assert chi_square_rejects(counts, quantile(0.2).law([0, 0, 12, *x]).pmf(np.arange(13)))
 
+    @every("grid", [Grid(-4, 60, step=0.25), Grid(-4, 60, missing=3.0), Grid(-4, 60, missing="drop"), dpf.FloatGrid()])
+    @every("q", [0.0, 0.3, 0.5, 1.0])
+    @every("selection", ["exponential", "permute-and-flip"])
+    def test_arrays_are_drawn_from_as_their_law(self, grid, q, selection):
+        """By the same words, a kernel draws from an array what the law of its summary draws; others by other ranks."""
+        different = 0
+        for seed, n in itertools.product(range(4), (0, 1, 7, 60, 700)):
+            rng = np.random.default_rng(seed)
+            x = np.round(rng.normal(10, 8, n), seed % 3)
+            x[rng.random(n) < (0, 0.2, 1)[seed % 3]] = np.nan
+            options = {} if isinstance(grid, dpf.FloatGrid) else {"radius": (0.0, 2.5)[seed % 2]}
+            mechanism, other = (quantile(level, 2.0, grid, selection=selection, **options) for level in (q, 0.4))
+            drawn = mechanism(x, rng=PCG64(seed))
+            assert drawn == mechanism.law(x).value(mechanism.law(x).sample(rng=PCG64(seed)))
+            different += drawn != other.law(x).value(other.law(x).sample(rng=PCG64(seed)))
+        assert different >= 4
+
     @given(
         st.fractions(0, 1, max_denominator=2**20) | st.sampled_from([5e-324, 1e-300, math.nextafter(1, 0)]),
         st.integers(0, 60) | st.integers(0, 10**12),

@@ -87,6 +87,27 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 PUBLIC = {"radius": 3.0, "label_bound": 3.0, "epsilon": 1.0}
 
 
+def test_rows_that_share_a_mechanism_check_each_parameter():
+    """Of equal parameters of another type, or other columns, there is another mechanism; errors are not kept."""
+    rows, release = np.random.default_rng(1).normal(size=(50, 9)), np.random.PCG64
+    for _ in range(2):
+        for x, bounds in ((rows, (-1, 1)), (rows[:, :8], (-1, 1)), (rows, (-2.0, 2.0)), (rows.astype(int), (-1, 1))):
+            step = 1 if x.dtype.kind == "i" else None
+            box = dpf.domains.Box(dpf.Grid(*bounds, step))
+            made = dpf.NoisySums(dpf.statistics.Mean(), domain=box, epsilon=1.0, noise="k-norm")
+            found = dpf.mean(x, bounds=bounds, epsilon=1.0, rng=release(1))
+            np.testing.assert_array_equal(found, made(x, rng=release(1)))
+            assert (found != dpf.sum(x, bounds=bounds, epsilon=1.0, rng=release(1))).any()
+        for centered in (True, False):
+            made = dpf.Covariance(domain=dpf.domains.Ball(3.0), epsilon=1.0, centered=centered)
+            found = dpf.covariance(rows, radius=3.0, epsilon=1.0, centered=centered, rng=release(1))
+            np.testing.assert_array_equal(found, made(rows, rng=release(1)))
+        with pytest.raises(TypeError, match="centered"):
+            dpf.covariance(rows, radius=3.0, epsilon=1.0, centered=1)
+        with pytest.raises(ValueError, match="radius"):
+            dpf.covariance(rows, radius=-3.0, epsilon=1.0)
+
+
 def test_calls_that_share_a_mechanism_check_each_parameter():
     """True and 1 are equal, but a flag must be one or the other."""
     dpf.linear_regression(X, X[:, 0], **PUBLIC, intercept=True)

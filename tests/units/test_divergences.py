@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 import dpfast as dpf
 from dpfast import Grid, Privacy, PrivacyProfile, Selection
 from dpfast._kernels import _balls
+from dpfast.core import divergences
 from dpfast.core.rounding import root_down, root_up
 from dpfast.densities import PerturbedHistogram
 from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
@@ -451,3 +452,25 @@ class TestDpAccounting:
 def profile_of_any(family, parameter):
     """Of a Gaussian by its mu, of others by their epsilon."""
     return PrivacyProfile(Privacy(mu=parameter)) if family == "gaussian" else profile_of(family, parameter)
+
+
+@every("epsilon", [2.0**-60, 0.01, 1.0, 8.0, 700.0, 1e9])
+@every("delta", [1e-300, 1e-9, 0.001, 0.5, 1 - 1e-9])
+def test_the_greatest_mu_does_not_depend_on_where_the_search_begins(epsilon, delta, monkeypatch):
+    """Balls decide that the next double is too large; the beginning only spares most of their work."""
+
+    def found():
+        decided.clear()
+        divergences.gaussian_mu_down.cache_clear()
+        return divergences.gaussian_mu_down(epsilon, delta), len(decided)
+
+    decided, delta_up = [], divergences.gaussian_delta_up
+    monkeypatch.setattr(divergences, "gaussian_delta_up", lambda *given: decided.append(given) or delta_up(*given))
+    mu, few = found()
+    assert delta_up(Fraction(mu) ** 2, Fraction(epsilon)) <= delta
+    assert delta_up(Fraction(math.nextafter(mu, math.inf)) ** 2, Fraction(epsilon)) > delta
+    monkeypatch.setattr(divergences, "_near_mu", lambda *given: 1.0)
+    anywhere, many = found()
+    assert anywhere == mu
+    if 0.01 <= epsilon <= 8 and 1e-9 <= delta <= 0.001:
+        assert 2 * few < many

@@ -11,7 +11,7 @@ from numpy.random import PCG64
 
 from dpfast._kernels import _samplers
 from dpfast.laws import SumAndCount, ZeroSumLaplace
-from dpfast.laws.lattice import geometrics
+from dpfast.laws.lattice import RejectedLaplace, geometrics
 from tests.cases import every
 from tests.statistical import chi_square_rejects
 
@@ -135,6 +135,19 @@ class TestSumAndCount:
         assert not ((draws[:, 0] - h * draws[:, 1]) % 2).any()
         for factor, wrong in ((1, False), (Fraction(9, 10), True), (Fraction(11, 10), True)):
             assert chi_square(law, draws, z, np.exp(SumAndCount(h, factor * law.epsilon).logpmf(z))) == wrong
+
+    @every("h", [1, 100, 2**52])
+    @every("epsilon", [2.0**-25, 0.5, 9.0])
+    def test_one_pair_is_drawn_as_by_arrays(self, h, epsilon):
+        """From the same words; another scale draws other pairs, unless nearly all of its noise is 0."""
+        width = min(h, int(2**55 * epsilon))
+        law, other = (SumAndCount(width, Fraction(epsilon) * times) for times in (1, 2))
+        found, different = np.empty((1, 2), np.int64), 0
+        for seed in range(100):
+            RejectedLaplace.fill(law, PCG64(seed), found)
+            assert law.draw(PCG64(seed)) == tuple(found[0].tolist()) == tuple(drawn(law, 1, seed)[0].tolist())
+            different += other.draw(PCG64(seed)) != tuple(found[0].tolist())
+        assert different or epsilon > 1
 
     @pytest.mark.parametrize(("h", "epsilon"), [(2**32, 1.0), (2**52, 1.0), (2**30, 2.0**-25), (1, 2.0**-55)])
     def test_draws_of_any_size(self, h, epsilon):

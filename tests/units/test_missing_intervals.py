@@ -120,7 +120,7 @@ def test_each_count_changes_by_at_most_one_with_one_record(kind):
 
 
 def limit_below(n, q, epsilon, rank):
-    return _limits(n, q, rank, 0.95, epsilon, epsilon, 50.0).counts[0]
+    return _limits(n, q, rank, 0.95, epsilon, epsilon, 50.0).first
 
 
 ALLOWED = 0.9 * 0.025
