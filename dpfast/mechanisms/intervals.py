@@ -355,23 +355,24 @@ class _Certified(Plan):
     """
 
     mechanism: _QuantileInterval
+    n: int
 
     def __init__(self, mechanism: _QuantileInterval, n: int) -> None:
         super().__init__(mechanism, n)
-        self._size, self._limits = n, mechanism._limits(n)
+        self._limits = mechanism._limits(n)
         self._ranks, self._places = mechanism._places(n, self._limits)
 
     @cached_property
     def _first(self) -> Quantiles:
         """The release of the quantile and of the first candidates."""
-        return self.mechanism._candidates(self._places, self._size)
+        return self.mechanism._candidates(self._places, self.n)
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return self._first.plan(self._size).traps
+        return self._first.plan(self.n).traps
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
-        mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
+        mechanism, n, limits, ranks, places = self.mechanism, self.n, self._limits, self._ranks, self._places
         grid, last, shares = mechanism.grid, mechanism.grid.size - 1, mechanism._shares
 
         def quantiles(finding: Quantiles) -> list[float]:
