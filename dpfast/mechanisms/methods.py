@@ -17,7 +17,7 @@ from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, r
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, checked_policy, floats_for, grid_for, natural_step
+from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, ranked_floats
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
@@ -278,7 +278,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        floats = floats_for(x, "drop" if missing is None else missing)  # which costs quantiles nothing
+        floats = ranked_floats(declares_integers(x), missing)
         return methods[method](statistic, grid=floats, epsilon=epsilon, **options)
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
