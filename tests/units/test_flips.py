@@ -85,11 +85,11 @@ class TestDraws:
     @pytest.mark.parametrize("last", [60, 2**30, 2**52 - 1])
     def test_fast_and_slow_paths_agree(self, epsilon, last):
         points = np.sort(np.random.default_rng(5).integers(0, last, 16))
-        fast, slow = np.empty(80, np.int64), np.empty(80, np.int64)
+        fast, slow = np.empty(300, np.int64), np.empty(300, np.int64)
         for out, exact in ((fast, False), (slow, True)):
             source = ScriptedBits(rest=PCG64(9))
             _levels.fill_flips(source, points[:8][::-1], points[8:], epsilon, last, out, exact=exact)
-            assert source.used == 80 * 10
+            assert source.used == 300 * 10
         np.testing.assert_array_equal(fast, slow)
 
     def test_words_next_to_a_tie_are_decided_exactly(self):
