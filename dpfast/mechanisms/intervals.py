@@ -611,7 +611,7 @@ _OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of
 class _OfSums(Plan):
     """A draw of an estimate from exact sums."""
 
-    mechanism: _MeanInterval | _VarianceInterval | _NoiseInterval
+    mechanism: _MeanInterval | _IntervalOfOne
 
     def draw_from(self, summary: CodeSums, source: np.random.BitGenerator) -> Estimate:
         return self.mechanism._estimate(summary, source)
@@ -679,8 +679,35 @@ class _MeanInterval(IntervalMechanism):
         return self.estimate(mean, low, high, n=n)
 
 
+class _IntervalOfOne(IntervalMechanism):
+    """An estimate from one release, which has its cost, and its interval."""
+
+    @cached_property
+    @abstractmethod
+    def _release(self) -> GlobalSensitivity:
+        """The mechanism of the release."""
+
+    @abstractmethod
+    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        """Return the estimate, with its interval, from a draw of the release."""
+
+    def _explained_error(self, n: int | None) -> str:
+        return self._release._explained_error(n)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._release.privacy_profile
+
+    def _make_plan(self, n: int | None) -> Plan:
+        self._release.plan(n)  # reject an n that is not supported
+        return _OfSums(self, n)
+
+    def reading(self) -> Reading:
+        return self._release.reading()
+
+
 @dataclass(frozen=True, repr=False)
-class _VarianceInterval(IntervalMechanism):
+class _VarianceInterval(_IntervalOfOne):
     """Release a variance or a standard deviation, and an interval for that of the population, clamped to the bounds.
 
     Parameters
@@ -711,20 +738,6 @@ class _VarianceInterval(IntervalMechanism):
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._release._explained_error(n)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return self._release.privacy_profile
-
-    def _make_plan(self, n: int | None) -> Plan:
-        self._release.plan(n)  # reject an n that is not supported
-        return _OfSums(self, n)
-
-    def reading(self) -> Reading:
-        return self._release.reading()
-
     def range_of(self, n: int | None) -> tuple[float, float]:
         most = (self.grid.upper - self.grid.lower) / 2
         return 0.0, most if self.root else most**2
@@ -744,7 +757,7 @@ class _VarianceInterval(IntervalMechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class _NoiseInterval(IntervalMechanism):
+class _NoiseInterval(_IntervalOfOne):
     """Release a sum or count, and an interval for that of the records: what the noise can have done.
 
     Parameters
@@ -766,23 +779,9 @@ class _NoiseInterval(IntervalMechanism):
     def _explained_missing(self) -> str:
         return self._release._explained_missing()
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._release._explained_error(n)
-
     @property
     def privacy(self) -> Privacy:
         return self._release.privacy
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return self._release.privacy_profile
-
-    def _make_plan(self, n: int | None) -> Plan:
-        self._release.plan(n)  # reject an n that is not supported
-        return _OfSums(self, n)
-
-    def reading(self) -> Reading:
-        return self._release.reading()
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         if isinstance(self.statistic, Count):
