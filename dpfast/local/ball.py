@@ -295,7 +295,8 @@ class L2Ball(VectorRandomizer):
         rows = np.where(missing, 0.0, np.where(limit, np.where(infinite, np.sign(x) * self.radius, 0.0), x))
         largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), self.radius)
         rows = rows / largest  # a norm in data units may be beyond all doubles
-        return self.radius * (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), self.radius / largest))
+        norms = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), self.radius / largest)
+        return np.asarray(self.radius * (rows / norms))
 
 
 def _words(source: BitGenerator, n: int, each: int) -> NDArray[np.uint64]:
