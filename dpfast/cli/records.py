@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from dpfast.choosing import explained
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.core import checks
-from dpfast.core.grid import Grid, Points, unbounded
+from dpfast.core.grid import Grid, Points, ranked_floats
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks, records_of
@@ -46,16 +45,13 @@ def column_grid(arguments: argparse.Namespace) -> Grid:
 
 
 def column_points(arguments: argparse.Namespace) -> Points:
-    """`column_grid`, or without --bounds the grid of floats for the type of the column, where missing cells are left
-    out by default; sets `type` and `missing`.
-    """
+    """`column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`."""
     if arguments.bounds is not None:
         return column_grid(arguments)
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
     settle_type(arguments)
-    missing = "drop" if arguments.missing is None else arguments.missing
-    grid = replace(unbounded(arguments.type == "integer"), missing=missing)
+    grid = ranked_floats(arguments.type == "integer", arguments.missing)
     arguments.missing = grid.missing
     return grid
 

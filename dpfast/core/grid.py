@@ -578,9 +578,9 @@ def grid_with(grid: Any, missing: float | str | None) -> Any:
     return grid.with_missing(missing)
 
 
-def floats_for(x: Any, missing: float | str | None = None) -> FloatGrid:
-    """Return the grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
-    return unbounded(containers.declares_integers(x)).with_missing(missing)
+def ranked_floats(integers: bool, missing: float | str | None) -> FloatGrid:
+    """Return the grid of quantiles without bounds: by default missing records are left out, at no cost for them."""
+    return unbounded(integers).with_missing("drop" if missing is None else missing)
 
 
 def unbounded(integers: bool) -> FloatGrid:

@@ -139,6 +139,13 @@ class LineFile:
             self._check_header(self.form.parse(lines.pop(0)))
         return lines, size - len(torn), torn
 
+    def check_first(self, line: bytes) -> None:
+        """Raise a ValueError for a first line that is neither the header of the owner nor the beginning of it."""
+        if not _line(self._header).startswith(line):
+            if not line.endswith(b"\n"):
+                raise ValueError(f"{self.path} is not a {self.form.word}: its first line is incomplete")
+            self._check_header(self.form.parse(line))
+
     def cut(self, end: int) -> None:
         """Remove the incomplete line after this offset. Call it once all others are valid."""
         os.ftruncate(self._file, end)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.choosing import Explain, explained, tell
 from dpfast.core import checks, containers
-from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, floats_for, grid_with, grids_within, natural_step
+from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, grid_with, grids_within, natural_step, unbounded
 from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -146,7 +146,7 @@ def _automatic(request: Request) -> str:
 
 def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
     """Return the records of a single column on floats, as `table` returns them."""
-    floats = floats_for(X, missing) if grid is None else grid_with(grid, missing)
+    floats = grid_with(unbounded(containers.declares_integers(X)) if grid is None else grid, missing)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
     piece = containers.numbers("X", first.values if isinstance(first, Counted) else first, dimensions=1)
     if piece.ndim not in (1, 2) or (piece.ndim == 2 and piece.shape[1] != 1):

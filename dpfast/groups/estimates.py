@@ -8,8 +8,9 @@ from typing import Any, overload
 from dpfast._kernels._calls import Calls, Parameters
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks
+from dpfast.core.containers import declares_integers
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, ranked_floats
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact, Records
@@ -228,7 +229,7 @@ def estimator(
         return interval_for(statistic, unused, epsilon, confidence, given, root=root)
     is_quantile = isinstance(statistic, (Median, Quantile))
     if is_quantile and bounds is None and grid is None:
-        points: Points = floats_for(x, "drop" if missing is None else missing)
+        points: Points = ranked_floats(declares_integers(x), missing)
     else:
         points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
     if not is_quantile and isinstance(points, Points) and points.missing == "drop" and given == "replace-one":

@@ -41,7 +41,8 @@ class IntegerNoise(ABC):
 
     def cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(Z <= z) for integers z."""
-        tail = np.exp(self.log_tail(np.where(z < 0, -z, z + 1)))
+        with np.errstate(all="ignore"):  # a tail may be below all doubles, whatever a caller raises for
+            tail = np.exp(self.log_tail(np.where(z < 0, -z, z + 1)))
         return np.where(z < 0, tail, 1 - tail)
 
     _recent: tuple[float, int] | None = None  # the last confidence, and its magnitude
@@ -149,7 +150,8 @@ class Staircase(IntegerNoise):
     def variance(self) -> float:
         """By the sums of squares below the first integer of each level, summed by parts over the levels."""
         starts = self.r + self.s * np.arange(math.ceil(_NEGLIGIBLE / self._epsilon) + 1.0)
-        weights = np.exp(-self._epsilon * np.arange(len(starts)) - self._log_total) * -math.expm1(-self._epsilon)
+        with np.errstate(under="ignore"):
+            weights = np.exp(-self._epsilon * np.arange(len(starts)) - self._log_total) * -math.expm1(-self._epsilon)
         return float(np.sum(weights * (starts - 1) * starts * (2 * starts - 1)) / 3)
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
@@ -267,7 +269,8 @@ class RoundedGaussian(IntegerNoise):
         if scale >= 2:
             return scale * scale + 1 / 12
         z = np.arange(1.0, 100.0)
-        return float((2 * z - 1) @ (2 * np.exp(self.log_tail(z))))
+        with np.errstate(all="ignore"):  # as in `cdf`
+            return float((2 * z - 1) @ (2 * np.exp(self.log_tail(z))))
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussian(source, self.scale, out)

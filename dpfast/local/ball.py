@@ -272,9 +272,9 @@ class L2Ball(VectorRandomizer):
     @property
     def worst_variance(self) -> float:
         if self.method == "halfspace":
-            return self.scale**2 / self.d  # antipodal symmetry: E[Z Z'] is a multiple of the identity
+            return super().worst_variance  # antipodal symmetry: E[Z Z'] is a multiple of the identity
         along = self._square_along()
-        return self.scale**2 * max(along, (1 - along) / (self.d - 1))
+        return self.second_moment * max(along, (1 - along) / (self.d - 1))
 
     def _square_along(self) -> float:
         """E<V, r>^2. Of a cap, with f(x) the marginal density, x f = -((1 - x^2) f)' / (d - 1)."""
@@ -292,11 +292,11 @@ class L2Ball(VectorRandomizer):
         infinite = np.isinf(x)
         limit = infinite.any(axis=1, keepdims=True)
         missing = np.isnan(x).any(axis=1, keepdims=True)
-        rows = np.where(missing, 0.0, np.where(limit, np.where(infinite, np.sign(x), 0.0), x / self.radius))
-        largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1.0)
-        norm = np.linalg.norm(rows / largest, axis=1, keepdims=True) * largest
-        shrink = np.where(limit, norm, np.maximum(norm, 1.0))
-        return self.radius * (rows / np.where(missing, 1.0, shrink))
+        rows = np.where(missing, 0.0, np.where(limit, np.where(infinite, np.sign(x) * self.radius, 0.0), x))
+        largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), self.radius)
+        rows = rows / largest  # a norm in data units may be beyond all doubles
+        norms = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), self.radius / largest)
+        return np.asarray(self.radius * (rows / norms))
 
 
 def _words(source: BitGenerator, n: int, each: int) -> NDArray[np.uint64]:

@@ -124,7 +124,8 @@ class VectorRandomizer(BlockRandomizer):
         if x is None:
             return self.second_moment
         rows, one = self._records(x)
-        values = self.second_moment - np.square(self._meant(containers.doubles(rows))).sum(axis=1)
+        with np.errstate(all="ignore"):  # tiny numbers are 0, whatever a caller raises for
+            values = self.second_moment - np.square(self._meant(containers.doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
     @property

@@ -173,6 +173,17 @@ class Uniform:
         return self._center + (u - self._q) / self._density
 
 
+def is_fixed(assumed: Any) -> bool:
+    """Whether results for a distribution or a statistic may be kept: its hash is one of its values, or it is of SciPy.
+
+    An object with the hash of its identity may change and keep its hash; those of SciPy have such a hash, too.
+    """
+    kind = type(assumed)
+    hashed: Any = kind.__hash__  # None for a list
+    by_value = assumed is None or (hashed is not None and hashed is not object.__hash__)
+    return by_value or kind.__module__.startswith("scipy.stats")
+
+
 class Predicting(Protocol):
     """A mechanism with a hash that predicts its error."""
 
@@ -183,9 +194,7 @@ class Predicting(Protocol):
 
 def error_under(mechanism: Predicting, n: int, distribution: Any, confidence: float) -> Any:
     """Return the error of a release from n records of an assumed distribution: at once, if it was asked for before."""
-    try:
-        hash(distribution)
-    except TypeError:  # it may change
+    if not is_fixed(distribution):
         return mechanism._error_under(n, Assumed(distribution), confidence)
     found = _error_under(mechanism, n, distribution, confidence)
     return found.copy() if isinstance(found, np.ndarray) else found

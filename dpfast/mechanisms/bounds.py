@@ -254,10 +254,11 @@ class _ByCoverage(Plan):
     """A draw of bounds from n records."""
 
     mechanism: _Coverage
+    n: int
 
     def __init__(self, mechanism: _Coverage, n: int) -> None:
         super().__init__(mechanism, n)
-        self._size, self._center = n, mechanism._center(n)
+        self._center = mechanism._center(n)
         self._epsilon = down(Fraction(mechanism.epsilon) - Fraction(self._center))
         self._wanted = (1 - mechanism.coverage) / 2
         nats = _nats(n * mechanism.epsilon)
@@ -267,7 +268,7 @@ class _ByCoverage(Plan):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> NDArray[np.float64]:
         quantiles, candidates = self.mechanism._quantiles, self.mechanism._candidates
-        found = quantiles(self._levels, self._size, values, self._epsilon, self._center, source, threads)
+        found = quantiles(self._levels, self.n, values, self._epsilon, self._center, source, threads)
         low, high = found[0], found[-1]
         if self._beyond > self._wanted:  # exponential tails halve at equal distances
             further = Fraction(min(math.log2(self._beyond / self._wanted), _MOST_FURTHER))
@@ -446,10 +447,11 @@ class WithinBounds(Plan):
     """
 
     mechanism: _PrivatelyBounded
+    n: int
 
     def __init__(self, mechanism: _PrivatelyBounded, n: int) -> None:
         super().__init__(mechanism, n)
-        self._size, epsilon = n, mechanism.epsilon
+        epsilon = mechanism.epsilon
         nats = mechanism._nats(at := n * epsilon)
         share = min(max(_LEAST_SHARE, 8.5 / math.sqrt(at), 2 * nats / _MOST_BEYOND / at), _MOST_SHARE)
         self.finding, self.center = epsilon * share, mechanism._center(n)
@@ -475,6 +477,6 @@ class WithinBounds(Plan):
         return Grid(lower, upper, step=mechanism.step if fits else None, missing=mechanism.missing)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
-        mechanism, n = self.mechanism, self._size
+        mechanism, n = self.mechanism, self.n
         found = mechanism._quantiles(self.levels, n, values, self.finding, self.center, source, threads)
         return mechanism._on(self.grid_for(found), self.releasing).plan(n).draw(values, source, threads)

@@ -359,23 +359,24 @@ class _Certified(Plan):
     """
 
     mechanism: _QuantileInterval
+    n: int
 
     def __init__(self, mechanism: _QuantileInterval, n: int) -> None:
         super().__init__(mechanism, n)
-        self._size, self._limits = n, mechanism._limits(n)
+        self._limits = mechanism._limits(n)
         self._ranks, self._places = mechanism._places(n, self._limits)
 
     @cached_property
     def _first(self) -> Quantiles:
         """The release of the quantile and of the first candidates."""
-        return self.mechanism._candidates(self._places, self._size)
+        return self.mechanism._candidates(self._places, self.n)
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return self._first.plan(self._size).traps
+        return self._first.plan(self.n).traps
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
-        mechanism, n, limits, ranks, places = self.mechanism, self._size, self._limits, self._ranks, self._places
+        mechanism, n, limits, ranks, places = self.mechanism, self.n, self._limits, self._ranks, self._places
         grid, last, shares = mechanism.grid, mechanism.grid.size - 1, mechanism._shares
 
         def quantiles(finding: Quantiles) -> list[float]:
@@ -633,7 +634,7 @@ _OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of
 class _OfSums(Plan):
     """A draw of an estimate from exact sums."""
 
-    mechanism: _MeanInterval | _VarianceInterval | _NoiseInterval
+    mechanism: _MeanInterval | _IntervalOfOne
 
     def draw_from(self, summary: CodeSums, source: np.random.BitGenerator) -> Estimate:
         return self.mechanism._estimate(summary, source)
@@ -701,8 +702,35 @@ class _MeanInterval(IntervalMechanism):
         return self.estimate(mean, low, high, n=n)
 
 
+class _IntervalOfOne(IntervalMechanism):
+    """An estimate from one release, which has its cost, and its interval."""
+
+    @cached_property
+    @abstractmethod
+    def _release(self) -> GlobalSensitivity:
+        """The mechanism of the release."""
+
+    @abstractmethod
+    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
+        """Return the estimate, with its interval, from a draw of the release."""
+
+    def _explained_error(self, n: int | None) -> str:
+        return self._release._explained_error(n)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._release.privacy_profile
+
+    def _make_plan(self, n: int | None) -> Plan:
+        self._release.plan(n)  # reject an n that is not supported
+        return _OfSums(self, n)
+
+    def reading(self) -> Reading:
+        return self._release.reading()
+
+
 @dataclass(frozen=True, repr=False)
-class _VarianceInterval(IntervalMechanism):
+class _VarianceInterval(_IntervalOfOne):
     """Release a variance or a standard deviation, and an interval for that of the population, clamped to the bounds.
 
     Parameters
@@ -733,20 +761,6 @@ class _VarianceInterval(IntervalMechanism):
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._release._explained_error(n)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return self._release.privacy_profile
-
-    def _make_plan(self, n: int | None) -> Plan:
-        self._release.plan(n)  # reject an n that is not supported
-        return _OfSums(self, n)
-
-    def reading(self) -> Reading:
-        return self._release.reading()
-
     def range_of(self, n: int | None) -> tuple[float, float]:
         most = (self.grid.upper - self.grid.lower) / 2
         return 0.0, most if self.root else most**2
@@ -766,7 +780,7 @@ class _VarianceInterval(IntervalMechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class _NoiseInterval(IntervalMechanism):
+class _NoiseInterval(_IntervalOfOne):
     """Release a sum or count, and an interval for that of the records: what the noise can have done.
 
     Parameters
@@ -788,23 +802,9 @@ class _NoiseInterval(IntervalMechanism):
     def _explained_missing(self) -> str:
         return self._release._explained_missing()
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._release._explained_error(n)
-
     @property
     def privacy(self) -> Privacy:
         return self._release.privacy
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return self._release.privacy_profile
-
-    def _make_plan(self, n: int | None) -> Plan:
-        self._release.plan(n)  # reject an n that is not supported
-        return _OfSums(self, n)
-
-    def reading(self) -> Reading:
-        return self._release.reading()
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         if isinstance(self.statistic, Count):

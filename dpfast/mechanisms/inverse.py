@@ -572,9 +572,11 @@ class FromLevels(Leveled):
     levels : int
     """
 
+    n: int
+
     def __init__(self, mechanism: InverseSensitivity, n: int) -> None:
         super().__init__(mechanism, n)
-        self.size, self.levels = n, mechanism._levels(n)
+        self.levels = mechanism._levels(n)
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
@@ -582,11 +584,11 @@ class FromLevels(Leveled):
         if not (isinstance(mechanism.grid, FloatGrid) and isinstance(statistic, OrderStatistic)):
             return ()
         levels = (statistic.level,)
-        return tuple(of_quantiles(mechanism.grid, mechanism.base_measure, levels, self.size, mechanism.epsilon))
+        return tuple(of_quantiles(mechanism.grid, mechanism.base_measure, levels, self.n, mechanism.epsilon))
 
     @cached_property
     def _direct(self) -> _Direct | None:
-        mechanism, statistic, n = self.mechanism, self.mechanism.statistic, self.size
+        mechanism, statistic, n = self.mechanism, self.mechanism.statistic, self.n
         if mechanism.resolves or not isinstance(statistic, OrderStatistic | TrimmedSum):
             return None
         ranks, reach = statistic.ranks(n), self.levels - 1
@@ -608,7 +610,7 @@ class FromLevels(Leveled):
 
     def _draw_present(self, values: NDArray[Any], k: int, source: np.random.BitGenerator, threads: int) -> float:
         """Draw without the k > 0 records that are missing: they count as the least, and the ranks begin after them."""
-        mechanism, n = self.mechanism, self.size - k
+        mechanism, n = self.mechanism, self.n - k
         if not n:
             return self.draw_from(Summary(mechanism.grid, 0, 0, ()), source)
         direct = FromLevels(mechanism, n)._direct
@@ -635,18 +637,16 @@ class FromFewLevels(FromLevels):
         reads = isinstance(values, Chunks) or self.mechanism.resolves or self.mechanism.leaves_out
         if reads or not isinstance(statistic, OrderStatistic):
             return float(Plan.draw(self, values, source, threads))
-        ranked = Ranked.of_public_n(statistic.rank(self.size))
-        return self._few(self._ranked(values, ranked, self.levels, threads), self.size, source)
+        ranked = Ranked.of_public_n(statistic.rank(self.n))
+        return self._few(self._ranked(values, ranked, self.levels, threads), self.n, source)
 
     def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
         if isinstance(self.mechanism.statistic, OrderStatistic):
             return super().draw_from(summary, source)
         assert isinstance(summary, Summary)
-        last, radius = (
-            self.mechanism.statistic.last(self.mechanism.grid, self.size),
-            self.mechanism._radius_codes(self.size),
-        )
-        return self._few(DifferenceLevels(summary, last=last, radius=radius), self.size, source)
+        mechanism, n = self.mechanism, self.n
+        last, radius = mechanism.statistic.last(mechanism.grid, n), mechanism._radius_codes(n)
+        return self._few(DifferenceLevels(summary, last=last, radius=radius), n, source)
 
 
 class FromPrivateLevels(QuantilesOfGroups, Leveled):

@@ -179,6 +179,10 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
             recent = self.__dict__["_recent"] = self._make_plan(number)
         return recent
 
+    def plan_for(self, values: Any) -> Plan:
+        """Return the plan for records from `values_of`, by their public numbers."""
+        return self.plan(self.number_of(values))
+
     def _make_plan(self, n: int | None) -> Plan:
         """Compute the plan, which `plan` keeps: a subclass of `Plan` for a mechanism with public numbers of its own."""
         if n is not None:
@@ -208,7 +212,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         data.
         """
         threads, values = checks.threads(workers), self.values_of(x)
-        plan, summary = self.plan(self.number_of(values)).read(values, threads)
+        plan, summary = self.plan_for(values).read(values, threads)
         return plan.law_of(summary)
 
     @charging
@@ -263,7 +267,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """Read the records of a release that is charged, and draw it."""
         values = self.values_of(x)
         if plan is None:
-            plan = self.plan(self.number_of(values))
+            plan = self.plan_for(values)
             if plan.traps:
                 warn(plan.traps)
         elif type(x) is not np.ndarray and (n := self.number_of(values)) is not None:

@@ -17,11 +17,11 @@ from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, r
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, checked_policy, floats_for, grid_for, natural_step
+from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, ranked_floats
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
-from dpfast.mechanisms.assumptions import Assumed
+from dpfast.mechanisms.assumptions import Assumed, is_fixed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import ExpectedErrors
 from dpfast.mechanisms.globally import GlobalSensitivity
@@ -130,10 +130,8 @@ def choice_among(
 ) -> Choice:
     """Return the choice of "auto" among methods by these names, the default first."""
     given = tuple(names), statistic, grid, epsilon, delta, rounded_down(n) if n else None, assumption(distribution)
-    try:
-        errors, limits = _errors(*given, sums_epsilons())
-    except TypeError:  # of a distribution without a hash, which may change, or for parameters that no method takes
-        errors, limits = _errors.__wrapped__(*given, sums_epsilons())
+    errors_of = _errors if is_fixed(distribution) and is_fixed(statistic) else _errors.__wrapped__
+    errors, limits = errors_of(*given, sums_epsilons())
     return errors.choice(limits)
 
 
@@ -198,7 +196,8 @@ def release_of(
     if compares and public.distribution is not None:
         whole = natural_step(x) is not None
         n = rounded_down(records_of(x) or 0)
-        warn(_traps_under(assumption(public.distribution), mechanism, n, whole))
+        traps_under = _traps_under if is_fixed(public.distribution) else _traps_under.__wrapped__
+        warn(traps_under(assumption(public.distribution), mechanism, n, whole))
     if explain is False:
         warn_of(mechanism)
     else:
@@ -225,7 +224,8 @@ def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, 
     mechanism: Mechanism | None = _calls.find(statistic, x, public, sums)
     if mechanism is None:
         mechanism = mechanism_for(statistic, x, public)
-        _calls.keep(statistic, x, public, sums, mechanism)
+        if is_fixed(public.distribution):
+            _calls.keep(statistic, x, public, sums, mechanism)
     return mechanism
 
 
@@ -278,7 +278,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        floats = floats_for(x, "drop" if missing is None else missing)  # which costs quantiles nothing
+        floats = ranked_floats(declares_integers(x), missing)
         return methods[method](statistic, grid=floats, epsilon=epsilon, **options)
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):

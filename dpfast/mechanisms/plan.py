@@ -126,7 +126,7 @@ class Plan:
                 state.read(values, workers=threads)
             return mechanism.plan(state.n), state.summary()
         if self.n is None:
-            plan = mechanism.plan(mechanism.number_of(values))
+            plan = mechanism.plan_for(values)
             if plan.n is not None:
                 return plan.read(values, threads)
         mechanism.check_missing()
@@ -163,7 +163,7 @@ class Plan:
                 part = values[first:last]
                 if (part.records() if isinstance(part, Counted) else last - first) or private:
                     records = mechanism.values_of(part)
-                    made.append(mechanism.plan(mechanism.number_of(records)).draw(records, source))
+                    made.append(mechanism.plan_for(records).draw(records, source))
                 else:
                     made.append(mechanism.of_no_records(source))
             present = [i for i, value in enumerate(made) if value is not None]

@@ -228,7 +228,7 @@ class SamplePlan(RecordsPlan):
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         mechanism = self.mechanism
         mechanism.check_missing()
-        return (self if self.n is not None else mechanism.plan(mechanism.number_of(values))), values
+        return (self if self.n is not None else mechanism.plan_for(values)), values
 
     def release(self, records: Any, source: np.random.BitGenerator, threads: int) -> Any:
         mechanism, n = self.mechanism.mechanism, self.n

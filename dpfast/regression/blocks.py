@@ -197,7 +197,10 @@ class BlockFits(BoundedRange):
         if plan is None and not pair:
             return None, x
         records = self.values_of(x)
-        return _Blocks(self, checks.records(len(records)), records.columns), records
+        return self.plan_for(records), records
+
+    def plan_for(self, values: Labelled) -> Plan:
+        return _Blocks(self, checks.records(len(values)), values.columns)
 
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _Blocks(self, checks.records(n))

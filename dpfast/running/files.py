@@ -39,13 +39,16 @@ class StateFile(LineFile):
     def begun(self) -> bool:
         """Whether there is a file with a complete header and line. Public.
 
-        A header alone has no time and no number of a file: copies of it would all start without a charge.
+        A header alone has no time and no number of a file: copies of it would all start without a charge. Raises a
+        ValueError for a file with another header, before a state is charged for.
         """
         try:
             with Path(self.path).open("rb") as file:
-                return all(file.readline().endswith(b"\n") for _ in range(2))
+                header, line = file.readline(), file.readline()
         except FileNotFoundError:
             return False
+        self.check_first(header)
+        return line.endswith(b"\n")
 
     def create(self) -> None:
         """Create the file, and hold it."""

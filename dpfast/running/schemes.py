@@ -1,4 +1,7 @@
-"""How running totals of vectors of integers are released: the noise, and the estimates of the totals."""
+"""How running totals of vectors of integers are released: the law of the noise, and the estimates of the totals.
+
+`Running.scheme` shows a scheme to everybody, so it draws nothing: the state, which is charged, adds the noise.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
 from dpfast.core.rounding import root_up
-from dpfast.laws import DiscreteLaplace, RoundedGaussian
+from dpfast.laws import DiscreteLaplace, IntegerNoise, RoundedGaussian
 from dpfast.mechanisms.factors import SquareRoot
 
 Integers = NDArray[np.int64]
 Values = NDArray[np.float64]
 MOST_PERIODS = 2**20
-_MOST_EXACT, _MOST_NOISY = 2**61, 2**62
+MOST_EXACT = 2**61
 _MOST_SCALE = 2**54
 
 
@@ -32,9 +34,10 @@ class Totals(ABC):
     def __init__(self, scheme: Scheme) -> None:
         self._scheme, self._done = scheme, 0
 
-    def noisy(self, x: Any, source: BitGenerator) -> list[Any]:
-        """Return the noisy numbers of the next period, with these integers; they are a release."""
-        return [self._scheme.noisy(exact, source) for exact in self.exact(x)]
+    @property
+    def noise(self) -> IntegerNoise:
+        """The noise of each of the exact numbers of the next period."""
+        return self._scheme.noise
 
     @abstractmethod
     def exact(self, x: Any) -> list[Any]:
@@ -93,16 +96,6 @@ class Scheme(ABC):
     def described(self) -> list[Any]:
         """What determines the noise and the estimates, as JSON. Public."""
 
-    def noisy(self, exact: Any, source: BitGenerator) -> Any:
-        """Return exact integers, within +-2**61, plus noise; clamped, so that saturated draws are not seen."""
-        if not np.ndim(exact):
-            return min(max(int(exact) + self.noise.draw(source), -_MOST_NOISY), _MOST_NOISY)
-        out = np.empty(exact.shape, np.int64)
-        self.noise.fill(source, out)
-        np.clip(out, -_MOST_NOISY - _MOST_EXACT, _MOST_NOISY + _MOST_EXACT, out=out)
-        out += exact
-        return np.clip(out, -_MOST_NOISY, _MOST_NOISY, out=out)
-
 
 # ---- Gaussian noise: the square root of the matrix of ones ----
 
@@ -135,7 +128,7 @@ class Factored(Scheme):
         if sigma > _MOST_SCALE:
             raise ValueError(f"mu={mu!r} needs noise of more than 2**54 steps: use a larger mu or a coarser step")
         super().__init__(periods, RoundedGaussian(sigma))
-        self.factor, self.most = factor, _MOST_EXACT // int(factor.column.sum())
+        self.factor, self.most = factor, MOST_EXACT // int(factor.column.sum())
 
     @cached_property
     def _unit(self) -> float:
@@ -239,7 +232,7 @@ class Tree(Scheme):
             raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**54 steps: use a larger epsilon")
         super().__init__(periods, DiscreteLaplace(scale))
         self.levels, self.blocks = levels, _blocks(periods, levels)
-        self.most = _MOST_EXACT // periods
+        self.most = MOST_EXACT // periods
 
     @cached_property
     def weights(self) -> list[Values]:
@@ -428,8 +421,9 @@ class _InTurn(Totals):
         part = self._scheme.next_part(self._done)
         self._current, self._left = part.start(self._shape), part.periods
 
-    def noisy(self, x: Any, source: BitGenerator) -> list[Any]:
-        return self._current.noisy(x, source)
+    @property
+    def noise(self) -> IntegerNoise:
+        return self._current.noise
 
     def exact(self, x: Any) -> list[Any]:
         return self._current.exact(x)

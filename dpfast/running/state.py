@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from dpfast.core import checks
+from dpfast.laws import IntegerNoise
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.files import StateFile
+from dpfast.running.schemes import MOST_EXACT
 from dpfast.running.sole import Sole
 from dpfast.streaming import Chunks, Counted, State
 
 if TYPE_CHECKING:
     from dpfast.running.totals import Running
+
+_MOST_NOISY = 2**62
 
 
 class PeriodRecords(State):
@@ -161,7 +165,8 @@ class RunningState(Sole):
             if self._reads:
                 raise ValueError("the period cannot end while its records are read: release after update")
             integers = self._part.integers(self.mechanism.scheme.most)
-            noisy, records = self._totals.noisy(integers, bit_generator(self._rng)), self._part.n
+            source, noise, records = bit_generator(self._rng), self._totals.noise, self._part.n
+            noisy = [_noisy(exact, noise, source) for exact in self._totals.exact(integers)]
             entry = {
                 "period": self.period + 1,
                 "records": records,
@@ -212,6 +217,17 @@ class RunningState(Sole):
         return mechanism.contents.error(mechanism.scheme.deviation(self.period), self._records)
 
 
+def _noisy(exact: Any, noise: IntegerNoise, source: np.random.BitGenerator) -> Any:
+    """Return exact integers, within +-2**61, plus noise; clamped, so that saturated draws are not seen."""
+    if not np.ndim(exact):
+        return min(max(int(exact) + noise.draw(source), -_MOST_NOISY), _MOST_NOISY)
+    out = np.empty(exact.shape, np.int64)
+    noise.fill(source, out)
+    np.clip(out, -_MOST_NOISY - MOST_EXACT, _MOST_NOISY + MOST_EXACT, out=out)
+    out += exact
+    return np.clip(out, -_MOST_NOISY, _MOST_NOISY, out=out)
+
+
 def _numbers(node: Any) -> Any:
     """Return the integer, or the array of integers, that a line of a file has."""
     if isinstance(node, list):
@@ -219,7 +235,7 @@ def _numbers(node: Any) -> Any:
         if numbers.dtype != np.int64:
             raise ValueError("a number is not an integer of 64 bits")
         return numbers
-    return checks.whole("a number", node, least=-(2**62))
+    return checks.whole("a number", node, least=-_MOST_NOISY)
 
 
 def _position(place: Any) -> int | str | None:

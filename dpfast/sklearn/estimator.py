@@ -141,10 +141,12 @@ class PrivateEstimator(Carrier, BaseEstimator):
             return np.column_stack([plan.draw(values[:, j], source) for j, plan in enumerate(plans)])
 
     def _released(self, mechanism: Mechanism, records: Any) -> NDArray[np.float64]:
-        """Charge and make one release of the mechanism."""
-        rng = self._rng()
+        """Charge and make one release of the mechanism. A call of it would warn after the charge."""
+        source, values = bit_generator(self._rng()), mechanism.values_of(records)
+        plan = mechanism.plan_for(values)
+        warn(plan.traps)
         with self._paid([mechanism]):
-            release: NDArray[np.float64] = mechanism(records, rng=rng)
+            release: NDArray[np.float64] = plan.draw(values, source)
         return release
 
     def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:

@@ -18,12 +18,11 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import spending
-from dpfast.core.traps import warn
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
-from dpfast.random import bit_generator
 from dpfast.regression import Descent, Fit
-from dpfast.regression.linear import Public, fitted
+from dpfast.regression.linear import Public
+from dpfast.regression.sequences import completed
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
 from dpfast.streaming import Labelled
 
@@ -121,16 +120,15 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
-        rng, choice = self._rng(), public.chosen(self._ball(values.shape[1]), *values.shape)
+        choice = public.chosen(self._ball(values.shape[1]), *values.shape)
         public.warn_of_few(choice)
-        made, n, records = choice.mechanism, len(values), Labelled.of((values, labels))
-        if choice.method == "blocks":
-            warn(made.traps_for(*values.shape))
-            with self._paid([made]):  # a call of the mechanism would warn again, after the charge
-                self.fit_ = made.fit(made.plan(n).draw(records, bit_generator(rng)), n)
-        else:
+        made, records = choice.mechanism, Labelled.of((values, labels))
+        if choice.method == "residuals":
+            rng = self._rng()
             with self._paid([made]):
-                self.fit_ = fitted(made, records, n, rng=rng, workers=1)
+                self.fit_ = completed(made, records, rng=rng, workers=1)
+        else:
+            self.fit_ = made.fit(self._released(made, records), len(values))
         self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
         self.standard_errors_, self.privacy_ = self.fit_.standard_errors, self.fit_.privacy
         return self

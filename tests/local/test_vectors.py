@@ -525,6 +525,18 @@ def test_frozen_hashable_picklable(mechanism):
     assert mechanism.privacy.epsilon == mechanism.epsilon
 
 
+@pytest.mark.parametrize("method", ["halfspace", "directions", "privunit"])
+def test_variances_of_huge_records(method):
+    """They are moved to the sphere, whatever floating-point errors a caller raises for."""
+    huge = np.full((2, 5), 1.7e308) * [[1], [-1]]
+    for radius in (1.0, 1e-300, 1e150):
+        mechanism = local.L2Ball(5, 1.0, radius=radius, method=method)
+        with np.errstate(all="raise"):
+            found = mechanism.variance([*huge, [math.inf, 0, 0, -math.inf, 1.0], [math.nan, 0, 0, 0, 1e308]])
+        expected = mechanism.second_moment - np.array([1.0, 1.0, 1.0, 0.0]) * radius * radius
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", [local.Hypercube, local.L2Ball])
 def test_parameters(kind):
     for wrong in (0, -1, math.nan, math.inf, 2.0**-41):

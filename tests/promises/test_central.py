@@ -214,29 +214,29 @@ def test_any_tree_of_merges_through_bytes(mechanism):
     n = 29 if isinstance(mechanism, RangeFreeBoxes) else 17
     if isinstance(outcome(mechanism, shaped(mechanism, np.zeros(n))), str):
         pytest.skip("too few records, by their public number")
-    rng, x = np.random.default_rng(7), shaped(mechanism, np.random.default_rng(6).normal(30, 8, n).round(1))
+    rng = np.random.default_rng(STATES.index(mechanism))  # another tree for each mechanism
+    x = shaped(mechanism, np.random.default_rng(6).normal(30, 8, n).round(1))
     expected = outcome(mechanism, x, rng=PCG64(5))
     keeps_order = isinstance(mechanism, SmoothedHistogram)  # the law is the same, the draws follow the records
-    for _ in range(1 if mechanism.start().passes == 3 else 2):
-        blank = mechanism.start().to_bytes()
-        for number in range(1, mechanism.start().passes + 1):
-            states = []
-            for piece in np.split(x, np.sort(rng.integers(0, n, 4))):
-                state = State.from_bytes(blank, mechanism)
-                state.update(piece)
-                states.append(state.to_bytes())
-            while len(states) > 1:
-                i = int(rng.integers(len(states) - 1))
-                j = i + 1 if keeps_order else int(rng.choice([k for k in range(len(states)) if k != i]))
-                state, other = (State.from_bytes(states[k], mechanism) for k in (i, j))
-                state.merge(other)
-                states[i] = state.to_bytes()
-                del states[j]
-            state = State.from_bytes(states[0], mechanism)
-            if number < state.passes:
-                state.next_pass()
-                blank = pickle.loads(pickle.dumps(state)).to_bytes()
-        assert same(outcome(state.release, rng=PCG64(5)), expected)
+    blank = mechanism.start().to_bytes()
+    for number in range(1, mechanism.start().passes + 1):
+        states = []
+        for piece in np.split(x, np.sort(rng.integers(0, n, 4))):
+            state = State.from_bytes(blank, mechanism)
+            state.update(piece)
+            states.append(state.to_bytes())
+        while len(states) > 1:
+            i = int(rng.integers(len(states) - 1))
+            j = i + 1 if keeps_order else int(rng.choice([k for k in range(len(states)) if k != i]))
+            state, other = (State.from_bytes(states[k], mechanism) for k in (i, j))
+            state.merge(other)
+            states[i] = state.to_bytes()
+            del states[j]
+        state = State.from_bytes(states[0], mechanism)
+        if number < state.passes:
+            state.next_pass()
+            blank = pickle.loads(pickle.dumps(state)).to_bytes()
+    assert same(outcome(state.release, rng=PCG64(5)), expected)
 
 
 @every("mechanism", [*EVERY, dpf.Selection(epsilon=3.0)], ids=name)
@@ -296,7 +296,7 @@ def test_the_loss_at_drawn_values(mechanism):
     if isinstance(mechanism, dpf.Resized):
         return  # its law is a sum over all samples, of few records only: tests/units/test_resized.py
     rng = np.random.default_rng(10)
-    for _ in range(6):
+    for _ in range(3):
         x = rng.choice([*ADVERSARIAL, *rng.normal(40, 30, 12)], 12)
         if mechanism.privacy.neighbors == "add-remove":
             y = np.append(x, rng.choice(ADVERSARIAL))
@@ -403,10 +403,11 @@ def test_states_of_one_mechanism_in_many_threads():
 
 
 def secretly(mechanisms):
-    """Many releases of each by the secure generator: two that are equal were made of the same words."""
-    return [np.asarray(m.release(shaped(m, NEAR), size=400)).tobytes() for m in mechanisms]
+    """Several releases of each by the secure generator: two that are equal were made of the same words."""
+    return [np.asarray(m.release(shaped(m, NEAR), size=SEVERAL)).tobytes() for m in mechanisms]
 
 
+SEVERAL = 100
 NEAR = np.random.default_rng(13).permutation(np.linspace(48, 49, 31))  # rows do not lie on one line
 RELEASING = [m for m in EVERY if not isinstance(outcome(m, shaped(m, NEAR)), str)]
 

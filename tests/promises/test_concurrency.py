@@ -30,6 +30,7 @@ SCALARS = [
     dpf.MEstimator(dpf.psi.Huber(5.0), grid=GRID, epsilon=0.01),
 ]
 THREADS, CALLS = 8, 40
+FIRST = 4  # threads that meet empty caches
 
 
 @pytest.mark.parametrize("mechanism", SCALARS, ids=repr)
@@ -93,19 +94,19 @@ class TestFirstUse:
     @each
     def test_mechanism(self, mechanism):
         records = shaped(mechanism, X[:60])
-        expected = [listed(mechanism, records, rng=PCG64(i)) for i in range(THREADS)]
+        expected = [listed(mechanism, records, rng=PCG64(i)) for i in range(FIRST)]
         shared = pickle.loads(pickle.dumps(mechanism))
         forget()
-        assert in_threads(lambda i: listed(shared, records, rng=PCG64(i))) == expected
+        assert in_threads(lambda i: listed(shared, records, rng=PCG64(i)), FIRST) == expected
 
     @each
     def test_law(self, mechanism):
         records = shaped(mechanism, X[:60])
         if isinstance(shared := outcome(mechanism.law, records), str):
             return  # a message about the number of records
-        expected = [listed(mechanism.law(records).sample, 3, rng=PCG64(i)) for i in range(THREADS)]
+        expected = [listed(mechanism.law(records).sample, 3, rng=PCG64(i)) for i in range(FIRST)]
         forget()
-        assert in_threads(lambda i: listed(shared.sample, 3, rng=PCG64(i))) == expected
+        assert in_threads(lambda i: listed(shared.sample, 3, rng=PCG64(i)), FIRST) == expected
 
 
 def test_vectors_by_one_generator(monkeypatch):

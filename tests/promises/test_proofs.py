@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,21 @@ def named_tests(text):
     return found
 
 
+@cache
+def names_in(path):
+    """The names of functions and classes of a file; None if there is none."""
+    if not path.exists():
+        return None
+    nodes = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, nodes)}
+
+
 def missing_tests(found):
     """Those whose file or name does not exist."""
     missing = []
     for file, name in found:
-        path = ROOT / file
-        defined = set()
-        if path.exists():
-            nodes = (ast.FunctionDef, ast.ClassDef)
-            defined = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, nodes)}
-        if not path.exists() or not set(filter(None, name.split("::"))) <= defined:
+        defined = names_in(ROOT / file)
+        if defined is None or not set(filter(None, name.split("::"))) <= defined:
             missing.append((file, name))
     return missing
 

@@ -54,8 +54,7 @@ def moved(noise, widths, last=160):
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-    @pytest.mark.parametrize("blocks", [2, 4])
+    @pytest.mark.parametrize(("epsilon", "blocks"), [(0.3, 2), (1.0, 4), (4.0, 2)])
     def test_several_parameters(self, epsilon, blocks):
         """Mean and deviation of records on four points; half of the noise is rejected."""
         mechanism = normal(epsilon, blocks)

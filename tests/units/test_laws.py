@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
+from scipy.special import ndtr
 
 from dpfast import Grid, InverseSensitivity
 from dpfast._kernels import _levels
-from dpfast.laws import NestedIntervals
+from dpfast.laws import DiscreteLaplace, NestedIntervals, RoundedGaussian, RoundedLaplace, RoundedStudent3, Staircase
 from dpfast.statistics import Median, Quantile
 from tests.reference import laws as reference
 from tests.scripted import ScriptedBits
@@ -289,3 +290,15 @@ def test_codes_are_integers():
     for function in (law.pmf, law.logpmf, law.cdf, law.value):
         with pytest.raises(TypeError, match="must be integers"):
             function([0.5])
+
+
+def test_the_error_state_of_a_caller_does_not_decide_about_noise():
+    """Probabilities and variances that are below all doubles are 0."""
+    far = np.array([-(2.0**62), -1e6, 0, 1, 1e6, 2.0**62])
+    kinds = DiscreteLaplace, RoundedLaplace, RoundedStudent3, RoundedGaussian
+    for noise, scale in itertools.product(kinds, (0.01, 1, 1e4)):
+        with np.errstate(all="raise"):
+            assert np.all(np.diff(noise(scale).cdf(far)) >= 0)
+    with np.errstate(all="raise"):
+        assert [RoundedGaussian(scale).variance for scale in (0.01, 0.05)] == [0.0, pytest.approx(2 * ndtr(-10.0))]
+        assert Staircase(2.0, 3).cdf(far)[-1] == 1.0

@@ -33,28 +33,24 @@ GRID = dpf.Grid(-3, 5, step=1)
 
 
 class Recorded:
-    """A scheme whose noisy numbers are given, and whose exact ones are kept."""
+    """Totals whose noisy numbers are given, by default the exact ones, which are kept."""
 
-    def __init__(self, given=None):
-        self.exact, self._given = [], given
+    def __init__(self, scheme, shape=(), given=None):
+        self.exact, self._given, self._totals = [], given, scheme.start(shape)
 
-    def __call__(self, exact, source):
-        self.exact.append(np.array(exact).tolist())
-        return exact if self._given is None else self._given[len(self.exact) - 1]
+    def step(self, x):
+        """The estimate after one more period."""
+        exact, done = self._totals.exact(x), len(self.exact)
+        self.exact += [np.array(number).tolist() for number in exact]
+        self._totals.add(x, exact if self._given is None else self._given[done : len(self.exact)])
+        return self._totals.estimate()
 
 
 def exact_numbers(scheme, x):
-    """The exact numbers to which the scheme adds noise, for the integers of each period, and the estimates."""
-    scheme.noisy = recorded = Recorded()
-    totals = scheme.start(np.shape(x[0]))
-    estimates = [step(totals, np.array(part)) for part in x]
+    """The exact numbers to which the state adds noise, for the integers of each period, and the estimates."""
+    recorded = Recorded(scheme, np.shape(x[0]))
+    estimates = [recorded.step(np.array(part)) for part in x]
     return recorded.exact, estimates
-
-
-def step(totals, x):
-    """The estimate after one more period."""
-    totals.add(x, totals.noisy(x, None))
-    return totals.estimate()
 
 
 class TestFactor:
@@ -146,10 +142,8 @@ class TestEstimates:
     def test_they_are_functions_of_the_noisy_numbers_alone(self, make):
         given, found = np.random.default_rng(2).integers(-50, 50, 100).tolist(), []
         for x in (np.zeros(15, np.int64), np.arange(15)):
-            scheme = make(15)
-            scheme.noisy = Recorded(given)
-            totals = scheme.start(())
-            found.append([float(step(totals, part)) for part in x])
+            recorded = Recorded(make(15), given=given)
+            found.append([float(recorded.step(part)) for part in x])
         assert found[0] == found[1]
 
 
@@ -168,16 +162,11 @@ def worst(make, periods, changed=1, values=(0, 1, 2)):
 
 def coefficients(scheme, periods):
     """The coefficients of the noisy numbers in each estimate, in rows."""
-    scheme.noisy = recorded = Recorded()
-    totals = scheme.start(())
+    recorded = Recorded(scheme)
     for _ in range(periods):
-        step(totals, 0)
-    count, rows = len(recorded.exact), []
-    for unit in np.eye(count):
-        scheme.noisy = Recorded(unit.tolist())
-        totals = scheme.start(())
-        rows.append([float(step(totals, 0)) for _ in range(periods)])
-    return np.array(rows).T
+        recorded.step(0)
+    units = [Recorded(scheme, given=unit.tolist()) for unit in np.eye(len(recorded.exact))]
+    return np.array([[float(unit.step(0)) for _ in range(periods)] for unit in units]).T
 
 
 class TestDifferences:
@@ -260,11 +249,7 @@ class TestUnknownPeriods:
     @every("options", [{"mu": 1.0}, {"epsilon": 1.0}], ids=str)
     def test_estimates(self, options):
         x = np.random.default_rng(1).integers(0, 50, 300)
-        scheme = Running(Count(), **options).scheme
-        for part in map(scheme._of, scheme._sizes):
-            part.noisy = Recorded()
-        totals = scheme.start(())
-        found = [step(totals, number) for number in x.tolist()]
+        _, found = exact_numbers(Running(Count(), **options).scheme, x.tolist())
         assert np.allclose(found, np.cumsum(x), rtol=0, atol=1e-6)
 
     @every("options", [{"mu": 1.0}, {"epsilon": 1.0}], ids=str)

@@ -398,16 +398,15 @@ class TestFiles:
             with pytest.raises(ValueError, match=match):
                 started.start(path=path)
         whole = path.read_text()
-        path.write_text("notes\n")
-        with pytest.raises(ValueError, match="not a state"):
-            COUNTS.start(path=path)
-        path.write_text("notes")
-        with pytest.raises(ValueError, match="not a state"):
-            COUNTS.start(path=path)
-        assert path.read_text() == "notes"
-        path.write_text(whole.replace('"dpfast-running": 1', '"dpfast-running": 2'))
-        with pytest.raises(ValueError, match="version 2"):
-            COUNTS.start(path=path)
+        later = whole.replace('"dpfast-running": 1', '"dpfast-running": 2')
+        header = later.split("\n")[0] + "\n"
+        notes = [(text, "not a state") for text in ("notes\n", "notes", "[]\n")]
+        for text, match in (*notes, (header, "version 2"), (later, "version 2")):
+            path.write_text(text)
+            with dpf.Ledger(rho=1.0, neighbors="add-remove") as ledger, pytest.raises(ValueError, match=match):
+                COUNTS.start(path=path)
+            assert ledger.charges == ()
+            assert path.read_text() == text
 
     def test_damaged_lines(self, tmp_path):
         path = tmp_path / "state"
