@@ -17,6 +17,9 @@ TEXT = """Ranges: the root mean squared error, in records, of the sums of 300 ra
     count, i = 1, ..., k. One person may have a record of each key, as in the papers. Peeling by Gumbel noise, added
     once: Durfee and Rogers 2019; by one-shot Laplace noise of scale k / epsilon: Qiao, Su and Zhang 2021; joint:
     Gillenwater, Joseph, Munoz and Ribero 2022. One record per person: Laplace noise on all counts."""
+WORST = """the default for units with records of many keys is the joint mechanism, which keeps the greatest of the k
+    differences small: 306 records for 20 of 1,000 keys, where peeling has 389; on average it has more. With `typical=`
+    the choice is by what is missed for such counts."""
 PAIRS = np.random.default_rng(11).integers(0, 2**20, (300, 2))
 
 
@@ -163,18 +166,19 @@ def _tops():
             return mechanism(np.repeat(np.arange(counts.size), counts)).astype(np.int64)
 
         public = {"k": k, "epsilon": epsilon}
-        several = dpf.TopK(k, keys, epsilon=epsilon, contributions=d, per_key=1)
+        persons = {"epsilon": epsilon, "contributions": d, "per_key": 1}
         single = dpf.TopK(k, keys, epsilon=epsilon)
-        yield Case(
-            f"top {k} of {d:,}, all keys for a person", "Zipf", n, f"{epsilon:g}, add-remove", draw,
-            partial(ours, mechanism=several), _missed,
-            (
-                Published("Gumbel peeling", partial(gumbel_peeling, **public)),
-                Published("Laplace, one shot", partial(laplace_peeling, **public)),
-                Published("joint", partial(joint_top, **public)),
-            ),
-            datasets=20, rounds=20,
-        )  # fmt: skip
+        for option, typical in (("", None), (", typical counts given", np.sort(n * shares / shares.sum()).tolist())):
+            yield Case(
+                f"top {k} of {d:,}, all keys for a person{option}", "Zipf", n, f"{epsilon:g}, add-remove", draw,
+                partial(ours, mechanism=dpf.TopK(k, keys, typical=typical, **persons)), _missed,
+                (
+                    Published("Gumbel peeling", partial(gumbel_peeling, **public), WORST),
+                    Published("Laplace, one shot", partial(laplace_peeling, **public), WORST),
+                    Published("joint", partial(joint_top, **public), WORST),
+                ),
+                datasets=20, rounds=20,
+            )  # fmt: skip
         yield Case(
             f"top {k} of {d:,}, one key for a person", "Zipf", n, f"{epsilon:g}, add-remove", draw,
             partial(ours, mechanism=single), _missed,

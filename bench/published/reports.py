@@ -19,6 +19,10 @@ TEXT = """Unbiased frequencies, means and vectors: root mean squared errors over
     and others 2020, by expectation maximisation, with their smoothing (EMS) or without (EM)."""
 
 
+CAPS = """`directions` sends one of 64 public directions, where PrivUnit has all of them: 3 to 6 % more variance, for a
+    guarantee that rests on ranks and not on floating point."""
+
+
 def k_ary(generator, x, k, epsilon):
     p = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     q = (1 - p) / (k - 1)
@@ -220,7 +224,7 @@ def _vectors():
             lambda released, X: np.mean((np.asarray(released) - X.mean(axis=0)) ** 2),
             (
                 Published("half spheres", partial(ball_points, **public)),
-                Published("PrivUnit", partial(private_unit, **public)),
+                Published("PrivUnit", partial(private_unit, **public), CAPS),
             ),
             root=True, datasets=10, rounds=40,
         )  # fmt: skip

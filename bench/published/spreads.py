@@ -18,6 +18,11 @@ TEXT = """Mean distances from the variance or the standard deviation of the reco
     three binades above. CoinPress: Biswas, Dong, Kamath and Ullman 2020, three or six rounds on such pairs, for normal
     data."""
 DELTA = 1e-6
+DEFAULT = """without a `distribution` the default has noise on the variance, in proportion to the square of the width.
+    Two sums have less where the mean is near the middle of the bounds, and more where it is near one of them; any
+    `distribution=` chooses."""
+LITTLE = """with few records the four quantiles take a large share of epsilon and reach far beyond the data; with more
+    records the order is the other one."""
 
 
 def two_sums(generator, x, bounds, epsilon):
@@ -74,8 +79,8 @@ def cases():
             ("variance", dpf.variance, partial, np.var),
             ("standard deviation", dpf.std, partial(partial, root_of), np.std),
         ):
-            moments = Published("two sums", with_public(two_sums, **public))
-            pairs = Published("clipped pairs", with_public(clipped_pairs, **public))
+            moments = Published("two sums", with_public(two_sums, **public), DEFAULT)
+            pairs = Published("clipped pairs", with_public(clipped_pairs, **public), LITTLE)
             for option, given, algorithms in (
                 ("", {}, (moments,)),
                 (", private bounds", {"method": "private-bounds"}, (pairs,)),
