@@ -395,6 +395,12 @@ class TestVarianceWithin:
         choice = dpf.explain("std", n=2000, bounds=(-50, 50), epsilon=1.0, distribution=assumed)
         assert [row[0] for row in choice.table if row[-1] == "taken"] == ["private-bounds"]
 
+    @every("assumed", [norm(3, 2), (0, 6)])
+    def test_one_record_has_no_variance(self, assumed):
+        assert dpf.std([3.0], bounds=(-1, 99), epsilon=0.1, distribution=assumed) == 0
+        expected = dpf.GlobalSensitivity(Variance(), grid=dpf.Grid(-1, 99), epsilon=0.1).expected_error(1, norm(3, 2))
+        assert abs(expected.noise - 4) < 1e-6
+
     def test_an_assumption_takes_given_bounds_that_are_narrow(self):
         choice = dpf.explain("std", n=2000, bounds=(-3, 3), epsilon=1.0, distribution=norm(0, 1))
         assert [row[0] for row in choice.table if row[-1] == "taken"] == ["moments"]
