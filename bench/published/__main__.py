@@ -45,7 +45,8 @@ def page(sections, seed):
     method = f"""The algorithms are prototypes in floating point, written from the papers (bench/published): their
         guarantees hold for real numbers, those of dpfast for the program. Where a paper states neighbours that differ
         in the presence of a record, the noise is scaled to the neighbours here. The populations were not used to tune
-        dpfast. Data sets of seed {seed}; commit {commit()}."""
+        dpfast, except that the choice of noise for a variance within private bounds was checked on them. Data sets of
+        seed {seed}; commit {commit()}."""
     return "\n".join(
         ["# Published algorithms\n", paragraph(text), paragraph(method), *[text for text, _ in sections],
          colophon("bench.published")]

@@ -22,6 +22,10 @@ TEXT = """Unbiased frequencies, means and vectors: root mean squared errors over
 CAPS = """`directions` sends one of 64 public directions, where PrivUnit has all of them: 3 to 6 % more variance, for a
     guarantee that rests on ranks and not on floating point."""
 
+EARLY = """the prototype starts at equal shares and stops early, at a gain of 0.001 in the log-likelihood, which favours
+    uniform records: on 50 other data sets its error was 0.0157 (standard error 0.0006), and 0.0173 with a stop at
+    0.000001; that of dpfast 0.0162 (0.0008)."""
+
 
 def k_ary(generator, x, k, epsilon):
     p = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
@@ -252,9 +256,12 @@ def _densities():
             "density", records, n, f"{epsilon:g}",
             lambda generator, n=n, law=law: (law.rvs(n, random_state=generator),),
             ours, _apart,
-            tuple(
-                Published(f"square wave, {name}", partial(square_wave, epsilon=epsilon, smooth=smooth))
-                for name, smooth in (("EMS", True), ("EM", False))
+            (
+                Published(
+                    "square wave, EMS", partial(square_wave, epsilon=epsilon, smooth=True),
+                    EARLY if records == "uniform" else "",
+                ),
+                Published("square wave, EM", partial(square_wave, epsilon=epsilon, smooth=False)),
             ),
             datasets=20, rounds=3,
         )  # fmt: skip
