@@ -280,6 +280,8 @@ LEFT_OUT = {"neighbors": "add-remove", "missing": "drop"}
 FUNCTIONS |= {
     "mean, half of missing": by_options("mean", missing="half"),
     "mean, bounds inside bounds": by_options("mean", bounds=(-1.0, 1e6), method="private-bounds"),
+    "variance, bounds inside bounds": by_options("variance", bounds=(-1.0, 1e6), method="private-bounds"),
+    "std, private bounds": by_options("std", bounds="private"),
     "mean, private bounds, half of missing": by_options("mean", bounds="private", missing="half"),
     "density, half of missing": by_options("density", missing="half"),
     "robust_mean, half of missing": by_options("robust_mean", missing="half"),
@@ -293,7 +295,7 @@ ASSUMED = {"a distribution": norm(40, 5), "typical values": (20.0, 60.0)}  # for
 FUNCTIONS |= {
     f"{name}, {kind}": by_options(name, *arguments, distribution=assumed)
     for name, arguments in {
-        "mean": (), "sum": (), "median": (), "quantile": (0.9,), "iqr": (), "trimmed_mean": (0.1,)
+        "mean": (), "sum": (), "std": (), "median": (), "quantile": (0.9,), "iqr": (), "trimmed_mean": (0.1,)
     }.items()
     for kind, assumed in ASSUMED.items()
 }  # fmt: skip

@@ -114,7 +114,8 @@ def write(path, folder):
         machine that does other work too: only its order of magnitude counts."""
     guarantee = """Guarantees are taken as each library states them. dpfast's hold for the program. diffprivlib computes
         means, quantiles, regressions and components in floating point; OpenDP's rows of second moments, components and
-        lines need its feature "idealized-numerics"."""
+        lines need its feature "idealized-numerics". Algorithms of papers, which no library has, are on a page of
+        [their own](published.md)."""
     body = [_text(name, stored) for name, stored in sections.items()]
     parts = ["# Other libraries\n", paragraph(text), paragraph(guarantee), *body, colophon("bench.peers")]
     path.write_text("\n".join(parts), encoding="utf-8")

@@ -1,7 +1,8 @@
-"""User functions given as C pointers: SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
+"""User functions: of one argument, or C pointers, SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,21 @@ def is_pointer(function: Any) -> bool:
     from scipy import LowLevelCallable
 
     return isinstance(function, LowLevelCallable)
+
+
+def check_takes_one(name: str, function: Any, argument: str) -> None:
+    """Raise a TypeError for a function that cannot be called with one argument, before anything is charged.
+
+    Where errors of a function become missing values, as those of blocks do, nothing else would tell of it.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of functions in C, many of which have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(f"{name} must be a function of one argument, {argument}: {error}") from None
 
 
 def identity(function: Any) -> int:

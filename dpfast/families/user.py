@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.core import containers
+from dpfast.core import callbacks, containers
 from dpfast.core.foreign import swallowed
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
@@ -52,6 +52,9 @@ class Custom(BlockFamily):
     parameters: tuple[str, ...] = ("parameter",)
     jackknife: bool = True
     many: ClassVar[bool] = True  # each block is a copy
+
+    def __post_init__(self) -> None:
+        callbacks.check_takes_one("estimator", self.estimator, "the records of a block")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -264,9 +264,10 @@ def variance(
     x : array_like of shape (n,)
     method : {"auto", "global-sensitivity", "private-bounds", "moments"}
         Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes
-        without a `distribution`; narrower bounds found privately, see `mean`; or noise on the sum and the sum of
-        squares together (`MomentPair`), which is 3 times less where the mean is near the middle of the bounds, and up
-        to 1.25 times more where it is near one of them.
+        without a `distribution`; narrower bounds found privately, see `mean`, for bounds that may be several times too
+        wide; or noise on the sum and the sum of squares together (`MomentPair`), which is 3 times less where the mean
+        is near the middle of the bounds, and up to 1.25 times more where it is near one of them. Within bounds found
+        privately the same pair is taken if the released quantiles show tails on both sides.
     distribution : object or pair (low, high), optional
         Public: what "auto" assumes of the records, see `mean`; it then takes the method of least expected error.
     epsilon, bounds, grid, delta, neighbors, missing, rng, workers, explain

@@ -144,6 +144,10 @@ def median(
     the many points far from the data may outweigh those near the quantile.
     ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n, distribution=...)`` predicts it, and
     https://dpfast.readthedocs.io/en/latest/guides/bounds.html has a table. With more, bounds gain little.
+    The lower median is one of the records, the smaller of the middle two for an even n. ``np.median``, their mean, is
+    ``trimmed_mean(x, 0.5 - 1 / n, ...)``, which pays with few records and a large epsilon: the mean distance from it is
+    .007 for 50 standard normal records within (-10, 10) at epsilon = 8, with ``method="smooth-sensitivity"``, and that
+    of this function .034; at epsilon = 2 they are .055 and .067.
 
     References
     ----------
@@ -228,7 +232,8 @@ def quantile(
     ----------
     x : array_like of shape (n,)
     q : float or sequence of float
-        In [0, 1].
+        In [0, 1]. The q-quantile is a record, that of ``np.quantile(x, q, method="inverted_cdf")``, not a point between
+        two, as NumPy has by default.
     epsilon : float
         Positive; for a sequence the total of all quantiles.
     bounds, grid, delta, method, distribution, measure, neighbors, missing, rng, workers, explain

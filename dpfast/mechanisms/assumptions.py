@@ -141,10 +141,13 @@ class Assumed:
 
 
 class Affine(Assumed):
-    """The distribution of ``shift + scale * X``, X of an assumed distribution, whose nodes it uses; scale > 0."""
+    """The distribution of ``shift + scale * X``, X of an assumed distribution, whose nodes it uses; scale > 0.
 
-    def __init__(self, base: Assumed, shift: float, scale: float) -> None:
-        self._base, self._shift, self._scale = base, shift, scale
+    With a grid, its variance is that of records clamped there: Student's t(2), a reference, has no other.
+    """
+
+    def __init__(self, base: Assumed, shift: float, scale: float, grid: Grid | None = None) -> None:
+        self._base, self._shift, self._scale, self._grid = base, shift, scale, grid
 
     def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._moved(self._base.points(u))
@@ -154,6 +157,8 @@ class Affine(Assumed):
             return self._shift + self._scale * values
 
     def moment(self, name: str) -> float:
+        if name == "var" and self._grid is not None:
+            return code_moments(self, self._grid)[1] * self._grid.step**2
         moment = self._base.moment(name)
         return self._scale**2 * moment if name == "var" else self._shift + self._scale * moment
 

@@ -18,18 +18,19 @@ from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, checked_pol
 from dpfast.core.privacy import Privacy
 from dpfast.core.rounding import down
 from dpfast.core.types import Exact, Records
-from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
+from dpfast.mechanisms.assumptions import SAMPLES, Assumed, code_moments, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.moments import MOST_RECORDS, MomentPair
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Mean, Median, Statistic, Sum
+from dpfast.statistics import Mean, Median, Statistic, Sum, Variance
 from dpfast.streaming import Chunks
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
@@ -47,6 +48,12 @@ _CENTER, _CENTER_SHARE, _MOST_CENTER = 60.0, 0.02, 200.0
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
 _MOST_FURTHER = 3.0  # of `bounds`, which stay within a few ranges of the records
+# A variance within bounds is a pair of moments if the shorter of two tails has this share of both: where the mean is at
+# a tenth of the width from a bound, noise on the variance is as small. Measured, errors of pairs relative to those of
+# that noise, n = 1,000 and 5,000, epsilon 1: .33 to .78 for normal, bimodal, Laplace, t(3) data and ages; for one-sided
+# ones (gamma, exponential, lognormal, Pareto, rare events), which do not get pairs, .96 to 1.23.
+_SHORTER_TAIL = Fraction(1, 10)
+_MAGNITUDE_OF_PAIR = 0.735  # mean magnitude of the noise in deviations: .71 to .76 for a mean anywhere in the bounds
 _FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
 _PARTS = 64  # rounding widens bounds that are used once by at most two of these
 _DIGITS = 12  # of the floats among which bounds are found inside given ones
@@ -284,17 +291,20 @@ def within_private_bounds(
     step: float | None,
     epsilon: float,
     missing: float | str | None = None,
+    chooses: bool = False,
     **options: Any,
 ) -> Mechanism:
     """Return the mechanism of ``bounds="private"``: a statistic by a class of mechanisms, on a grid that it finds
-    itself.
+    itself. With `chooses`, the variance may be a pair of moments there.
     """
-    return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()))
+    pairs = chooses and isinstance(statistic, Variance)
+    return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()), pairs=pairs)
 
 
 def clamped_privately(statistic: Statistic, *, grid: Grid, epsilon: float) -> Mechanism:
     """Return the mechanism of ``method="private-bounds"``: noise for bounds that it finds inside those of the grid."""
-    return _PrivatelyBounded(statistic, GlobalSensitivity, grid.step, epsilon, grid.missing, (), grid)
+    pairs = isinstance(statistic, Variance)
+    return _PrivatelyBounded(statistic, GlobalSensitivity, grid.step, epsilon, grid.missing, (), grid, pairs)
 
 
 def _inside(grid: Grid, low: Fraction, high: Fraction) -> Grid:
@@ -309,7 +319,8 @@ class _PrivatelyBounded(_Finding):
     """Release a statistic within bounds that a share of epsilon finds, inside public bounds or without any.
 
     The bounds are two quantiles, moved outward: the mechanism of ``bounds="private"`` and ``method="private-bounds"``.
-    The rest of epsilon releases the statistic within them. Both are charged in one piece.
+    The rest of epsilon releases the statistic within them. Both are charged in one piece. With `pairs`, for a variance,
+    this is a `MomentPair` where the quantiles show tails on both sides.
     """
 
     statistic: Statistic
@@ -319,6 +330,7 @@ class _PrivatelyBounded(_Finding):
     missing: float | str | None = None
     options: tuple[tuple[str, Any], ...] = ()
     within: Grid | None = None
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
@@ -416,15 +428,17 @@ class _PrivatelyBounded(_Finding):
     def _imagined(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
         """Return the bias, the mean magnitude of the noise and the sampling deviation, for draws of the bounds.
 
-        Bias and deviation are those of a mean of records clamped to the bounds; on a fine grid the noise of sensitivity
-        1 has the mean magnitude ``1 / (2 sinh(epsilon / 2))``, that of the staircase law.
+        Bias and deviation are those of records clamped to the bounds; on a fine grid the noise of sensitivity 1 has the
+        mean magnitude ``1 / (2 sinh(epsilon / 2))``, that of the staircase law.
         """
-        if not isinstance(self.statistic, (Mean, Sum)) or self.method is not GlobalSensitivity:
+        if not isinstance(self.statistic, (Mean, Sum, Variance)) or self.method is not GlobalSensitivity:
             raise TypeError(f"no error is known for the {self.statistic} within private bounds")
         plan = self.plan(n)
         finding = Quantiles(plan.levels, grid=self._candidates, epsilon=plan.finding)
-        rows = finding.imagined_releases(n, assumed, samples, draws).tolist()
-        found = [plan.grid_for(list(map(Fraction, row))) for row in rows]
+        rows = [list(map(Fraction, row)) for row in finding.imagined_releases(n, assumed, samples, draws).tolist()]
+        if isinstance(self.statistic, Variance):
+            return np.array([plan.imagined_variance(row, assumed) for row in rows]).T
+        found = [plan.grid_for(row) for row in rows]
         lower, upper = np.array([grid.lower for grid in found]), np.array([grid.upper for grid in found])
         mean, variance = assumed.clamped_moments(lower, upper)
         magnitude = (upper - lower) / n / (2 * math.sinh(min(plan.releasing / 2, 500)))
@@ -476,7 +490,28 @@ class WithinBounds(Plan):
         fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
         return Grid(lower, upper, step=mechanism.step if fits else None, missing=mechanism.missing)
 
+    def mechanism_within(self, quantiles: Sequence[Fraction]) -> Mechanism:
+        """Return the mechanism of the statistic within the bounds that these quantiles give."""
+        mechanism, grid = self.mechanism, self.grid_for(quantiles)
+        low, inner_low, inner_high, high = quantiles
+        tails = sorted((inner_low - low, high - inner_high))
+        if mechanism.pairs and self._size <= MOST_RECORDS and tails[0] > 0 and tails[0] >= _SHORTER_TAIL * sum(tails):
+            return MomentPair(grid=grid, epsilon=self.releasing)
+        return mechanism._on(grid, self.releasing)
+
+    def imagined_variance(self, quantiles: Sequence[Fraction], assumed: Assumed) -> tuple[float, float, float]:
+        """Return the bias, the mean magnitude of the noise and the sampling deviation within the bounds of these."""
+        inner, n = self.mechanism_within(quantiles), self._size
+        grid = self.grid_for(quantiles)
+        code, variance, fourth = code_moments(assumed, grid)
+        if isinstance(inner, MomentPair):
+            noise = _MAGNITUDE_OF_PAIR * inner.noise_deviation(n, grid.lower + code * grid.step)
+        else:
+            noise = (grid.upper - grid.lower) ** 2 * (n - 1) / n**2 / (2 * math.sinh(min(self.releasing / 2, 500)))
+        deviation = math.sqrt(max(0.0, fourth - variance**2) / n) * grid.step**2
+        return variance * grid.step**2 - target(Variance(), assumed), noise, deviation
+
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
         mechanism, n = self.mechanism, self.n
         found = mechanism._quantiles(self.levels, n, values, self.finding, self.center, source, threads)
-        return mechanism._on(self.grid_for(found), self.releasing).plan(n).draw(values, source, threads)
+        return self.mechanism_within(found).plan(n).draw(values, source, threads)

@@ -119,6 +119,8 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
         away = np.geomspace(1, last + 1, 2 + int(_GROWTH * math.log(last + 2))).astype(np.int64)
         around = np.concatenate([center + away, center + 1 - away])
     start, stop = law.value(first), law.value(last)
+    if start == stop:  # the variance of one record
+        return 0.0 if target is None else abs(float(target - start))
     unit = (stop - start) / max(last - first, 1)
     place = center if target is None else first + (target - start) / unit
     cut = math.floor(min(max(place, first), last))  # the place may be infinite

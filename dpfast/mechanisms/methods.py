@@ -238,7 +238,8 @@ def _traps_under(distribution: Any, mechanism: Mechanism, n: int, whole: bool) -
         low, high = distribution if typical else Assumed(distribution).points(np.array([0.05, 0.95])).tolist()
         traps += of_width(mechanism.grid.upper - mechanism.grid.lower, high - low)
     elif isinstance(mechanism, InverseSensitivity) and _needs_order_only(mechanism.statistic) and n and not whole:
-        assumed = [each.assumed for each in distribution.references] if typical else [distribution]
+        references = distribution.references_within(mechanism.grid) if typical else ()
+        assumed = [each.assumed for each in references] or [distribution]
         with suppress(TypeError, ValueError):
             traps += of_step(mechanism.grid.step, max(mechanism.expected_error(n, each).total for each in assumed))
     return tuple(traps)
@@ -282,6 +283,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         return methods[method](statistic, grid=floats, epsilon=epsilon, **options)
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
+        options["chooses"] = public.method == "auto"
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
     if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():
         options["selection"] = "exponential"

@@ -26,6 +26,7 @@ from dpfast.streaming import CodeSums, Reading, Sums
 if TYPE_CHECKING:
     from dpfast.core.types import Exact
 
+MOST_RECORDS = 2**30  # of a pair of moments
 _MOST_POINTS = 2**16
 _MOST = 2**61  # of a sum with noise
 _DRAWS = 512  # of imagined noise, for an expected error
@@ -111,7 +112,7 @@ class MomentPair(StatisticMechanism):
         return _noise(self._coarse.size - 1, self.epsilon)
 
     def _make_plan(self, n: int | None) -> Plan:
-        if n is not None and n > 2**30:
+        if n is not None and n > MOST_RECORDS:
             raise ValueError(f"n must be at most 2**30 for the variance by a pair of moments, not {n}")
         return super()._make_plan(n)
 

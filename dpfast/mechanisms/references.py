@@ -71,14 +71,13 @@ class Typical(NamedTuple):
     low: float
     high: float
 
-    @property
-    def references(self) -> tuple[Reference, ...]:
-        """The three shapes with these quantiles."""
+    def references_within(self, grid: Grid | None) -> tuple[Reference, ...]:
+        """Return the three shapes with these quantiles, for records within the bounds of a grid."""
         found = []
         for shape, base in (("lognormal", _LOGNORMAL), ("Student-t(2)", _HEAVY), ("normal", _NORMAL)):
             first, last = base.points(_TYPICAL).tolist()
             scale = (self.high - self.low) / (last - first)
-            found.append(Reference(shape, 1.0, Affine(base, self.low - first * scale, scale)))
+            found.append(Reference(shape, 1.0, Affine(base, self.low - first * scale, scale, grid)))
         return tuple(found)
 
 
@@ -103,7 +102,7 @@ def assumption(distribution: Any) -> Any:
 def references_of(assumed: Any, grid: Grid | None) -> tuple[Reference, ...]:
     """Return the distributions under which candidates are compared, for an `assumption` and a grid of the records."""
     if isinstance(assumed, Typical):
-        return assumed.references
+        return assumed.references_within(grid)
     if assumed is not None:
         return (Reference("assumed", 1.0, Assumed(assumed)),)
     return () if grid is None else references(grid)

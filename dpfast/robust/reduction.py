@@ -146,6 +146,8 @@ def reduce(
     pointer = callbacks.is_pointer(score)
     if not callable(score) and not pointer:
         raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
+    if not pointer:
+        callbacks.check_takes_one("score", score, "a candidate")
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
-from scipy.stats import norm
+from scipy.stats import gamma, norm, uniform
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy
 from dpfast._kernels._calls import Parameters
+from dpfast.mechanisms import GlobalSensitivity, MomentPair
 from dpfast.mechanisms.bounds import _Coverage, rounded_outward
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean, Variance, WinsorizedMean
@@ -340,11 +341,69 @@ class TestInsideBounds:
             call(Untouchable())
 
     def test_errors_that_are_not_known(self):
-        mechanism = mechanism_for(Variance(), [0.5], Parameters((0, 1), None, 1.0, 0.0, "private-bounds"))
-        with pytest.raises(TypeError, match="no error is known for the variance within private bounds"):
+        mechanism = mechanism_for(Huber(1.0), [0.5], Parameters("private", None, 1.0, 0.0, "inverse-sensitivity"))
+        with pytest.raises(TypeError, match=r"no error is known for the .* within private bounds"):
             mechanism.error(1000, distribution=norm())
+        mechanism = mechanism_for(Variance(), [0.5], Parameters((0, 1), None, 1.0, 0.0, "private-bounds"))
         with pytest.raises(TypeError, match="give distribution="):
             mechanism.error(1000, deviation=1.0)
+
+
+class TestVarianceWithin:
+    """Of a variance, the bounds decide between noise on it and noise on a pair of moments."""
+
+    @staticmethod
+    def made(bounds=(0, 200), method="private-bounds"):
+        return mechanism_for(Variance(), [0.5], Parameters(bounds, None, 1.0, 0.0, method))
+
+    @every(
+        "quantiles, kind",
+        [
+            ((10, 12, 40, 42), MomentPair),  # tails of equal length
+            ((10, 11, 40, 49), MomentPair),  # the shorter is a tenth of both
+            ((10, 11, 40, 50), GlobalSensitivity),
+            ((10, 19, 40, 40), GlobalSensitivity),
+            ((10, 10, 40, 40), GlobalSensitivity),  # rare events, or equal records: nothing is known of the mean
+        ],
+    )
+    def test_the_tails_of_released_quantiles_choose(self, quantiles, kind):
+        found = list(map(Fraction, quantiles))
+        for mechanism in (self.made(), self.made("private", "auto")):
+            inner = mechanism.plan(2000).mechanism_within(found)
+            assert type(inner) is kind
+            assert inner.epsilon == mechanism.plan(2000).releasing
+        assert type(self.made("private", "global-sensitivity").plan(2000).mechanism_within(found)) is GlobalSensitivity
+
+    def test_more_records_than_a_pair_has_never_raise(self):
+        """Otherwise the tails, which the records decide, would raise."""
+        plan = self.made().plan(2**30 + 1)
+        for quantiles in ((10, 12, 40, 42), (10, 10, 40, 60)):
+            assert type(plan.mechanism_within(list(map(Fraction, quantiles)))) is GlobalSensitivity
+
+    @every("law, bounds", [(norm(3, 2), (-50, 50)), (gamma(2, scale=6), (0, 200)), (uniform(0, 10), (-100, 100))])
+    def test_the_predicted_error_is_that_of_simulations(self, law, bounds):
+        n, mechanism = 2000, self.made(bounds)
+        generator = np.random.default_rng(7)
+        found = [abs(mechanism(law.rvs(n, random_state=generator), rng=generator) - law.var()) for _ in range(400)]
+        expected = mechanism.expected_error(n, law).total
+        assert 0.8 < np.mean(found) / expected < 1.25
+        other = mechanism_for(Variance(), [0.5], Parameters(bounds, None, 0.25, 0.0, "private-bounds"))
+        assert not 0.8 < np.mean(found) / other.expected_error(n, law).total < 1.25
+
+    @every("assumed", [norm(3, 2), (0, 6)])
+    def test_an_assumption_takes_private_bounds_in_wide_ones(self, assumed):
+        choice = dpf.explain("std", n=2000, bounds=(-50, 50), epsilon=1.0, distribution=assumed)
+        assert [row[0] for row in choice.table if row[-1] == "taken"] == ["private-bounds"]
+
+    @every("assumed", [norm(3, 2), (0, 6)])
+    def test_one_record_has_no_variance(self, assumed):
+        assert dpf.std([3.0], bounds=(-1, 99), epsilon=0.1, distribution=assumed) == 0
+        expected = dpf.GlobalSensitivity(Variance(), grid=dpf.Grid(-1, 99), epsilon=0.1).expected_error(1, norm(3, 2))
+        assert abs(expected.noise - 4) < 1e-6
+
+    def test_an_assumption_takes_given_bounds_that_are_narrow(self):
+        choice = dpf.explain("std", n=2000, bounds=(-3, 3), epsilon=1.0, distribution=norm(0, 1))
+        assert [row[0] for row in choice.table if row[-1] == "taken"] == ["moments"]
 
 
 @every("value", [2**53 - 10**9, 2**53, 12 * 10**15 + 1, 19 * 10**15 + 1, -(2**63)])

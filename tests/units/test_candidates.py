@@ -137,7 +137,7 @@ class TestTable:
         assert dpf.explain("mean", **public).candidates.keys() == {"global-sensitivity"}
 
     def test_three_shapes_have_nine_tenths_between_typical_values(self):
-        found = Typical(-3.0, 7.0).references
+        found = Typical(-3.0, 7.0).references_within(None)
         assert [reference.shape for reference in found] == ["lognormal", "Student-t(2)", "normal"]
         for reference in found:
             assert np.allclose(reference.assumed.points(np.array([0.05, 0.95])), [-3, 7], rtol=1e-12)

@@ -127,13 +127,17 @@ class TestVariance:
             assert math.sqrt(np.mean(errors**2)) == pytest.approx(inside, rel=0.1)
 
     def test_choice_by_a_distribution(self):
-        """The method with the least error: moments in the middle of the bounds, noise on the variance at a bound."""
+        """The least error: moments in the middle of the bounds, noise on the variance at a bound, narrower bounds."""
         told = []
-        for assumed, wanted in ((scipy.stats.norm(50, 5), "moments"), (scipy.stats.expon(0, 4), "global-sensitivity")):
+        for assumed, wanted in (
+            (scipy.stats.norm(50, 15), "moments"),
+            (scipy.stats.expon(0, 25), "global-sensitivity"),
+            (scipy.stats.norm(50, 5), "private-bounds"),
+        ):
             x = assumed.rvs(2000, random_state=1)
             dpf.variance(x, bounds=(0, 100), epsilon=1.0, distribution=assumed, explain=told.append)
             assert f"Taken: {wanted}" in told[-1]
-        dpf.std(x, bounds=(0, 100), epsilon=1.0, distribution=scipy.stats.norm(40, 4), explain=told.append)
+        dpf.std(x, bounds=(0, 100), epsilon=1.0, distribution=scipy.stats.norm(45, 14), explain=told.append)
         assert "Taken: moments" in told[-1]
         dpf.variance(x, bounds=(0, 100), epsilon=1.0, explain=told.append)
         assert "GlobalSensitivity" in told[-1]

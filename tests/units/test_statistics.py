@@ -49,6 +49,17 @@ def ranges(statistic, x, last, levels=None):
     return list(zip(lower.tolist(), upper.tolist(), strict=True))
 
 
+def test_the_median_of_numpy_is_a_trimmed_mean():
+    """For an even n the mean of the middle two records, as the docs of `dpfast.median` say; for any other trim, not."""
+    rng = np.random.default_rng(3)
+    for n in (2, 4, 10, 50, 998, 10_000):
+        x = rng.integers(0, 1000, n)
+        [(low, high)] = ranges(TrimmedMean(0.5 - 1 / n), x, 1000, levels=1)
+        assert low == high == 2 * np.median(x)  # the sum of the kept records
+        if n > 4:
+            assert ranges(TrimmedMean(0.5 - 2 / n), x, 1000, levels=1) != [(low, high)]
+
+
 class TestAttackRange:
     @EACH
     @pytest.mark.parametrize(("n", "last"), [(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (6, 1)])
