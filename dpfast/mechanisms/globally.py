@@ -293,7 +293,7 @@ class GlobalSensitivity(StatisticMechanism):
     def values_of(self, x: Any) -> Any:
         if isinstance(x, Chunks):
             return x
-        values = containers.vector("x", x)
+        values = containers.column("x", x)
         return self.reading().records(values) if self._counts_some else values  # those that are counted
 
     @property
