@@ -135,7 +135,7 @@ def rows(name: str, x: Any) -> Any:
     """Convert x like `matrix`, but leave the columns of floats of a frame where they are: `Rows`."""
     if isinstance(x, Rows):
         return x
-    if not isinstance(x, np.ndarray):
+    if not (isinstance(x, np.ndarray) or type(x).__name__ == "LazyFrame"):
         with foreign():
             named = None if is_sequence(x) else column_names(x)
             parts = _table(x) if named else None
