@@ -13,9 +13,10 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast._kernels import _rows
+from dpfast._kernels import _rows, _select
 from dpfast._kernels._threads import each
 from dpfast.core import checks, containers
+from dpfast.core.columns import Rows
 from dpfast.core.grid import Grid, resolved
 
 __all__ = ["Ball", "Box", "Domain"]
@@ -120,10 +121,12 @@ class Domain(ABC):
     def _add(self, rows: NDArray[Any], sums: Integers) -> None: ...
 
 
-def _add_in_parts(
-    add: Callable[..., None], rows: NDArray[Any], *labels: NDArray[Any], sums: Integers, threads: int
-) -> None:
+def _add_in_parts(add: Callable[..., None], rows: Any, *labels: NDArray[Any], sums: Integers, threads: int) -> None:
     """Call ``add(rows, *labels, sums)``, or the same for parts of the rows on several threads."""
+    if isinstance(rows, Rows):
+        for places, block in rows.blocks():
+            add(block, *(array[places] for array in labels), sums)
+        return
     parts = max(1, min(threads, rows.size // _NUMBERS_A_WORKER))
     if parts == 1:
         add(rows, *labels, sums)
@@ -258,6 +261,17 @@ class Box(Domain):
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         for j, grid in enumerate(self.grids_of(rows.shape[1])):
             out[:, j] = grid.encode(rows[:, j])
+
+    def add(self, rows: Any, sums: Integers, threads: int) -> None:
+        if not isinstance(rows, Rows) and abs(rows.strides[0]) > abs(rows.strides[1]):
+            super().add(rows, sums, threads)
+            return
+        # Columns that are apart, each by itself: to put them side by side takes as long as to sum them.
+        columns = rows.columns if isinstance(rows, Rows) else rows.T
+        for j, (column, grid) in enumerate(zip(columns, self.grids_of(len(columns)), strict=True)):
+            total, _ = _select.moments(column, first=grid.first, squares=False, workers=threads, **grid.kernel)
+            sums[:, j] += total >> LIMB, total & (2**LIMB - 1)
+        carry(sums)
 
     def _add(self, rows: NDArray[Any], sums: Integers) -> None:
         shape = self._described.shape[0], rows.shape[1]

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.core import columns
 from dpfast.core.checks import candidates, exact, is_real
+from dpfast.core.columns import PartedColumn, Rows
 from dpfast.core.foreign import foreign, swallowed
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
@@ -73,12 +75,75 @@ def vector(name: str, x: Any) -> NDArray[Any]:
     return array
 
 
+def column(name: str, x: Any) -> Any:
+    """Convert x like `vector`, but leave a container that would be copied where it is, for kernels: a `PartedColumn`.
+
+    Its numbers are the same: 64-bit integers that may be missing are rounded to doubles.
+    """
+    if isinstance(x, PartedColumn) or (type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED):
+        return x
+    with foreign(), np.errstate(all="ignore"):
+        found = _column(x)
+    return vector(name, x) if found is None else found
+
+
+def _column(x: Any) -> Any:
+    """Return the column of a container of numbers that are not one array; None for an empty one and all others."""
+    if isinstance(x, np.ndarray):
+        if x.ndim != 1 or not x.size or x.dtype.newbyteorder("=") not in _SUPPORTED:
+            return None
+        if type(x) is np.ma.MaskedArray:
+            return columns.of_masked(np.ma.getdata(x), np.ma.getmask(x))
+        whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8  # the codes of 64-bit integers are not rounded twice
+        return None if whole or x.dtype.isnative else PartedColumn([columns.ColumnPart(x)])
+    if is_sequence(x) or not _has_entries(type(x)) or not len(x):
+        return None
+    if _is_extension(x) and x.dtype.kind in "iuf":
+        return _extension(x.array)
+    x = _chunked(x) if _is_polars(x) else imported(x)
+    return columns.of_arrow(x) if is_arrow(x) else None
+
+
+def _extension(x: Any) -> Any:
+    """Return the column of an extension array of pandas, which has no public view of its numbers and its mask."""
+    values, mask = (getattr(x, name, None) for name in ("_data", "_mask"))
+    if isinstance(values, np.ndarray) and isinstance(mask, np.ndarray):
+        whole = values.ndim == 1 and values.dtype in _SUPPORTED and mask.shape == values.shape and mask.dtype == bool
+        return columns.of_masked(values, mask) if whole else None
+    x = x.__arrow_array__() if hasattr(x, "__arrow_array__") else x
+    return columns.of_arrow(x) if is_arrow(x) else None
+
+
+def _chunked(x: Any) -> Any:
+    """Return a column of polars as Arrow's, without a copy, or itself if pyarrow is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        return x
+    return pyarrow.chunked_array(x)
+
+
 def matrix(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a two-dimensional array of numbers, a record in each row, like `vector`; at least one column."""
     array = numbers(name, x, dimensions=2)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name} must be two-dimensional, a record in each row, not of shape {shape_of(array)}")
     return array
+
+
+def rows(name: str, x: Any) -> Any:
+    """Convert x like `matrix`, but leave the columns of floats of a frame where they are: `Rows`."""
+    if isinstance(x, Rows):
+        return x
+    if not (isinstance(x, np.ndarray) or type(x).__name__ == "LazyFrame"):
+        with foreign():
+            named = None if is_sequence(x) else column_names(x)
+            parts = _table(x) if named else None
+            if parts and len(parts[0]):
+                read = [column(f"column {of!r} of {name}", part) for of, part in zip(named or (), parts, strict=True)]
+                if all(part.dtype.kind == "f" for part in read):
+                    return Rows(read)
+    return matrix(name, x)
 
 
 def shape_of(array: NDArray[Any]) -> str:

@@ -495,13 +495,13 @@ class WithinBounds(Plan):
         mechanism, grid = self.mechanism, self.grid_for(quantiles)
         low, inner_low, inner_high, high = quantiles
         tails = sorted((inner_low - low, high - inner_high))
-        if mechanism.pairs and self._size <= MOST_RECORDS and tails[0] > 0 and tails[0] >= _SHORTER_TAIL * sum(tails):
+        if mechanism.pairs and self.n <= MOST_RECORDS and tails[0] > 0 and tails[0] >= _SHORTER_TAIL * sum(tails):
             return MomentPair(grid=grid, epsilon=self.releasing)
         return mechanism._on(grid, self.releasing)
 
     def imagined_variance(self, quantiles: Sequence[Fraction], assumed: Assumed) -> tuple[float, float, float]:
         """Return the bias, the mean magnitude of the noise and the sampling deviation within the bounds of these."""
-        inner, n = self.mechanism_within(quantiles), self._size
+        inner, n = self.mechanism_within(quantiles), self.n
         grid = self.grid_for(quantiles)
         code, variance, fourth = code_moments(assumed, grid)
         if isinstance(inner, MomentPair):

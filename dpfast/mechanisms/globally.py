@@ -316,7 +316,7 @@ class GlobalSensitivity(StatisticMechanism):
     def values_of(self, x: Any) -> Any:
         if isinstance(x, Chunks):
             return x
-        values = containers.vector("x", x)
+        values = containers.column("x", x)
         # Those that are counted: a tenth of a short count of all goes without, of others without `isinstance`.
         return self.reading().records(values) if self.statistic.selects else values
 

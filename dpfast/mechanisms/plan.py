@@ -183,4 +183,4 @@ hook_plan(Plan)
 def resolutions(values: NDArray[Any], grids: tuple[Points, ...]) -> Iterator[NDArray[Any]]:
     """Yield the records of a chunk with missing ones resolved, in pieces that are small enough to be copied."""
     for start in range(0, max(len(values), 1), _RESOLVED):
-        yield resolved(values[start : start + _RESOLVED], grids)
+        yield resolved(np.asarray(values[start : start + _RESOLVED]), grids)

@@ -23,7 +23,7 @@ class StatisticMechanism(Mechanism):
     fills_empty_groups: ClassVar[bool] = True
 
     def values_of(self, x: Any) -> Any:
-        return x if isinstance(x, Chunks) else containers.vector("x", x)
+        return x if isinstance(x, Chunks) else containers.column("x", x)
 
     def of_no_records(self, source: np.random.BitGenerator) -> Any:
         """Draw any point of the grid, in proportion to its public weight."""

@@ -82,7 +82,7 @@ class Chunks:
             with parquet.ParquetFile(path) as file:
                 for group in range(file.num_row_groups):
                     table = file.read_row_group(group, columns=names)
-                    pieces = [table.column(name).combine_chunks() for name in names]
+                    pieces = [table.column(name) for name in names]
                     if isinstance(columns, str):
                         yield pieces[0]
                     else:

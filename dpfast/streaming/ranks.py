@@ -248,8 +248,8 @@ class Ranks(Reading):
         n = int(counts.sum())
         return n, self._finish(Order(codes, counts, np.cumsum(counts), n, self._grid.size - 1))
 
-    def records(self, x: Any) -> Array:
-        return containers.vector("x", x)
+    def records(self, x: Any) -> Any:
+        return containers.column("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         for start in range(0, len(values), _PIECE):
@@ -486,7 +486,7 @@ def absent_in(values: Array) -> int:
     if values.dtype.kind != "f" or not len(values):
         return 0
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        if not math.isnan(np.minimum.reduce(values)):
+        if isinstance(values, np.ndarray) and not math.isnan(np.minimum.reduce(values)):
             return 0
     starts = range(0, len(values), _CONVERTED)
     return sum(int(np.count_nonzero(np.isnan(values[start : start + _CONVERTED]))) for start in starts)

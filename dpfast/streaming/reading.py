@@ -114,8 +114,8 @@ class Sums(Reading):
         self._grid, self.squares = grid, squares
         self._total = self._total_squares = 0
 
-    def records(self, x: Any) -> Array:
-        return containers.vector("x", x)
+    def records(self, x: Any) -> Any:
+        return containers.column("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
@@ -168,9 +168,9 @@ class RecordCount(Reading):
     def __init__(self, kept: Callable[[Array], NDArray[np.bool_] | None], example: float) -> None:
         self._kept, self._example = kept, example
 
-    def records(self, x: Any) -> Array:
+    def records(self, x: Any) -> Any:
         """Return a chunk of as many records of one value: a copy of all values would take longer than to count."""
-        values = containers.vector("x", x)
+        values = containers.column("x", x)
         if self._kept(values[:0]) is None:
             return values
         masks = (self._kept(values[start : start + _COMPARED]) for start in range(0, len(values), _COMPARED))
@@ -299,7 +299,7 @@ class Codes(Reading):
         self._parts.append(self._encoded(values))
 
     def _encoded(self, values: Array) -> Integers:
-        columns = values.T.reshape(len(self._grids), -1)
+        columns = np.asarray(values).T.reshape(len(self._grids), -1)
         codes = [grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)]
         return codes[0][:, None] if len(codes) == 1 else np.stack(codes, axis=1)
 
@@ -357,4 +357,4 @@ class Values(Codes):
         super().__init__(grids, decoded, records)
 
     def of(self, values: Array, threads: int = 1) -> Gathered:
-        return Gathered(values, threads)
+        return Gathered(np.asarray(values), threads)

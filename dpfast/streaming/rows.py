@@ -72,7 +72,7 @@ class RowSums(Reading):
         return self._sums
 
     def records(self, x: Any) -> Any:
-        rows = containers.matrix("X", x)
+        rows = containers.rows("X", x)
         self._check_rows(rows)
         return rows
 

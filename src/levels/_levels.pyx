@@ -246,7 +246,7 @@ cdef class RankDraw:
         """
         return self._draw(bit_generator, &window[0], window.shape[0], exact)
 
-    def release(self, bit_generator, cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, double missing,
+    def release(self, bit_generator, object values, Py_ssize_t first, Py_ssize_t last, double missing,
                 Py_ssize_t workers):
         """One draw from the records: `draw` from their `_select.window` of the ranks first..last.
 

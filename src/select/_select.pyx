@@ -416,7 +416,7 @@ cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize
     return 0
 
 
-def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, double lower, double upper, double step,
+def window(object values, Py_ssize_t first, Py_ssize_t last, *, double lower, double upper, double step,
            double missing, Py_ssize_t workers=1):
     """Order statistics of the keys of `values`, from rank `first` to rank `last`.
 
@@ -438,7 +438,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
+    values : ndarray of shape (n,), or PartedColumn
         float16, float32, float64, bool or any integer, of any strides, possibly read-only.
     first, last : int
         Ranks, from 1, inclusive; they may lie outside 1..n.
@@ -470,7 +470,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     return result
 
 
-cdef int select_records(cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
+cdef int select_records(object values, Py_ssize_t first, Py_ssize_t last, double lower, double upper, double step,
                         double missing, double *out, Py_ssize_t workers) except -1:
     cdef select_keys keys
     cdef bint tells = missing != missing
@@ -545,7 +545,7 @@ cdef wide _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, doubl
     return sums_scan(&keys, 0, n, grid, low, high, False).sum
 
 
-def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower, double upper, double step,
+def windows(object values, low_ranks, high_ranks, *, double lower, double upper, double step,
             double missing, double first, bint sums=False, Py_ssize_t workers=1):
     """Order statistics in two windows of ranks, and the sum of the codes of the ranks between them (0 without `sums`).
 
@@ -592,7 +592,7 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     return low, high, total - below * last_code - above * next_code
 
 
-def moments(cnp.ndarray values not None, *, double lower, double upper, double step, double missing, double first,
+def moments(object values, *, double lower, double upper, double step, double missing, double first,
             double low=-INFINITY, double high=INFINITY, bint squares=False, Py_ssize_t workers=1):
     """The sum of the codes of all records, clamped to [`low`, `high`] first, and the sum of their squares (or 0).
 
@@ -613,6 +613,21 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
     for part, squared in sums.run():
         total, total_squares = total + part, total_squares + squared
     return total, total_squares
+
+
+def doubles(object values, Py_ssize_t start, Py_ssize_t stop):
+    """The records start..stop-1 as doubles, 64-bit integers rounded, missing ones NaN, in a new array.
+
+    **Law**: deterministic, elementwise. **Assumes**: as `window`; 0 <= `start` <= `stop` <= the number of records.
+    **Cost**: one pass.
+    """
+    cdef select_keys keys
+    cdef cnp.ndarray result = _scratch(stop - start)
+    describe(&keys, values)
+    select_set_grid(&keys, -INFINITY, INFINITY, 1.0, 0.0)
+    with nogil:
+        select_load(&keys, start, stop - start, _doubles(result))
+    return result
 
 
 def sample_positions(Py_ssize_t n, uint64_t secret):

@@ -1,7 +1,7 @@
 # What select.h offers to the kernels that read records, and their description for it.
 
 cimport numpy as cnp
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "select.h" nogil:
     enum select_kind:
@@ -10,6 +10,9 @@ cdef extern from "select.h" nogil:
         SELECT_INT64
         SELECT_UINT64
 
+    struct select_part:
+        pass
+
     struct select_keys:
         const char *data
         Py_ssize_t n
@@ -17,6 +20,8 @@ cdef extern from "select.h" nogil:
         select_kind kind
         bint in_place
         double missing
+        const select_part *parts
+        Py_ssize_t num_parts
 
     struct select_bracket:
         Py_ssize_t width
@@ -33,15 +38,31 @@ cdef extern from "select.h" nogil:
                        double *out)
 
 
-cdef inline int describe(select_keys *keys, cnp.ndarray values, Py_ssize_t column=0) except -1:
-    """Where the records, or those of one column, lie and of which type they are."""
-    keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+cdef inline int describe(select_keys *keys, object values, Py_ssize_t column=0) except -1:
+    """Where the records, or those of one column, lie and of which type they are: an array, or a `PartedColumn`."""
+    cdef cnp.ndarray array
+    keys.parts = NULL
+    if not cnp.PyArray_Check(values):
+        return _describe_parts(keys, values)
+    array = values
+    keys.kind = select_kind_of(array.descr.kind, cnp.PyArray_ITEMSIZE(array))
     if keys.kind == SELECT_UNSUPPORTED:
-        raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-    keys.data = <const char *> cnp.PyArray_DATA(values)
+        raise TypeError(f"no keys are defined for records of dtype {array.dtype}")
+    keys.data = <const char *> cnp.PyArray_DATA(array)
     if column:
-        keys.data += column * cnp.PyArray_STRIDE(values, 1)
-    keys.n = cnp.PyArray_DIM(values, 0)
-    keys.stride = cnp.PyArray_STRIDE(values, 0)
-    keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(values)
+        keys.data += column * cnp.PyArray_STRIDE(array, 1)
+    keys.n = cnp.PyArray_DIM(array, 0)
+    keys.stride = cnp.PyArray_STRIDE(array, 0)
+    keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(array)
+    return 0
+
+
+cdef inline int _describe_parts(select_keys *keys, object column) except -1:
+    """Where the parts of a `dpfast.core.columns.PartedColumn` lie: a row of its table is a `select_part`."""
+    cdef cnp.ndarray table = column.parts
+    keys.kind, keys.in_place, keys.data, keys.stride = SELECT_FLOAT64, False, NULL, 0
+    keys.n, keys.num_parts = column.records, cnp.PyArray_DIM(table, 0)
+    keys.parts = <const select_part *> cnp.PyArray_DATA(table)
+    if cnp.PyArray_DIM(table, 1) * sizeof(int64_t) != sizeof(select_part):
+        raise ValueError("a row of parts must have an entry for each field")
     return 0

@@ -33,7 +33,7 @@ cdef extern from "stream.h" nogil:
     void stream_refine(const select_keys *keys, const dpfast_grid *g, const unsigned char *any, stream_sink *sink)
 
 
-def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift, *, double lower, double upper,
+def count(object values, uint32_t[::1] counts not None, int shift, *, double lower, double upper,
           double step, double missing, double first):
     """Add each record to counts[code >> shift].
 
@@ -50,7 +50,7 @@ def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift,
         stream_count(&keys, &grid, shift, &counts[0])
 
 
-def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, list levels not None,
+def refine(object values, const unsigned char[::1] any not None, list levels not None,
            uint32_t[:, ::1] counts not None, int64_t[::1] room not None, int shift, *, double lower, double upper,
            double step, double missing, double first):
     """Count digits of the records in some cells, and copy the codes of those in others; returns the number copied.

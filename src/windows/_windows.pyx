@@ -62,6 +62,7 @@ cdef extern from "brackets.h" nogil:
 cdef enum:
     BRACKETED = 1 << 18         # from this size on brackets pay off
     SORTED = 4096               # up to this size a sort is faster than a pass
+    CHECKED = 1 << 18           # records among which NaN are looked for at once
     RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 
@@ -79,7 +80,7 @@ cdef object ranks_between(firsts, lasts):
 cdef class _WindowRecords:
     """The records and the requested ranks."""
 
-    cdef cnp.ndarray values
+    cdef object values
     cdef select_keys keys
     cdef windows_buckets buckets
     cdef brackets brackets
@@ -88,7 +89,7 @@ cdef class _WindowRecords:
     cdef double lower, upper, step, missing
     cdef Py_ssize_t workers
 
-    def __init__(self, cnp.ndarray values, double lower, double upper, double step, double missing, Py_ssize_t workers):
+    def __init__(self, object values, double lower, double upper, double step, double missing, Py_ssize_t workers):
         self.values, self.lower, self.upper, self.step, self.missing = values, lower, upper, step, missing
         describe(&self.keys, values)
         self.workers = max(1, min(workers, self.keys.n // RECORDS_A_WORKER))
@@ -123,11 +124,13 @@ cdef class _WindowRecords:
         """Raise `_Missing` if a key is NaN and nothing stands for it; else a number does from now on."""
         if self.missing == self.missing:
             return
+        cdef Py_ssize_t start
         if self.values.dtype.kind == "f":
             with np.errstate(invalid="ignore"):  # a signalling NaN
-                least = np.minimum.reduce(self.values)
-            if least != least:
-                raise _Missing
+                for start in range(0, self.keys.n, CHECKED):  # parts of a column are converted
+                    least = np.minimum.reduce(self.values[start:start + CHECKED])
+                    if least != least:
+                        raise _Missing
         self.missing = self.lower
         select_set_grid(&self.keys, self.lower, self.upper, self.step, self.missing)
 
@@ -262,7 +265,7 @@ cdef class _WindowRecords:
         return self.ordered(firsts, lasts) if found is None else found
 
 
-def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, double lower, double upper, double step,
+def windows(object values, firsts not None, lasts not None, *, double lower, double upper, double step,
             double missing, Py_ssize_t workers=1):
     """Order statistics of the keys of `values`, of the ranks firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on.
 

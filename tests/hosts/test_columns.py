@@ -519,3 +519,105 @@ class TestMasks:
     )
     def test_of_randomizers(self, randomizer, columns):
         self.check(lambda x, source: randomizer.randomize(x, rng=source), columns)
+
+
+class TestParts:
+    """Columns that kernels read in parts: the same numbers, releases and refusals as those of one array."""
+
+    DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+    STATISTICS = (
+        dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=1.0),
+        dpf.InverseSensitivity(dpf.statistics.TrimmedMean(0.2), grid=GRID, epsilon=1.0),
+        dpf.InverseSensitivity(dpf.statistics.Huber(2.0), grid=GRID, epsilon=1.0),
+        dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=1.0),
+        dpf.Quantiles([0.1, 0.25, 0.5, 0.75, 0.9], grid=GRID, epsilon=1.0),
+        dpf.Quantiles([0.1, 0.5, 0.9], grid=dpf.FloatGrid(missing="drop"), epsilon=1.0),
+        dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=1.0),
+        dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID.with_missing("half"), epsilon=1.0),
+        dpf.GlobalSensitivity(dpf.statistics.Count((2, 5)), grid=GRID, epsilon=1.0, neighbors="add-remove"),
+        dpf.MomentPair(grid=GRID, epsilon=1.0),
+    )
+
+    @staticmethod
+    def containers_of(x, absent):
+        """The records in containers, each with the doubles that it stands for."""
+        arrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
+        known, some = x.astype(np.float64), np.where(absent, np.nan, x.astype(np.float64))
+        whole, cut, swapped = arrow.array(x, mask=absent), len(x) // 3, x.dtype.newbyteorder(">")
+        chunks = [whole[:cut], whole[cut:cut], whole[cut : cut + 1], arrow.array(x[cut + 1 :])]
+        mixed = np.concatenate([some[: cut + 1], known[cut + 1 :]])
+        yield from ((whole, some), (arrow.array(x), known), (arrow.chunked_array(chunks), mixed))
+        yield from ((whole[start:], some[start:]) for start in (1, 3, 8, 9))  # bits that begin within a byte
+        yield from ((polars.from_arrow(whole), some), (polars.from_arrow(whole)[5:], some[5:]))
+        yield (
+            polars.concat([polars.from_arrow(whole)[:7], polars.Series(x)[7:]], rechunk=False),
+            np.r_[some[:7], known[7:]],
+        )
+        yield from ((np.ma.MaskedArray(x, absent), some), (np.ma.MaskedArray(x, absent)[::-2], some[::-2]))
+        yield from ((np.ma.MaskedArray(x), known), (x.astype(swapped), known), (x.astype(swapped)[::-3], known[::-3]))
+        if x.dtype != np.float16:  # pandas has no nullable ones
+            kind = pandas.arrays.FloatingArray if x.dtype.kind == "f" else pandas.arrays.IntegerArray
+            yield pandas.Series(kind(x.copy(), absent.copy())), some
+            yield pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.chunked_array([whole]))), some
+
+    @every("dtype", DTYPES)
+    def test_numbers(self, dtype):
+        for n in (10, 17, 5000):
+            rng = np.random.default_rng(n)
+            x = np.abs(rng.normal(0, 50, n)).astype(dtype)
+            x[0] = 2**60 + 1 if dtype[1:] == "8" and dtype[0] != "f" else 1
+            for container, wanted in self.containers_of(x, rng.random(n) < 0.3):
+                column = containers.column("x", container)
+                np.testing.assert_array_equal(np.asarray(column, dtype=np.float64), wanted)
+                np.testing.assert_array_equal(np.asarray(containers.vector("x", container), np.float64), wanted)
+                np.testing.assert_array_equal(np.asarray(column[2:9], dtype=np.float64), wanted[2:9])
+                np.testing.assert_array_equal(np.asarray(column[[-1, 0]], dtype=np.float64), wanted[[-1, 0]])
+
+    @every("mechanism", STATISTICS)
+    def test_releases(self, mechanism):
+        for n in (20, 3000):
+            rng = np.random.default_rng(n)
+            x, absent = rng.normal(5, 3, n).round(1), rng.random(n) < 0.3
+            for container, wanted in self.containers_of(x, absent):
+                assert np.array_equal(mechanism(container, rng=PCG64(1)), mechanism(wanted, rng=PCG64(1)))
+                chunks = dpf.Chunks([container, container])
+                twice = mechanism(np.r_[wanted, wanted], rng=PCG64(1))
+                if not mechanism.ordered:
+                    assert np.array_equal(mechanism(chunks, rng=PCG64(1)), twice)
+
+    def test_long_columns_in_threads(self):
+        rng = np.random.default_rng(0)
+        x, absent = rng.normal(5, 3, 2**21 + 5), rng.random(2**21 + 5) < 0.1
+        column = pytest.importorskip("pyarrow").array(x, mask=absent)
+        for mechanism in (self.STATISTICS[0], self.STATISTICS[4], self.STATISTICS[5], self.STATISTICS[6]):
+            wanted = mechanism(np.where(absent, np.nan, x), rng=PCG64(1))
+            for workers in (1, 2):
+                assert np.array_equal(mechanism(column, rng=PCG64(1), workers=workers), wanted)
+
+    def test_rows(self):
+        arrow, polars = map(pytest.importorskip, ("pyarrow", "polars"))
+        rng = np.random.default_rng(0)
+        for n in (3, 20_000):
+            X, absent = rng.normal(0, 1, (n, 3)), rng.random((n, 3)) < 0.2
+            whole = np.arange(n) % 5
+            columns = {name: arrow.array(X[:, j], mask=absent[:, j]) for j, name in enumerate("abc")}
+            table = arrow.table(columns | {"d": arrow.array(whole)})
+            wanted = np.column_stack([np.where(absent, np.nan, X), whole])
+            for frame in (table, polars.from_arrow(table)):
+                np.testing.assert_array_equal(np.asarray(containers.rows("X", frame)), wanted)
+                for options in ({"bounds": (-2, 3)}, {"bounds": (-2, 3), "missing": "half"}, {"radius": 3.0}):
+                    of_frame, of_array = (
+                        dpf.mean(rows, epsilon=1.0, rng=PCG64(1), **options)
+                        for rows in (frame, np.asfortranarray(wanted))
+                    )
+                    assert np.array_equal(of_frame, of_array)
+                    assert np.array_equal(of_frame, dpf.mean(wanted, epsilon=1.0, rng=PCG64(1), **options))
+
+    def test_a_column_is_not_copied(self):
+        arrow = pytest.importorskip("pyarrow")
+        x = arrow.array(np.arange(1000), mask=np.arange(1000) == 3)
+        column = containers.column("x", x)
+        assert column.parts[0, 1] == x.buffers()[1].address
+        assert column.parts[0, 6] == x.buffers()[0].address
+        assert containers.column("x", column) is column
+        assert "999" not in repr(column)

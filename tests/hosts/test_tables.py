@@ -307,6 +307,18 @@ def test_an_empty_file_without_a_header_has_no_records(tmp_path):
             read_column(path, column, Format(header=False))
 
 
+@pytest.mark.parametrize("distinct", [3, 5000])
+def test_few_and_many_distinct_keys_of_parquet(tmp_path, distinct):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    whole = [None if i % 7 == 0 else (i * 31) % distinct for i in range(9000)]
+    texts = [None if cell is None else f"k{cell}" for cell in whole]
+    parquet.write_table(arrow.table({"whole": arrow.array(whole), "text": arrow.array(texts)}), tmp_path / "x.parquet")
+    for name, wanted in (("whole", whole), ("text", texts)):
+        [(found,)] = blocks(str(tmp_path / "x.parquet"), [WantedColumn(name, text=True)])
+        assert found.tolist() == wanted
+        assert set(map(type, found)) == set(map(type, wanted))
+
+
 @pytest.mark.parametrize("encode", [lambda cells: cells, lambda cells: cells.dictionary_encode()])
 def test_texts_of_parquet_that_are_not_utf8(tmp_path, encode):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
