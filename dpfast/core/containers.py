@@ -61,6 +61,14 @@ def declares_integers(x: Any) -> bool:
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 
+def may_be_missing(x: Any) -> bool:
+    """Whether records of x may be missing, by its type alone: not in integers and booleans of NumPy."""
+    if hasattr(type(x), "may_be_missing"):  # Chunks
+        return bool(x.may_be_missing())
+    dtype = getattr(x, "dtype", None)
+    return not isinstance(dtype, np.dtype) or dtype.kind not in "iub" or isinstance(x, np.ma.MaskedArray)
+
+
 def vector(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a one-dimensional array of numbers in native byte order, without a copy if possible.
 

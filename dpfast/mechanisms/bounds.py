@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast.choosing import Explain, explained, split
-from dpfast.core import checks
+from dpfast.core import checks, containers
 from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, checked_policy, integers_within, natural_step
 from dpfast.core.privacy import Privacy
 from dpfast.core.rounding import down
@@ -79,8 +79,8 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 284, for integers and with a
-        number as `missing` 224.
+        Private data, as for `median`, or `dpfast.Chunks`. n epsilon must be at least 284, for integers of
+        NumPy and with a number as `missing` 224.
     epsilon : float
         Positive.
     coverage : float
@@ -128,14 +128,14 @@ def bounds(
     share = checks.between("coverage", coverage, 0, 1)
     epsilon = checks.positive_down("epsilon", epsilon)
     bit_generator(rng)  # reject it before the number of records
-    step, policy = natural_step(x), checked_policy(missing)
+    step, policy, full = natural_step(x), checked_policy(missing), not containers.may_be_missing(x)
     if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
-        mechanism: Mechanism = _Coverage(share, step, epsilon, policy)
+        mechanism: Mechanism = _Coverage(share, step, epsilon, policy, full)
     else:
         drops = policy == "drop"
         known = None if drops else policy
         mechanism = resized(
-            lambda part: _Coverage(share, step, part, known), epsilon=epsilon, missing="drop" if drops else None
+            lambda part: _Coverage(share, step, part, known, full), epsilon=epsilon, missing="drop" if drops else None
         )
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper
@@ -169,6 +169,7 @@ class _Finding(StatisticMechanism):
     epsilon: float
     step: float | None
     missing: float | str | None
+    full: bool
     fills_empty_groups = False
     counts_first = "bounds are found in steps, each of which reads all records: use Chunks"
 
@@ -183,8 +184,8 @@ class _Finding(StatisticMechanism):
 
     @property
     def _centers(self) -> bool:
-        """Whether a median stands for missing records: floats may be missing, and no number is given for them."""
-        return self.step is None and not isinstance(self.missing, float)
+        """Whether a median stands for missing records: there may be some, and no number is given for them."""
+        return not self.full and not isinstance(self.missing, float)
 
     def _center(self, n: int) -> float:
         """Return the epsilon of the median of n records that stands for missing ones, or 0."""
@@ -216,6 +217,7 @@ class _Coverage(_Finding):
     step: float | None
     epsilon: float
     missing: float | str | None = None
+    full: bool = False
 
     def __post_init__(self) -> None:
         check_missing("bounds", (self._candidates.with_missing(self.missing),), hides_n=False)
@@ -291,14 +293,15 @@ def within_private_bounds(
     step: float | None,
     epsilon: float,
     missing: float | str | None = None,
+    full: bool = False,
     chooses: bool = False,
     **options: Any,
 ) -> Mechanism:
     """Return the mechanism of ``bounds="private"``: a statistic by a class of mechanisms, on a grid that it finds
-    itself. With `chooses`, the variance may be a pair of moments there.
+    itself. With `chooses`, the variance may be a pair of moments there; `full`: no record can be missing.
     """
-    pairs = chooses and isinstance(statistic, Variance)
-    return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()), pairs=pairs)
+    pairs, given = chooses and isinstance(statistic, Variance), tuple(options.items())
+    return _PrivatelyBounded(statistic, method, step, epsilon, missing, given, pairs=pairs, full=full)
 
 
 def clamped_privately(statistic: Statistic, *, grid: Grid, epsilon: float) -> Mechanism:
@@ -331,6 +334,7 @@ class _PrivatelyBounded(_Finding):
     options: tuple[tuple[str, Any], ...] = ()
     within: Grid | None = None
     pairs: bool = False
+    full: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpfast._kernels._calls import Calls, Described, Parameters
 from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down
 from dpfast.core import checks, measures
-from dpfast.core.containers import declares_integers
+from dpfast.core.containers import declares_integers, may_be_missing
 from dpfast.core.foreign import active
 from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, ranked_floats
 from dpfast.core.spending import sums_epsilons
@@ -216,7 +216,7 @@ def _found(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters,
     _kept(statistic, _NOTHING, public, sums)  # errors of parameters come before the records are touched
     chooses = public.method == "auto" and compared(statistic, public)
     n = rounded_down(records_of(x) or 0) if chooses else 0
-    return _kept(statistic, Described(declares_integers(x), n), public, sums)
+    return _kept(statistic, Described(declares_integers(x), n, may_be_missing(x)), public, sums)
 
 
 def _kept(statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, sums: bool) -> Mechanism:
@@ -284,7 +284,8 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):
         options["chooses"] = public.method == "auto"
-        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
+        found = {"step": natural_step(x), "epsilon": epsilon, "missing": missing, "full": not may_be_missing(x)}
+        return _privately_bounded(methods[method], statistic, bounds, **found, **options)
     if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():
         options["selection"] = "exponential"
     return methods[method](statistic, grid=grid_for(x, bounds, grid, missing), epsilon=epsilon, **options)
@@ -328,10 +329,7 @@ def _privately_bounded(
     mechanism: Callable[..., Mechanism],
     statistic: Statistic | tuple[float, ...],
     bounds: str,
-    step: float | None,
-    epsilon: float,
-    options: dict[str, Any],
-    missing: float | str | None,
+    **options: Any,
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
@@ -339,7 +337,7 @@ def _privately_bounded(
         raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
-    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **options)
+    return within_private_bounds(statistic, mechanism, **options)
 
 
 def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:

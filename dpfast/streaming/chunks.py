@@ -102,6 +102,12 @@ class Chunks:
             return len(self._source) > 0 and all(map(containers.declares_integers, self._source))
         return containers.declares_integers(next(iter(self), None))
 
+    def may_be_missing(self) -> bool:
+        """Whether records may be missing, by the types of the pieces."""
+        if isinstance(self._source, Sequence):
+            return any(map(containers.may_be_missing, self._source))
+        return containers.may_be_missing(next(iter(self), None))
+
     def named_columns(self) -> tuple[str, ...] | None:
         """Return the names of the columns of the first piece; None unless it is a data frame."""
         first = next(iter(self), None)

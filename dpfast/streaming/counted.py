@@ -61,7 +61,7 @@ class Counted(Chunks):
         self.values, self.counts = containers.vector("values", values), containers.counts("counts", counts)
         if self.values.shape != self.counts.shape:
             raise ValueError("values and counts must be equally long")
-        self._integers = containers.declares_integers(values)
+        self._integers, self._missing = containers.declares_integers(values), containers.may_be_missing(values)
         self._total = _total(self.counts)
         if self._total > containers.MOST_COUNTED:
             order = np.argsort(self.values)
@@ -152,6 +152,9 @@ class Counted(Chunks):
 
     def declares_integers(self) -> bool:
         return self._integers
+
+    def may_be_missing(self) -> bool:
+        return self._missing
 
     @property
     def known(self) -> int:

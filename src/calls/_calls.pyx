@@ -129,19 +129,23 @@ cdef class Parameters:
 
 @cython.final
 cdef class Described:
-    """All that the choice of a mechanism reads of records: whether they are integers, and their number, 0 if unknown.
+    """All that the choice of a mechanism reads of records: whether they are integers, whether some may be missing, and
+    their number, 0 if unknown.
 
     It stands for records that are no vector.
     """
 
-    cdef readonly bint integers
+    cdef readonly bint integers, missing
     cdef readonly Py_ssize_t n
 
-    def __init__(self, bint integers, Py_ssize_t n):
-        self.integers, self.n = integers, n
+    def __init__(self, bint integers, Py_ssize_t n, bint missing=True):
+        self.integers, self.n, self.missing = integers, n, missing
 
     def declares_integers(self):
         return self.integers
+
+    def may_be_missing(self):
+        return self.missing
 
     def __len__(self):
         return self.n
@@ -215,7 +219,7 @@ cdef inline Py_ssize_t _described(object x, bint sums) noexcept:
     if cnp.PyArray_CheckExact(x) and cnp.PyArray_NDIM(<cnp.ndarray> x) == 1:
         n, kind = cnp.PyArray_DIM(<cnp.ndarray> x, 0), (<cnp.ndarray> x).descr.kind
     elif type(x) is Described:
-        n, kind = (<Described> x).n, b"I" if (<Described> x).integers else b"F"
+        n, kind = (<Described> x).n, (b"N" if (<Described> x).missing else b"I") if (<Described> x).integers else b"F"
     else:
         return -1
     while n >> more >= 8:

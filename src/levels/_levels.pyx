@@ -262,16 +262,16 @@ cdef class RankDraw:
         finally:
             free(window)
 
-    def release_between(self, bit_generator, cnp.ndarray values not None, const int64_t[::1] low not None,
+    def release_between(self, bit_generator, object values, const int64_t[::1] low not None,
                         const int64_t[::1] high not None, Py_ssize_t absent, double missing, Py_ssize_t workers):
         """One draw from the boxes x_(low[t])..x_(high[t]), less and plus the radius, of the records but the `absent`
         least.
 
-        `missing` is as in `release`. **Law** that of the class but for the boxes; depth 0 unless `deep`. **Assumes** one
-        record, no corner, no interpolation; `low` nonincreasing, `high` nondecreasing, of equal length, at least 1;
+        `missing` is as in `release`. **Law** that of the class but for the boxes; depth 0 unless `deep`. **Assumes**
+        one record, no corner, no interpolation; `low` nonincreasing, `high` nondecreasing, of equal length, at least 1;
         ranks outside of 1..N stand for the ends of the grid.
         """
-        cdef Py_ssize_t levels = low.shape[0], n = values.shape[0] - absent, t
+        cdef Py_ssize_t levels = low.shape[0], n = len(values) - absent, t
         cdef Py_ssize_t start = min(max(low[levels - 1], 0), n), stop = max(min(high[levels - 1], n + 1), 1)
         cdef Py_ssize_t size = stop - start + 1, missed
         cdef double *window = <double *> malloc(size * sizeof(double))
@@ -300,7 +300,7 @@ cdef class RankDraw:
             free(window)
             free(codes)
 
-    cdef Py_ssize_t _select(self, cnp.ndarray values, Py_ssize_t first, Py_ssize_t last, double missing, double *window,
+    cdef Py_ssize_t _select(self, object values, Py_ssize_t first, Py_ssize_t last, double missing, double *window,
                             Py_ssize_t workers) except -1:
         """Fill the window with the order statistics of these ranks; the number of NaN instead, if `missing` is NaN."""
         cdef const dpfast_grid *grid = &self._grid

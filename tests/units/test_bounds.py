@@ -16,6 +16,7 @@ from scipy.stats import gamma, norm, uniform
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy
 from dpfast._kernels._calls import Parameters
+from dpfast.core import containers
 from dpfast.mechanisms import GlobalSensitivity, MomentPair
 from dpfast.mechanisms.bounds import _Coverage, rounded_outward
 from dpfast.mechanisms.methods import mechanism_for
@@ -116,6 +117,21 @@ class TestBounds:
             for missing in (None, "half"):
                 mean = dpf.mean(x, bounds="private", epsilon=1.0, missing=missing, rng=PCG64(seed))
                 assert abs(mean - 50) < 150  # missing records count as a bound that is found
+
+    @every("kind", ["masked", "chunks", "counted"])
+    def test_missing_integers_do_not_become_a_bound(self, kind):
+        """The type says whether integers may be missing; a control takes them for integers of which none is."""
+        whole = np.random.default_rng(1).integers(1000, 2000, 4000)
+        masked = np.ma.array(whole, mask=np.arange(4000) % 4 == 0)
+        counted = dpf.Counted([None, *range(1000, 2000)], [1000, *np.bincount(whole[:3000] - 1000, minlength=1000)])
+        x = {"masked": masked, "chunks": dpf.Chunks([masked[:1500], masked[1500:]]), "counted": counted}[kind]
+        for seed in range(5):
+            low, high = dpf.bounds(x, epsilon=1.0, rng=PCG64(seed))
+            assert 0 <= low < 1000 < 2000 < high <= 3000
+            assert abs(dpf.mean(x, bounds="private", epsilon=1.0, rng=PCG64(seed)) - 1500) < 1500  # as the lower bound
+        assert not containers.may_be_missing(whole)
+        full = _Coverage(0.99, 1.0, 1.0, full=True)
+        assert full(np.ma.filled(masked.astype(float), np.nan), rng=PCG64(1))[0] < -1e9
 
     def test_one_charge(self):
         with Ledger(1.0) as ledger:
