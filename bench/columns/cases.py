@@ -43,6 +43,7 @@ class Case:
     level: float = 0.5  # the smallest of min(q, 1 - q), by which the calls are sorted
     bounded: bool = False  # by public bounds
     grouped: bool = False
+    private_n: bool = False  # then a warning presumes `PRESUMED` records
     quantile: float | None = None  # whose rank error counts
 
 
@@ -264,12 +265,14 @@ CASES = {
             "median, add-remove",
             "dpf.quantile",
             partial(_quantile, 0.5, neighbors="add-remove"),
+            private_n=True,
             quantile=0.5,
         ),
         Case(
             "quantiles .1 .5 .9, add-remove",
             "dpf.quantile",
             partial(_quantile, (0.1, 0.5, 0.9), neighbors="add-remove"),
+            private_n=True,
             level=0.1,
         ),
         Case("median by group", "dpf.by_group", _median_by_group, grouped=True),
@@ -286,6 +289,7 @@ CASES = {
             "mean, private bounds, add-remove",
             "dpf.mean",
             partial(_moment, "mean", "private", neighbors="add-remove"),
+            private_n=True,
         ),
         Case("huber, private bounds", "dpf.huber", _huber),
         Case("m_estimate, bounds", "dpf.m_estimate", _m_estimate, bounded=True),

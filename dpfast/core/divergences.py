@@ -316,17 +316,17 @@ def _near_mu(epsilon: float, delta: float) -> float:
     result, as the delta is at most ``exp(-a * a) / 2`` for a >= 0.
     """
     z = math.sqrt(2 * max(-math.log(2 * delta), 0.0))
-    mu = 2 * epsilon / (z + math.sqrt(z * z + 2 * epsilon))
+    mu = max(2 * epsilon / (z + math.sqrt(z * z + 2 * epsilon)), sys.float_info.min)
     for _ in range(_STEPS):
         a, b = ((epsilon / mu + sign * mu / 2) / math.sqrt(2) for sign in (-1, 1))
         rest = float(scipy.special.erfcx(a) - scipy.special.erfcx(b))
         if not 0 < rest < math.inf:
             break
         step = (math.log(2 * delta) + a * a - math.log(rest)) * rest / mu * math.sqrt(math.pi / 2)
-        mu *= math.exp(min(max(step, -1.0), 700.0))
+        mu = max(mu * math.exp(min(max(step, -1.0), 700.0)), sys.float_info.min)
         if abs(step) < 2.0**-50:
             break
-    return min(max(mu, sys.float_info.min), 2.0**100)
+    return min(mu, 2.0**100)
 
 
 def range_of_mu_down(mu_squared: Fraction) -> float:

@@ -64,7 +64,7 @@ class TestLaw:
             counts = [weight_of_all(measure, start, start + w - 1, r) for start, w, r in runs]
             proposed = _balls.proposed_weight(odds, counts, law._wide.total)
             with _balls.working_bits(200):
-                ratio = float(proposed() * _balls.arb(epsilon / 2 * law.score(o)).exp())
+                ratio = float(proposed() * _balls.arb(epsilon / 2 * int(law.scores(o[np.newaxis])[0])).exp())
             assert chain.certain
             assert 1 - 1e-12 < ratio < 1 + 4 * chain.margin + 1e-12
 
@@ -137,9 +137,9 @@ def at_one_point(law, code, m):
     for below, above in itertools.product(range(m + 1), repeat=2):
         if below + above > m or (below and not code) or (above and code == law._last):
             continue
-        o = np.repeat([code - 1, code, code + 1], [below, m - below - above, above])
+        o = np.repeat([code - 1, code, code + 1], [below, m - below - above, above])[np.newaxis]
         places = math.comb(max(code + below - 1, 0), below) * math.comb(max(law._last - code + above - 1, 0), above)
-        logs[below, above] = math.log(places) - law._epsilon / 2 * law.score(o)
+        logs[below, above] = math.log(places) - law._epsilon / 2 * int(law.scores(o)[0])
     return logs
 
 
