@@ -224,10 +224,12 @@ class Moments:
         the middle.
         """
         weight, root, tree = self._weighted(n, tuple(noise.tolist()))
-        phi, left = self._descended(averages, tree.query(averages @ root)[1], weight)
+        size = len(self._table[0])
+        found = tree.query(np.nan_to_num(averages @ root))[1]  # `size` where all distances are beyond doubles
+        phi, left = self._descended(averages, np.where(found < size, found, size // 2), weight)
         again = np.flatnonzero(left > _FITS)
         if again.size:
-            other, value = self._descended(averages[again], np.full(again.size, len(self._table[0]) // 2), weight)
+            other, value = self._descended(averages[again], np.full(again.size, size // 2), weight)
             phi[again] = np.where((value < left[again])[:, None], other, phi[again])
         return phi
 

@@ -1,3 +1,5 @@
+import itertools
+
 """`dpfast.SufficientStatistics`, and the choice of `dpfast.mle` between blocks and sums."""
 
 import pickle
@@ -101,6 +103,18 @@ class TestMoments:
         made = mechanism(family, record_bounds=SETTINGS[family][2])
         p = len(made.widths)
         assert made.moments.estimates(np.zeros((0, p)), 1000, np.zeros(p), corrected=True).shape == (0, p)
+
+    @every("family", SETTINGS)
+    @every("far", [1e200, 1e308, np.inf, np.nan])
+    def test_averages_far_from_all_moments(self, family, far):
+        """Where no distance is a double, the search begins in the middle of the bounds."""
+        made = mechanism(family, record_bounds=SETTINGS[family][2])
+        p = len(made.widths)
+        averages = np.array(list(itertools.product([-far, 0.0, far], repeat=p)))
+        found = made.moments.estimates(averages, 1000, np.full(p, 1e-3), corrected=True)
+        lower, upper = np.array(made.moments.bounds).T
+        assert found.shape == averages.shape
+        assert np.all((found >= lower) & (found <= upper))
 
     def test_inverse_in_wide_bounds(self):
         """Where the nearest point of the table is one at which all records are clamped, the middle is tried, too: from
