@@ -1,7 +1,7 @@
-import itertools
 
 """`dpfast.SufficientStatistics`, and the choice of `dpfast.mle` between blocks and sums."""
 
+import itertools
 import pickle
 
 import numpy as np
