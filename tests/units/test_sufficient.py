@@ -1,4 +1,3 @@
-
 """`dpfast.SufficientStatistics`, and the choice of `dpfast.mle` between blocks and sums."""
 
 import itertools
