@@ -4,9 +4,7 @@ Every mechanism takes ``rng``. None is the secure generator; a `numpy.random.Gen
 makes the run reproducible, hence not private.
 """
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 import numpy as np
@@ -85,18 +83,6 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
         "rng must be None (the secure generator), a numpy.random.Generator or a numpy.random.BitGenerator, not "
         f"{type(rng).__name__}; numpy.random.default_rng(seed) makes a reproducible run, which is not private"
     )
-
-
-# That of bit generators of NumPy before 2.4: the kernels cannot enter it again.
-_ONCE = type(threading.Lock())
-
-
-def in_one_piece(source: BitGenerator) -> AbstractContextManager[object]:
-    """Return the lock of a generator, to hold for all words of a release that several kernels draw.
-
-    With a seeded generator of NumPy before 2.4, nothing is held: threads that share it may take each other's words.
-    """
-    return nullcontext() if isinstance(source.lock, _ONCE) else source.lock
 
 
 class Streams:

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast._kernels._measures import Measure
+from dpfast._kernels._samplers import in_one_piece
 from dpfast.core import checks, containers
 from dpfast.core.grid import Points
 from dpfast.core.quadrature import gauss_legendre
 from dpfast.laws.law import Law, ScalarLaw
-from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, in_one_piece
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0

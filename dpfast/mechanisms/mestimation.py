@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _scores
+from dpfast._kernels._samplers import in_one_piece
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
 from dpfast.core.callbacks import is_pointer
@@ -27,7 +28,7 @@ from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
 from dpfast.prior import Cauchy, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
-from dpfast.random import RandomSource, bit_generator, blocks, in_one_piece
+from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Chunks, Gathered, Values
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import bisect
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _levels, _select
 from dpfast._kernels._measures import Measure
+from dpfast._kernels._samplers import in_one_piece
 from dpfast.core.grid import Grid
 from dpfast.statistics import Summary
 from dpfast.streaming import Selected
@@ -111,18 +110,13 @@ def draw(
     boxes = np.array(levels.boxes(chosen) or [(0, last)], np.int64)
     lower, upper = np.maximum(boxes[:, 0] - radius, 0), boxes[:, 1] + np.minimum(last - boxes[:, 1], radius)
     out, rate = np.empty(1, np.int64), Fraction(epsilon) / 2
-    with _all_words(source):
+    with in_one_piece(source):
         while True:
             _levels.fill(source, lower, upper, epsilon * stride, last, out, measure, units, exact=exact)
             score = levels.score(int(out[0]))
             exponent = score + depth if score else 0
             if _levels.draw_coin(source, rate * (exponent % stride), exact=exact):
                 return int(out[0])
-
-
-def _all_words(source: np.random.BitGenerator) -> AbstractContextManager[Any]:
-    """Hold the lock, so that a release takes its words in one piece; not that of NumPy 1, which a thread takes once."""
-    return nullcontext() if isinstance(source.lock, type(threading.Lock())) else source.lock
 
 
 @dataclass(frozen=True)

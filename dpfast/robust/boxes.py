@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _boxes, _select
+from dpfast._kernels._samplers import in_one_piece
 from dpfast._kernels._threads import each
 from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.laws import Boxes, score_cap
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.ranged import BoundedRange
-from dpfast.random import in_one_piece
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error

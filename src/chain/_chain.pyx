@@ -49,7 +49,7 @@ from measure cimport dpfast_draw_point
 
 import numpy as np
 
-from dpfast._kernels._samplers import next_word
+from dpfast._kernels._samplers import in_one_piece, next_word
 
 cdef extern from "select.h":
     Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
@@ -542,7 +542,7 @@ def draw_groups(bit_generator, const double[::1] values not None, const int64_t[
     try:
         if sorting == NULL or codes == NULL:
             raise MemoryError
-        with bit_generator.lock:
+        with in_one_piece(bit_generator):
             for g in range(start, groups):
                 n = offsets[g + 1] - offsets[g]
                 if n == 0:

@@ -17,12 +17,18 @@ from numpy.random cimport bitgen_t
 
 from dpfast._kernels._secure cimport secure_word
 
+import threading
+from contextlib import nullcontext
 from fractions import Fraction
 from math import isqrt
 
 import numpy as np
 
 from dpfast._kernels._secure import SecureBitGenerator
+
+# The lock of bit generators of NumPy before 2.4: a thread that holds it waits for ever if it enters it again.
+ONCE = type(threading.Lock())
+NOTHING = nullcontext()
 
 
 cdef extern from "draws.h":
@@ -157,14 +163,23 @@ def _words(bit_generator, Py_ssize_t n):
     return words
 
 
+def in_one_piece(bit_generator):
+    """The lock of a generator, to hold for all words of a release that several kernels draw.
+
+    With a seeded generator of NumPy before 2.4, nothing is held: threads that share it may take each other's words.
+    """
+    lock = bit_generator.lock
+    return NOTHING if type(lock) is ONCE else lock
+
+
 def next_word(bit_generator):
-    """One more word, for a decision that 64 bits of a uniform number do not settle."""
+    """One more word, for a decision that 64 bits of a uniform number do not settle; mostly with the lock held."""
     cdef bitgen_t *source
     cdef uint64_t word
     if type(bit_generator) is SecureBitGenerator:
         return secure_word(bit_generator)
     source = unwrap(bit_generator)
-    with bit_generator.lock:
+    with in_one_piece(bit_generator):
         word = source.next_uint64(source.state)
     return word
 

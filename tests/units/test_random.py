@@ -15,13 +15,16 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import PCG64
 from scipy.stats import chi2
 
+import dpfast as dpf
 from dpfast import random
 from dpfast._kernels import _samplers, _secure
 from dpfast.errors import EntropyError
 from dpfast.random import SecureBitGenerator, secure_generator
 from tests.cases import every
+from tests.central import central, outcome, same, shaped
 from tests.scripted import ScriptedBits
 
 pytestmark = pytest.mark.kernel
@@ -583,3 +586,44 @@ def test_streams_of_a_secure_source_belong_to_the_thread(rng):
         other = pool.submit(blocks.__getitem__, 1).result()
     assert isinstance(other, SecureBitGenerator)
     assert other is not blocks[1]
+
+
+class Once(PCG64):
+    """A seeded generator whose lock is that of NumPy before 2.4: a thread cannot enter it twice."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.lock_of_old = threading.Lock()
+
+    lock = property(lambda self: self.lock_of_old)
+
+
+def groups_of_several(rng):
+    mechanism = dpf.Quantiles([0.1, 0.5, 0.9], grid=dpf.Grid(0, 100), epsilon=1.0)
+    return dpf.by_group(mechanism, np.arange(3000) % 101, labels=np.arange(3000) % 300, num_groups=300, rng=rng)
+
+
+def test_no_release_enters_a_lock_twice():
+    """In a thread of its own, which would wait for ever. Control: what enters it twice is found."""
+
+    def run():
+        for mechanism in central(dpf.Grid(0, 100, step=1)):
+            x = shaped(mechanism, np.arange(500) % 50)
+            for seed in range(3):
+                one, other = (outcome(mechanism, x, rng=rng(seed)) for rng in (Once, PCG64))
+                assert same(one, other), mechanism
+        assert np.array_equal(groups_of_several(Once(3)), groups_of_several(PCG64(3)))
+        done.append(True)
+
+    def twice():
+        rng = Once(1)
+        with rng.lock:
+            _samplers.fill_words(rng, np.empty(1, np.uint64))
+        done.append(False)
+
+    done = []
+    for wait, call in ((120, run), (1, twice)):
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        thread.join(wait)
+    assert done == [True]
