@@ -599,8 +599,8 @@ class Once(PCG64):
 
 
 def groups_of_several(rng):
-    mechanism = dpf.Quantiles([0.1, 0.5, 0.9], grid=dpf.Grid(0, 100), epsilon=1.0)
-    return dpf.by_group(mechanism, np.arange(3000) % 101, labels=np.arange(3000) % 300, num_groups=300, rng=rng)
+    mechanism = dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 100, step=1), epsilon=0.1, measure="decimal")
+    return dpf.by_group(mechanism, np.arange(300) % 101, labels=np.arange(300), num_groups=300, rng=rng)
 
 
 def test_no_release_enters_a_lock_twice():
