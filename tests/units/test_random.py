@@ -599,10 +599,11 @@ class Once(PCG64):
 
 
 def groups_of_several(rng):
-    mechanism = dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 100, step=1), epsilon=0.1, measure="decimal")
+    mechanism = dpf.Quantiles([0.25, 0.75], grid=dpf.FloatGrid(), epsilon=0.1)
     return dpf.by_group(mechanism, np.arange(300) % 101, labels=np.arange(300), num_groups=300, rng=rng)
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")
 def test_no_release_enters_a_lock_twice():
     """In a thread of its own, which would wait for ever. Control: what enters it twice is found."""
 
