@@ -603,7 +603,7 @@ def quartiles_of_groups(generator):
     made = np.random.default_rng(0)
     x, labels = made.normal(50, 20, 400), made.integers(0, 4, 400)
     mechanism = dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 100, step=1), epsilon=0.5)
-    return [dpf.by_group(mechanism, x, labels=labels, num_groups=5, rng=generator(seed)) for seed in range(20)]
+    return [dpf.by_group(mechanism, x, labels=labels, num_groups=4, rng=generator(seed)) for seed in range(20)]
 
 
 def test_no_release_enters_a_lock_twice(monkeypatch):
@@ -617,7 +617,7 @@ def test_no_release_enters_a_lock_twice(monkeypatch):
             for seed in range(3):
                 one, other = (outcome(mechanism, x, rng=rng(seed)) for rng in (Once, PCG64))
                 assert same(one, other), mechanism
-        assert np.array_equal(quartiles_of_groups(Once), groups, equal_nan=True)
+        assert np.array_equal(quartiles_of_groups(Once), groups)
         done.append(True)
 
     def twice():
