@@ -74,6 +74,7 @@ def keys_in_help() -> str:
     return "\n".join([*lines, "", "https://dpfast.readthedocs.io/en/latest/guides/report.html"])
 
 
+_SHORT = [" ".join([name, *needed]) for name, needed in METHODS.items() if len(needed) < 2 and needed != ("family",)]
 _RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")
 
 
@@ -110,7 +111,7 @@ def _release(words: str) -> dict[str, Any]:
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
-            f"region', not {words!r}"
+            f"region', not {words!r}; statistics are {', '.join(_SHORT)}; all else, such as bins, needs a plan"
         )
     entry: dict[str, Any] = {"statistic": name}
     if needed:
