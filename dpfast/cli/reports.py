@@ -49,7 +49,8 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
         return {**written, "output": None, "text": report.to_markdown().rstrip()}
     with released_to(output) as place:
         _write(report, place, arguments)
-    text = f"{len(report.releases)} releases in {arguments.output}  ({report.privacy})"
+    made = len(report.releases)
+    text = f"{made} release{'s' * (made != 1)} in {arguments.output}  ({report.privacy})"
     return {**written, "output": arguments.output, "text": text}
 
 

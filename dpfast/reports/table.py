@@ -282,7 +282,7 @@ class Table:
 
     @like(densities.histogram)
     def histogram(self, column: str, bins: Any = "auto", **options: Any) -> Any:
-        """Release a histogram of a column within its bounds: `dpfast.histogram`."""
+        """Release a histogram of a column within its bounds: `dpfast.histogram`. Of text: `count` by it."""
         return self._simple(densities.histogram, "histogram", column, bins=bins, **options)
 
     @like(densities.density)
