@@ -160,7 +160,7 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
             for column, cells in zip(columns, found, strict=True):
                 column += cells.tolist()
     except TableError as error:
-        raise TableError(f"--keys: {error}") from None
+        raise TableError(f"--keys takes a file with one key in each row, or private: {error}") from None
     for j, name in enumerate(names):
         if schema_type(arguments.file, name, text=True) == "integer":
             columns[j] = [_whole(cell) for cell in columns[j]]

@@ -49,7 +49,8 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
         return {**written, "output": None, "text": report.to_markdown().rstrip()}
     with released_to(output) as place:
         _write(report, place, arguments)
-    text = f"{len(report.releases)} releases in {arguments.output}  ({report.privacy})"
+    made = len(report.releases)
+    text = f"{made} release{'s' * (made != 1)} in {arguments.output}  ({report.privacy})"
     return {**written, "output": arguments.output, "text": text}
 
 
@@ -74,6 +75,7 @@ def keys_in_help() -> str:
     return "\n".join([*lines, "", "https://dpfast.readthedocs.io/en/latest/guides/report.html"])
 
 
+_SHORT = [" ".join([name, *needed]) for name, needed in METHODS.items() if len(needed) < 2 and needed != ("family",)]
 _RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")
 
 
@@ -110,7 +112,7 @@ def _release(words: str) -> dict[str, Any]:
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
-            f"region', not {words!r}"
+            f"region', not {words!r}; statistics are {', '.join(_SHORT)}; all else, such as bins, needs a plan"
         )
     entry: dict[str, Any] = {"statistic": name}
     if needed:

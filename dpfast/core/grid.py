@@ -506,7 +506,7 @@ def check_missing(kind: str, grids: Sequence[Points], *, hides_n: bool) -> None:
     if "half" in policies and hides_n:
         raise ValueError(
             f"missing='half' needs neighbors='replace-one', not 'add-remove', as in this {kind} release: one record "
-            f"removed would change the parity of all later positions"
+            f"removed would change the parity of all later positions; give a number, or 'drop'"
         )
 
 

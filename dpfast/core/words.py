@@ -79,6 +79,7 @@ _INSTEAD = {
     "the result has counts and density": "density normed",
     "a quantile is a record, that of rank ceil(q n)": "interpolation",
     "the mechanism has its epsilon": "epsilon eps",
+    "by_group(mechanism, x, labels=..., keys=...) releases groups": "labels keys groups by groupby group_by group",
     "give epsilon and delta; Ledger(rho=...) is a budget in rho": "rho",
 }
 _NOTES = {word: note for note, words in _INSTEAD.items() for word in words.split()}

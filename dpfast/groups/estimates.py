@@ -177,6 +177,11 @@ def interval(
     >>> list(by_region), bool(abs(by_region["south"].value - np.exp(10.5)) < 1000)
     (['south', 'north'], True)
     """
+    if isinstance(bounds, str):
+        raise TypeError(
+            f"bounds must be a pair (lower, upper), not {bounds!r}, for an interval: dpfast.bounds(x, epsilon=...) "
+            "finds bounds privately"
+        )
     made = _kept(statistic, x, Parameters(bounds, grid, epsilon, missing=missing, neighbors=neighbors), confidence)
     if all(given is None for given in (labels, keys, partitions, others)):
         return explained(made, explain, x)(x, rng=rng, workers=workers)

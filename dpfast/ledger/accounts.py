@@ -180,7 +180,8 @@ class BasicAccount(Account):
         if profile.privacy.unit != unit or not self._within(
             (_ratio(whole * more), _ratio(deltas * more)), profile, times
         ):
-            return refusal
+            no_delta = unit == "epsilon" and not self._budget.delta and profile.privacy.delta > 0
+            return f"{refusal}, and no delta: Ledger(epsilon, delta) is a budget with one" if no_delta else refusal
         return (
             f"{refusal}. Floats are not exactly the decimals that they print as; 0.1 is a little more than 1/10: give "
             f"{unit}s, deltas and budgets as strings, {unit}='0.1', or as Fraction(1, 10), which are exact"

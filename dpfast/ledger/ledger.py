@@ -182,6 +182,8 @@ class Ledger(Tabular, Cautious):
         for unit, amount in amounts.items():
             if amount is not None:
                 checks.positive_down(unit, amount)
+        if path is not None and all(amount is None for amount in amounts.values()):
+            raise TypeError("epsilon, rho or mu must be given, as in the file if it exists; Ledger.open(path) reads it")
         checks.delta_down(delta)
         self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts, per_unit=per_unit)
         checks.choice("composition", composition, COMPOSITIONS)

@@ -19,7 +19,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, Points, check_grid, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
-from dpfast.core.traps import Trap
+from dpfast.core.traps import Trap, of_few_records
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity
@@ -373,7 +373,26 @@ class _Certified(Plan):
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return self._first.plan(self.n).traps
+        if not self._first.plan(self.n).traps:
+            return ()
+        epsilon = self._first.epsilon
+        return tuple(of_few_records(self.n, epsilon, (self._enough() - 0.5) * epsilon))
+
+    def _enough(self) -> float:
+        """Return a number of records above n that is not too few without bounds, at their own ranks; or infinity."""
+
+        def is_few(n: int) -> bool:
+            return bool(_Certified(self.mechanism, n)._first.plan(n).traps)
+
+        low, high = self.n, 2 * self.n
+        while is_few(high):
+            if high >= _MOST_RECORDS:
+                return math.inf
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_few(middle) else (low, middle)
+        return high
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Estimate:
         mechanism, n, limits, ranks, places = self.mechanism, self.n, self._limits, self._ranks, self._places

@@ -133,7 +133,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         Constructors call it, and every reading of records.
         """
         if self.resolves:
-            check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
+            check_missing(type(self).__name__.lstrip("_"), self.points, hides_n=self.hides_n)
 
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""

@@ -324,6 +324,8 @@ def top_k(
     checks.choice("keys", keys, ("private",))
     if typical is not None:
         raise TypeError("typical must be left out for private keys, which have one method")
+    if not small:
+        raise ValueError("delta must be positive for private keys, such as 1e-6; or give keys=, all possible ones")
     selection = PartitionSelection(exact, small, **options)
     released = explained(selection, explain, x)(x, rng=rng, workers=workers)
     order = np.argsort(-released.counts, kind="stable")[:most]

@@ -162,6 +162,8 @@ class ReportPlan:
         for _ in _released(table, self.releases):
             told.append(tuple(texts))
             texts.clear()
+        if source is not None:
+            source.check(table.records.wanted)
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
@@ -305,6 +307,7 @@ def release_entry(table: Table, entry: dict[str, Any]) -> None:
     name = entry.pop("statistic")
     default = name in WITH_INTERVAL and "method" not in entry
     default = default and not isinstance(entry.get("q"), list) and "column" in entry
+    default = default and not _finds_bounds(table, name, entry)
     wanted = entry.pop("interval", default)
     if wanted is False:
         first = [] if name in (*_MULTIPLE, "count") else [entry.pop("column", None)]
@@ -315,6 +318,15 @@ def release_entry(table: Table, entry: dict[str, Any]) -> None:
         statistic = Count(tuple(entry.pop("within")))
     confidence = {} if wanted is True else {"confidence": float(wanted)}
     table.interval(statistic, entry.pop("column"), **confidence, **entry)
+
+
+def _finds_bounds(table: Table, name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether a release finds bounds by itself, which has no interval."""
+    if name in ("median", "quantile", "count"):
+        return False
+    column = entry["column"]
+    known = table.records.facts(column).bounds if isinstance(column, str) else None
+    return bool(entry.get("bounds", known) == "private")
 
 
 def _checked(release: Any, number: int) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class Source(ABC):
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
         """Return these columns, in one pass over the records."""
 
+    def check(self, wanted: Sequence[WantedColumn]) -> None:
+        """Raise a TableError if a schema, which is public, says that a column is missing or of another type."""
+        return
+
     def declares_integers(self, name: str) -> bool:
         """Whether the schema of a file says that a column has integers, which are read as floats."""
         return False
@@ -61,6 +65,10 @@ class File(Source):
         empty = tuple(np.empty(0, object if column.text else np.float64) for column in wanted)
         pieces = blocks(self.path, wanted, self.format)
         return [np.concatenate(parts) for parts in zip(empty, *pieces, strict=True)]
+
+    def check(self, wanted: Sequence[WantedColumn]) -> None:
+        for column in wanted:
+            schema_type(self.path, column.name, text=column.text)
 
     def declares_integers(self, name: str) -> bool:
         if name not in self._types:

@@ -42,7 +42,7 @@ from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
 
 _ORDER = (Median, Quantile)  # need no bounds
-_GIVE = "give columns={...: {'bounds': (lower, upper)}}, or 'private' for means, sums and variances"
+_GIVE = "a pair (lower, upper) in columns=, a plan or --bounds, or 'private' for means, sums and variances alone"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
@@ -261,6 +261,11 @@ class Table:
             x = self.records.values(column)
             order = counts or statistic == "median" or isinstance(statistic, _ORDER)
             given = self._given(column, x, order=order, besides=options)
+            if given.get("bounds") == "private" and not counts:
+                raise TypeError(
+                    f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
+                    f"number alone, in a plan with interval = false, or give such bounds"
+                )
             if counts:
                 given = {"missing": "drop"} if given.get("missing") == "drop" else {}
             else:
@@ -277,7 +282,7 @@ class Table:
 
     @like(densities.histogram)
     def histogram(self, column: str, bins: Any = "auto", **options: Any) -> Any:
-        """Release a histogram of a column within its bounds: `dpfast.histogram`."""
+        """Release a histogram of a column within its bounds: `dpfast.histogram`. Of text: `count` by it."""
         return self._simple(densities.histogram, "histogram", column, bins=bins, **options)
 
     @like(densities.density)
@@ -549,7 +554,8 @@ class Table:
             return {"keys": public}, cost.epsilon
         if not cost.delta:
             raise ValueError(
-                f"keys of {', '.join(_names(by))} are private: give their categories in columns=, or a delta"
+                f"keys of {', '.join(_names(by))} are private: give their categories, in columns=, a plan or "
+                "--categories, or a delta"
             )
         half, per_unit = cost.half(), self.ledger.privacy.per_unit
         chosen = half if per_unit is None else half.for_unit()

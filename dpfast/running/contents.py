@@ -140,7 +140,9 @@ def contents_of(statistic: Any, grid: Any, *, hides_n: bool) -> Contents:
         return Binned(statistic, hides_n=hides_n)
     if not isinstance(statistic, (Count, Sum, Mean)):
         raise TypeError(f"statistic must be Count(), Sum(), Mean(), Bins or Categories, not {statistic!r}")
-    if grid is not None or not isinstance(statistic, Count):
+    if grid is None and not isinstance(statistic, Count):
+        raise TypeError(f"grid must be a dpfast.Grid(lower, upper), the public bounds of {statistic!r}, not None")
+    if grid is not None:
         check_grid(grid)
     if isinstance(statistic, Count):
         return Numbered(statistic, grid)

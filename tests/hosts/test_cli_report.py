@@ -174,7 +174,8 @@ def test_a_dry_run_needs_no_readable_file(capsys, files, tmp_path):
 def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
-    parquet.write_table(arrow.table({"pay": [1.5] * 70, "age": [30] * 70, "kind": ["a"] * 70}), path)
+    columns = {"pay": [1.5] * 70, "age": [30] * 70, "kind": ["a"] * 70, "person": list(range(70))}
+    parquet.write_table(arrow.table(columns), path)
     assert "70 imagined records" in run(capsys, path, files[1], "--dry-run").out
     private = tmp_path / "private.toml"  # of persons, whose number of records is private
     private.write_text(PERSONS)
@@ -329,6 +330,22 @@ def test_words_that_are_no_release(capsys, files, words):
     found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)
     assert "--release must be STATISTIC" in found.err or "needs 'column'" in found.err
     assert found.out == ""
+
+
+def test_private_bounds_have_no_interval(capsys, files):
+    given = ["--epsilon", "40", "--bounds", "pay=private", "--release", "mean of pay", "--release", "median of pay"]
+    found = json.loads(run(capsys, files[0], *given, "--json").out)
+    assert [list(release["columns"]) for release in found["releases"]] == [["value"], ["value", "low", "high"]]
+    with pytest.raises(TypeError, match="an interval needs public bounds of 'pay', a pair"):
+        dpf.Table({"pay": [1.0]}, epsilon=1, columns={"pay": {"bounds": "private"}}).interval("mean", "pay", share=1)
+
+
+def test_a_schema_says_which_columns_there_are(capsys, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"pay": [1.5] * 70}), path)
+    given = ["--epsilon", "1", "--categories", "kind=a,b", "--release", "count by kind", "--dry-run"]
+    assert "no column 'kind'" in run(capsys, path, *given, code=2).err
 
 
 def test_a_format(capsys, tmp_path):

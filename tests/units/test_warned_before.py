@@ -194,6 +194,15 @@ OF_PRIVATE_N = {  # by epsilon: a release, and what it warns of if there are 100
 }
 
 
+@every("epsilon", [1.0, 0.5, 0.1])
+@every("n", [30, 60, 250])
+def test_as_many_records_as_an_interval_advises_are_enough(epsilon, n):
+    [text], _ = told(lambda: dpf.interval("median", np.arange(n) + 0.5, epsilon=epsilon))
+    enough = int(text.split("at least ")[1].split()[0].replace(",", ""))
+    assert 300 < enough * epsilon < 350
+    assert told(lambda: dpf.interval("median", np.arange(enough) + 0.5, epsilon=epsilon))[0] == []
+
+
 @every("name", OF_PRIVATE_N)
 def test_a_private_number_of_records_is_presumed(name):
     release, warned, silent = OF_PRIVATE_N[name]
