@@ -103,11 +103,12 @@ def _column(x: Any) -> Any:
         if type(x) is np.ma.MaskedArray:
             return columns.of_masked(np.ma.getdata(x), np.ma.getmask(x))
         whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8  # the codes of 64-bit integers are not rounded twice
-        return None if whole or x.dtype.isnative else PartedColumn([columns.ColumnPart(x)])
+        copied = whole or x.dtype.isnative or isinstance(x, np.ma.MaskedArray)  # of a class of the user
+        return None if copied else PartedColumn([columns.ColumnPart(x)])
     if is_sequence(x) or not _has_entries(type(x)) or not len(x):
         return None
     if _is_extension(x) and x.dtype.kind in "iuf":
-        return _extension(x.array)
+        return _extension(getattr(x, "array", x))  # of a Series or an Index
     x = _chunked(x) if _is_polars(x) else imported(x)
     return columns.of_arrow(x) if is_arrow(x) else None
 

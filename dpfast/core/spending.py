@@ -225,6 +225,7 @@ class _Inside:
         if paid is not None:
             frame = inspect.currentframe()
             paid.open(frame and frame.f_back)  # the frame whose block it is
+            del frame  # a frame that holds itself keeps the records of its callers until a search for cycles
             self._token = active.set(paid)
 
     def __exit__(self, *exception: object) -> None:

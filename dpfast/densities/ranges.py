@@ -35,6 +35,7 @@ MOST_CELLS = 2**20
 _MOST_SCALE = 2**54
 _MOST = 2**61  # of noisy sums, and of the estimates of prefix sums
 _COARSE = 8  # bits of the factor of each of two columns
+_FEW, _LOW = 2**48, 26  # records whose sums, with 12 bits of a factor, fit 64 bits; bits of the counts of more records
 
 
 class CellSums(ABC):
@@ -268,7 +269,12 @@ class RootSums(CellSums):
         self.factor, self.length = factor, self.size
 
     def of(self, counts: Integers) -> Integers:
-        return exact_product(counts, self.factor.column)
+        if counts.sum() < _FEW:
+            return exact_product(counts, self.factor.column)
+        # Sums of more records may not fit 64 bits: those of high and of low bits do, and the sums are clamped.
+        high, low = (exact_product(part, self.factor.column) for part in (counts >> _LOW, counts & 2**_LOW - 1))
+        clamped: Integers = np.minimum((np.minimum(high, _MOST >> _LOW) << _LOW) + low, _MOST)
+        return clamped
 
     @property
     def _unit(self) -> float:

@@ -548,10 +548,11 @@ class Ledger(Tabular, Cautious):
         distinct = {id(charge): charge for charge in charges}
         for charge in distinct.values():
             self._check_kind(charge.profile)
-        self._charges.extend(charges)
+        account = self._account.copy()
         for key, charge in distinct.items():
-            self._account.add(charge.profile, charge.times * alike[key])
-        journal.seen = end
+            account.add(charge.profile, charge.times * alike[key])
+        self._account, journal.seen = account, end  # at once: an interrupt before this leaves all to be read again
+        self._charges.extend(charges)
 
     def _check_kind(self, profile: PrivacyProfile) -> None:
         """Raise a ValueError unless a charge of the file is for the neighbours and units of the budget."""

@@ -559,6 +559,10 @@ class TestParts:
             kind = pandas.arrays.FloatingArray if x.dtype.kind == "f" else pandas.arrays.IntegerArray
             yield pandas.Series(kind(x.copy(), absent.copy())), some
             yield pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.chunked_array([whole]))), some
+            yield kind(x.copy(), absent.copy()), some
+            yield pandas.Index(kind(x.copy(), absent.copy())), some
+            yield pandas.arrays.ArrowExtensionArray(arrow.chunked_array([whole])), some
+            yield pandas.arrays.NumpyExtensionArray(some), some
 
     @every("dtype", DTYPES)
     def test_numbers(self, dtype):
@@ -572,6 +576,14 @@ class TestParts:
                 np.testing.assert_array_equal(np.asarray(containers.vector("x", container), np.float64), wanted)
                 np.testing.assert_array_equal(np.asarray(column[2:9], dtype=np.float64), wanted[2:9])
                 np.testing.assert_array_equal(np.asarray(column[[-1, 0]], dtype=np.float64), wanted[[-1, 0]])
+
+    def test_a_class_of_masked_arrays_keeps_its_mask(self):
+        class Masked(np.ma.MaskedArray):
+            pass
+
+        for dtype in (">f8", "<f8", ">i4"):
+            x = np.ma.MaskedArray(np.arange(4).astype(dtype), [True, False, False, True]).view(Masked)
+            np.testing.assert_array_equal(np.asarray(containers.column("x", x)), [np.nan, 1, 2, np.nan])
 
     @every("mechanism", STATISTICS)
     def test_releases(self, mechanism):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -132,6 +133,22 @@ class TestContexts:
         with nullcontext() if declared else pytest.raises(BudgetError, match="in the estimator of a block, is refused"):
             asyncio.run(main())
         assert ledger.spent.epsilon == (0.75 if declared else 0.5)
+
+    def test_a_release_keeps_no_records(self):
+        class Held(np.ndarray):
+            pass
+
+        x, collects = X.view(Held), gc.isenabled()
+        seen = weakref.ref(x)
+        gc.disable()
+        try:
+            with Ledger(1.0):
+                MEDIAN(x)
+                del x
+                assert seen() is None  # without a search for cycles
+        finally:
+            if collects:
+                gc.enable()
 
     def test_releases_that_a_source_of_chunks_makes_are_charged(self):
         ledger = Ledger(10.0)

@@ -141,6 +141,23 @@ class TestFiles:
             assert [charge.times for charge in read.charges] == [*[3] * 100, 1, *[3] * 7]
             assert read.spent.epsilon == 107 * 3 * MEDIAN.epsilon + 0.5
 
+    def test_an_interrupt_while_it_is_read_leaves_no_charge_twice(self, tmp_path, monkeypatch):
+        ledger, other = (Ledger(10.0, path=tmp_path / "ledger") for _ in range(2))
+        for epsilon in (0.5, 0.25, 0.5):
+            other.reserve(PrivacyProfile(Privacy(epsilon)))
+        add, calls = type(ledger._account).add, []
+
+        def interrupted(*arguments):
+            calls.append(arguments)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            add(*arguments)
+
+        monkeypatch.setattr(type(ledger._account), "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.spent  # noqa: B018
+        assert (ledger.spent, len(ledger.charges)) == (other.spent, 3)
+
     def test_a_damaged_line(self, tmp_path):
         path = tmp_path / "ledger"
         open_ledger(path).release(MEDIAN, X)

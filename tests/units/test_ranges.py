@@ -112,6 +112,19 @@ def test_products_of_many_cells_are_exact():
     assert sums.of(counts)[-1] == sum(int(a) * int(b) for a, b in zip(counts, sums.factor.column[::-1], strict=True))
 
 
+@pytest.mark.parametrize("size", [1, 16, 5000])
+def test_sums_of_very_many_records_are_clamped(size):
+    """A sum beyond 64 bits would have the other sign, or raise an error, for one record more."""
+    sums = RootSums(SquareRoot(size), change=1, mu=1.0)
+    for n in (2**48 - 1, 2**48, 2**49, 2**51 - 1, 2**51, 2**52):
+        counts = np.zeros(size, np.int64)
+        for place, records in ((0, n - n // 3), (size // 2, n // 3)):
+            counts[place] += records
+        places = np.flatnonzero(counts).tolist()
+        exact = [sum(int(counts[j]) * int(sums.factor.column[i - j]) for j in places if j <= i) for i in range(size)]
+        assert sums.of(counts).tolist() == [min(value, 2**61) for value in exact]
+
+
 @pytest.mark.parametrize(("neighbors", "change"), RELATIONS)
 class TestPrivacy:
     def test_scale_of_a_tree(self, neighbors, change):
