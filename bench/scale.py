@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 import dpfast as dpf
 from bench import data
+from bench.pages import colophon
 from bench.pages.tables import check, digits, paragraph, table
 from dpfast import local
 from dpfast.streaming import State
@@ -339,7 +340,6 @@ def page() -> str:
     return "\n".join(
         [
             "# Scale\n",
-            "Made by `python -m bench.scale`; do not edit it by hand.\n",
             paragraph(intro),
             *records_page(decoding, passes),
             *reports_page(reports),
@@ -349,6 +349,7 @@ def page() -> str:
             "## Does it hold?\n",
             paragraph(held_text),
             table(["what", "ratio"], [[name, f"{ratio:.2f}"] for name, ratio in ratios.items()]),
+            colophon("bench.scale"),
         ]
     )
 
