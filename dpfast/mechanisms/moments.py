@@ -16,7 +16,7 @@ from dpfast.core.grid import Grid, check_grid, coarser
 from dpfast.core.privacy import Privacy
 from dpfast.laws import NoisyIntegers, PairOfMoments
 from dpfast.mechanisms.assumptions import Assumed, code_moments, target
-from dpfast.mechanisms.expectations import mean_magnitude
+from dpfast.mechanisms.expectations import law_for, mean_magnitude
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -150,7 +150,7 @@ class MomentPair(StatisticMechanism):
         grid, last = self._coarse, self._coarse.size - 1
         mean, variance, fourth = code_moments(assumed, grid)
         sums = CodeSums(n, round(n * mean), round(n * (variance + mean * mean)))
-        drawn = self.law_of(sums)
+        drawn = law_for(self.law_of, sums)
         values = drawn.value(np.asarray(drawn.center + _imagined(last, self.epsilon)))
         population = target(self.statistic, assumed)
         spread = max(0.0, fourth - variance * variance) / n

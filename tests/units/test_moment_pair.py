@@ -142,6 +142,17 @@ class TestVariance:
         dpf.variance(x, bounds=(0, 100), epsilon=1.0, explain=told.append)
         assert "GlobalSensitivity" in told[-1]
 
+    def test_choice_within_a_ledger(self):
+        """A law of imagined records is no law of the data: the choice is made, and the release charged."""
+        x, norm = np.arange(100.0), scipy.stats.norm(49.5, 29)
+        mechanism = dpf.MomentPair(grid=dpf.Grid(0, 100, step=1), epsilon=0.71)
+        expected = mechanism.expected_error(100, norm)
+        with dpf.Ledger(2.0) as ledger:
+            assert mechanism.expected_error(100, norm) == expected
+            for distribution in (norm, (20, 80)):
+                dpf.variance(x, bounds=(0, 100), epsilon=0.71, distribution=distribution)
+        assert ledger.spent.epsilon == 2 * Fraction(0.71)
+
     def test_parameters(self):
         grid = dpf.Grid(0, 1)
         with pytest.raises(TypeError, match=r"statistic must be Variance\(\)"):
