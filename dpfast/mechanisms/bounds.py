@@ -128,14 +128,14 @@ def bounds(
     share = checks.between("coverage", coverage, 0, 1)
     epsilon = checks.positive_down("epsilon", epsilon)
     bit_generator(rng)  # reject it before the number of records
-    step, policy, full = natural_step(x), checked_policy(missing), not containers.may_be_missing(x)
+    step, policy = natural_step(x), checked_policy(missing)
     if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "replace-one":
-        mechanism: Mechanism = _Coverage(share, step, epsilon, policy, full)
+        mechanism: Mechanism = _Coverage(share, step, epsilon, policy, not containers.may_be_missing(x))
     else:
         drops = policy == "drop"
         known = None if drops else policy
         mechanism = resized(
-            lambda part: _Coverage(share, step, part, known, full), epsilon=epsilon, missing="drop" if drops else None
+            lambda part: _Coverage(share, step, part, known), epsilon=epsilon, missing="drop" if drops else None
         )
     lower, upper = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return lower, upper

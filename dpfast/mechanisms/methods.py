@@ -307,10 +307,11 @@ def _resized(
         policy = public.grid.missing
     drops = policy == "drop"
     missing = "lower" if drops else public.missing
+    sample = Described(declares_integers(x), 0, missing=True)  # it may be filled up with missing records
 
     def made(part: float) -> Mechanism:
         given = public.bounds, public.grid, part, delta, method, missing, None, "replace-one", public.measure
-        return mechanism_for(statistic, x, Parameters(*given))
+        return mechanism_for(statistic, sample, Parameters(*given))
 
     return resized(made, epsilon=epsilon, missing="drop" if drops else None)
 

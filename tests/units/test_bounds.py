@@ -436,3 +436,12 @@ def test_bounds_whose_missing_records_have_positions_are_ordered():
     for step in (None, 1.0):
         assert _Coverage(0.5, step, 1.0, "half").ordered
         assert _Coverage(0.5, step, 1.0, "lower").ordered == _Coverage(0.5, step, 1.0).ordered
+
+
+def test_missing_records_that_fill_up_samples_are_no_bounds():
+    """With a private number of records samples may be filled up, those of integers, too, which have no missing ones."""
+    ages, source = np.arange(260) % 70 + 18, PCG64(1)
+    options = {"epsilon": 1.0, "neighbors": "add-remove", "rng": source}
+    with pytest.warns(dpf.UtilityWarning, match="filled up"):
+        found = [(dpf.mean(ages, bounds="private", **options), *dpf.bounds(ages, **options)) for _ in range(20)]
+    assert np.max(np.abs(found)) < 1000
