@@ -4,6 +4,7 @@ A section is a function ``section(quick) -> str`` of Markdown that starts with i
 ``figure(quick, path)`` that draws an SVG.
 """
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,14 @@ def save(figure, path):
 def colophon(command):
     """Return the last line of a page that `python -m <command>` writes."""
     return f"Made by `python -m {command}`, which overwrites this page.\n"
+
+
+def commit():
+    """The commit of the code that runs, with a plus sign if tracked files differ from it."""
+    options = {"capture_output": True, "text": True, "check": False, "cwd": Path(__file__).parent}
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], **options).stdout.strip()
+    changed = subprocess.run(["git", "status", "--porcelain", "-uno", "--", "../../dpfast", "../../src"], **options)
+    return head + ("+" if changed.stdout.strip() else "")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 import json
 import math
 import os
-import subprocess
 import time
-from pathlib import Path
 
 import numpy as np
 
-from bench.pages import colophon
+from bench.pages import colophon, commit
 from bench.pages.tables import digits, paragraph, table
 from bench.peers.comparison import quotient, rows
 from bench.peers.jobs import SECTIONS
@@ -33,14 +31,6 @@ def measure(section, environments, *, quick, seconds, only=None):
         loads.append(os.getloadavg()[0])
     date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return {"rows": found, "lines": lines, "commit": commit(), "load": float(np.mean(loads)), "date": date}
-
-
-def commit():
-    """The commit of the code that runs, with a plus sign if tracked files differ from it."""
-    options = {"capture_output": True, "text": True, "check": False, "cwd": Path(__file__).parent}
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], **options).stdout.strip()
-    changed = subprocess.run(["git", "status", "--porcelain", "-uno", "--", "../../dpfast", "../../src"], **options)
-    return head + ("+" if changed.stdout.strip() else "")
 
 
 def store(path, section):

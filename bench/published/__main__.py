@@ -7,9 +7,8 @@ import argparse
 import itertools
 from pathlib import Path
 
-from bench.pages import RESULTS, colophon
+from bench.pages import RESULTS, colophon, commit
 from bench.pages.tables import digits, paragraph, table
-from bench.peers.page import commit
 from bench.published import counts, lines, means, quantiles, reports, spreads, tables
 from bench.published.comparison import HEADINGS, LIMIT, rows
 
