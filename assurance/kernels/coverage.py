@@ -36,9 +36,8 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "ranks.h": "dpfast_ranked",
         "scores.h": "scores_fill_guide scores_index",
         "select.h": (
-            "select_address select_fill select_hide_bits select_hide_bytes select_hide_four select_keys_of_doubles "
-            "select_kind_of select_load select_load_array select_load_filled select_load_part select_load_swapped "
-            "select_part_of select_scan select_scan_keys select_swap"
+            "select_address select_fill select_keys_of_doubles select_kind_of select_load select_load_array "
+            "select_load_filled select_load_part select_load_swapped select_scan select_scan_keys select_swap"
         ),
         "stream.h": (
             "stream_count stream_count_block stream_count_tied stream_digits stream_encode stream_is_tied "

@@ -120,3 +120,46 @@ void check_merge_twins(void)
     for (ptrdiff_t i = 0; i < 2 * SIZE; i++)
         holds(i >= 2 * run || out[i] == (i < 2 * run - ones ? 0.0 : 1.0));
 }
+
+/* The part of a record, among parts of any lengths: it starts at the record or before, and the next one after it. */
+void check_part_of(void)
+{
+    const ptrdiff_t num_parts = any_between(1, SIZE);
+    struct select_part parts[SIZE] = {{0}};
+    for (ptrdiff_t i = 1; i < SIZE; i++) {
+        parts[i].start = any_ptrdiff();
+        requires(parts[i - 1].start < parts[i].start);
+    }
+    const struct select_keys keys = {.parts = parts, .num_parts = num_parts};
+    const ptrdiff_t record = any_between(0, PTRDIFF_MAX), found = select_part_of(&keys, record) - parts;
+    holds(0 <= found && found < num_parts && parts[found].start <= record);
+    holds(found == num_parts - 1 || record < parts[found + 1].start);
+}
+
+/* NaN where a bit is 0, the key as it was where it is 1 or beyond the last one, and no byte of bits beyond that. */
+void check_hide_bits(void)
+{
+    const ptrdiff_t count = any_between(1, SIZE), bit = any_between(0, 15), i = any_between(0, SIZE - 1);
+    const uint8_t *valid = room(uint8_t, (bit + count + 7) / 8);
+    double keys[SIZE];
+    const uint64_t before = dpfast_bits(keys[i]);
+    select_hide_bits(valid, bit, count, keys);
+    if (i >= count || valid[(bit + i) / 8] >> (bit + i) % 8 & 1)
+        holds(dpfast_bits(keys[i]) == before);
+    else
+        holds(keys[i] != keys[i]);
+}
+
+/* NaN where a byte is not 0, the key as it was where it is 0. */
+void check_hide_bytes(void)
+{
+    const ptrdiff_t count = any_between(1, SIZE), i = any_between(0, count - 1);
+    uint8_t *absent = room(uint8_t, count);
+    double *keys = room(double, count);
+    const uint64_t before = dpfast_bits(keys[i]);
+    select_hide_bytes(absent, count, keys);
+    if (absent[i])
+        holds(keys[i] != keys[i]);
+    else
+        holds(dpfast_bits(keys[i]) == before);
+}

@@ -97,3 +97,28 @@ CASES.add(
     ("select.h", "left_back -= take_left;", "left_back -= 1;"),
     size=3,
 )
+CASES.add(
+    "part_of",
+    "select_part_of",
+    "up to 8 parts of any lengths",
+    9,
+    ("select.h", "low + (high - low + 1) / 2", "low + (high - low) / 2"),
+    size=8,
+)
+CASES.add(
+    "hide_bits",
+    "select_hide_bits select_hide_four",
+    "up to 12 keys, first bits 0 to 15",
+    9,
+    ("select.h", "valid += (bit + 7) / 8; i + 8 <= count", "valid += 1; i + 8 <= count"),
+    size=12,
+    loops=("select_hide_bits.1:2", "select_hide_four.0:5"),
+)
+CASES.add(
+    "hide_bytes",
+    "select_hide_bytes",
+    "up to 8 keys",
+    9,
+    ("select.h", "-(uint64_t)(absent[i] != 0)", "-(uint64_t)(absent[i] > 1)"),
+    size=8,
+)
