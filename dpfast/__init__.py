@@ -14,7 +14,7 @@ import numpy.typing  # noqa: F401
 # The public names by the module that defines them. `__init__.pyi` has the same names for type checkers.
 _NAMES = {
     "dpfast.aggregate": "SampleAndAggregate SufficientStatistics mle",
-    "dpfast.groups.contributions": "BoundedContributions bound_contributions",
+    "dpfast.groups.contributions": "BoundedContributions bound_contributions contribution_limit",
     "dpfast.densities": (
         "Bins Categories Histogram KolmogorovSmirnov Marginals NoisyMarginals PerturbedHistogram SeriesCoefficients "
         "SeriesDensity SmoothedHistogram density histogram marginals synthesize"

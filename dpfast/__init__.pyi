@@ -47,6 +47,7 @@ from dpfast.groups import by_group as by_group
 from dpfast.groups import interval as interval
 from dpfast.groups.contributions import BoundedContributions as BoundedContributions
 from dpfast.groups.contributions import bound_contributions as bound_contributions
+from dpfast.groups.contributions import contribution_limit as contribution_limit
 from dpfast.ledger import Ledger as Ledger
 from dpfast.location import count as count
 from dpfast.location import huber as huber

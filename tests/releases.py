@@ -58,6 +58,7 @@ RELEASES = {
         dpf.by_group(MEDIAN, X, labels=["a", "b"] * 50, keys=["b", "c"]),
         dpf.by_group({"median": MEDIAN, "mean": MEAN}, X, labels=["a", "b"] * 50, keys=["b", "c"]),
     ],
+    "dpf.contribution_limit": lambda: dpf.contribution_limit(X, **E),
     "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.top_k": lambda: [
@@ -104,6 +105,7 @@ TIMES = {
     "dpf.top_k": 2,
 }
 NEIGHBORS = {
+    "dpf.contribution_limit": "add-remove",
     "dpf.count": "add-remove",
     "dpf.partitions": "add-remove",
     "dpf.top_k": "add-remove",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, compress
 from typing import Any, SupportsIndex
 
@@ -10,12 +11,18 @@ from numpy.typing import NDArray
 
 from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.core import checks, containers
-from dpfast.keys import KeyColumn, KeyTable, column_of
+from dpfast.core.grid import Grid
+from dpfast.core.spending import Cost, spending_together
+from dpfast.core.traps import warn
+from dpfast.core.types import Exact
+from dpfast.keys import KeyColumn, KeyCounts, KeyTable, column_of
 from dpfast.keys.columns import Numbers, Several
 from dpfast.keys.table import NUMBERS, SEED
+from dpfast.mechanisms import InverseSensitivity
 from dpfast.random import RandomSource, bit_generator
+from dpfast.statistics import Quantile
 
-__all__ = ["BoundedContributions", "bound_contributions"]
+__all__ = ["BoundedContributions", "bound_contributions", "contribution_limit"]
 
 _MOST = 2**30  # records of one array; there may be twice as many units, and as many keys
 _CACHED = 2**21  # groups whose counters a cache of the processor holds
@@ -110,6 +117,65 @@ def bound_contributions(
         unit = np.ma.MaskedArray(units, units < 0)
     _keep_few(source, unit, limits[0], keep)
     return _results([taken(x, keep.view(np.bool_)) for x in arrays])
+
+
+def contribution_limit(
+    unit: Any, *, epsilon: Exact, share: float = 0.95, most: SupportsIndex = 1000, rng: RandomSource = None
+) -> int:
+    """Release a limit on the records of a unit that most units do not exceed, for `bound_contributions`.
+
+    Parameters
+    ----------
+    unit : column of n keys
+        The unit of each record, as for `bound_contributions`. Records without a unit are left out.
+    epsilon : float
+        Positive; rounded down to a double.
+    share : float
+        In (0, 1]: about this share of the units have at most so many records.
+    most : int
+        The largest limit that may be released, at least 2.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+
+    Returns
+    -------
+    int
+        From 1 to `most`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a parameter out of range, or a column that is not one of keys.
+
+    Notes
+    -----
+    The release is the `share`-quantile of the numbers of records, one number for each unit, at most `most`, by the
+    inverse sensitivity mechanism (`dpfast.quantile`). **Privacy**: epsilon for one unit of *any* number of records
+    added or removed, because it adds or removes one number. A ledger for units of any size charges it as it is.
+    **Error**: the released limit is off by about log(`most`) / `epsilon` units in rank, so that `share` = .95 needs
+    some 100 / `epsilon` units. **Cost**: counting the keys.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> persons = np.repeat(np.arange(10_000), np.arange(10_000) % 8)  # of 0 to 7 records
+    >>> dpf.contribution_limit(persons, epsilon=0.5)
+    7
+    """
+    mechanism = InverseSensitivity(
+        Quantile(checks.fraction("share", share)),
+        grid=Grid(1, checks.whole("most", most, least=2), step=1),
+        epsilon=checks.positive_down("epsilon", epsilon),
+        neighbors="add-remove",
+    )
+    source, plan, profile = bit_generator(rng), mechanism.plan(), mechanism.privacy_profile
+    warn(plan.traps)
+    whole = replace(profile, privacy=replace(profile.privacy, per_unit=_LIMIT))
+    with spending_together((Cost(f"limit on the records of a unit: {mechanism!r}", whole),), of=(mechanism,)):
+        counted = KeyCounts()
+        counted.add(unit)
+        numbers = counted.sorted().counts.astype(np.float64)
+        return int(plan.draw(mechanism.values_of(numbers), source))
 
 
 class BoundedContributions:

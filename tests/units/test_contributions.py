@@ -520,3 +520,58 @@ def test_the_type_does_not_depend_on_where_the_kept_records_are(piece):
         found.append(bounded.kept())
     assert len({(type(kept), str(getattr(kept, "dtype", ""))) for kept in found}) == 1
     assert len(found[2]) == 5
+
+
+class TestLimit:
+    UNITS = np.repeat(np.arange(60), np.arange(60) % 7)  # 51 units of 1 to 6 records
+    SIZES = np.bincount(UNITS)[np.bincount(UNITS) > 0]
+
+    @staticmethod
+    def mechanism(epsilon, share, most):
+        grid = dpf.Grid(1, most, step=1)
+        return dpf.InverseSensitivity(
+            dpf.statistics.Quantile(share), grid=grid, epsilon=epsilon, neighbors="add-remove"
+        )
+
+    @pytest.mark.parametrize(("epsilon", "share", "most"), [(0.1, 0.95, 1000), (4.0, 0.5, 4), (1.0, 1.0, 2)])
+    def test_it_is_the_quantile_of_the_numbers_of_records(self, epsilon, share, most):
+        shuffled = Generator(PCG64(1)).permutation(self.UNITS).astype(object)
+        shuffled[[3, 7]] = None  # of no unit
+        _, sizes = np.unique([unit for unit in shuffled if unit is not None], return_counts=True)
+        for seed in range(20):
+            given = {"epsilon": epsilon, "share": share, "most": most}
+            limit = dpf.contribution_limit(shuffled, rng=PCG64(seed), **given)
+            assert type(limit) is int
+            assert limit == self.mechanism(**given)(np.minimum(sizes, most), rng=PCG64(seed))
+
+    def test_a_unit_of_any_number_of_records_changes_one_number(self):
+        mechanism, most = self.mechanism(0.7, 0.9, 12), 12
+        for added in (1, 5, 12, 10**6):
+            laws = [mechanism.law(np.minimum(sizes, most)) for sizes in (self.SIZES, np.append(self.SIZES, added))]
+            gap = np.abs(np.subtract(*(law.logpmf(law.outcomes()) for law in laws)))
+            assert gap.max() <= 0.7 + 1e-9
+        repeated = [mechanism.law(np.minimum(sizes, most)) for sizes in (self.SIZES, np.append(self.SIZES, [12] * 5))]
+        assert (
+            np.abs(np.subtract(*(law.logpmf(law.outcomes()) for law in repeated))).max() > 0.7
+        )  # a unit counted often
+
+    @pytest.mark.parametrize(("budget", "spent"), [({"per_unit": 3}, 0.25), ({"per_unit": None}, 0.25)])
+    def test_a_ledger_charges_it_once(self, budget, spent):
+        ledger = dpf.Ledger(1.0, neighbors="add-remove", **budget)
+        with ledger:
+            dpf.contribution_limit(self.UNITS, epsilon=0.25)
+            with pytest.raises(dpf.BudgetError):
+                dpf.contribution_limit(self.UNITS, epsilon=0.76)
+        assert ledger.spent.epsilon == spent
+        assert len(ledger.charges) == 1
+
+    def test_no_units(self):
+        assert 1 <= dpf.contribution_limit([], epsilon=1.0, most=3) <= 3
+        assert 1 <= dpf.contribution_limit([None, None], epsilon=1.0, most=3) <= 3
+
+    @pytest.mark.parametrize("given", [{"epsilon": 0.0}, {"epsilon": 1.0, "share": 1.5}, {"epsilon": 1.0, "most": 1}])
+    def test_parameters_are_refused_before_the_charge(self, given):
+        ledger = dpf.Ledger(9.0, neighbors="add-remove")
+        with ledger, pytest.raises(ValueError, match=f"^{[*given][-1]} must be"):
+            dpf.contribution_limit(self.UNITS, **given)
+        assert not ledger.charges
