@@ -227,6 +227,9 @@ def by_group(
     if floats:
         for i, job in enumerate(jobs):
             warn_of_groups(job.mechanism, None if hides_n else sizes[i])
+    for job, column in zip(jobs, given, strict=True):
+        if (empty := containers.without_records(column)) is not None:  # its dtype is public: no charge for a wrong one
+            job.records(empty)
     with spending_together(costs, of=[*selecting, *(job.mechanism for job in jobs)]):
         records = [job.records(column) for job, column in zip(jobs, given, strict=True)]
         counts = None
