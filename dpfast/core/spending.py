@@ -226,12 +226,19 @@ class _Inside:
             frame = inspect.currentframe()
             paid.open(frame and frame.f_back)  # the frame whose block it is
             del frame  # a frame that holds itself keeps the records of its callers until a search for cycles
-            self._token = active.set(paid)
+            before = active.get()
+            try:
+                self._token = active.set(paid)
+            except BaseException:  # an interrupt: the block is not entered, and `__exit__` not called
+                active.set(before)
+                raise
 
     def __exit__(self, *exception: object) -> None:
         if self._paid is not None:
-            self._paid.close()
-            active.reset(self._token)
+            try:
+                self._paid.close()
+            finally:
+                active.reset(self._token)
 
     def _opened(self) -> Paid | None:
         """Return the marker, or None if there is no budget."""
