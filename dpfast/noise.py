@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_grid, check_number
-from dpfast.core.spending import refuse
+from dpfast.core.spending import NOISE, refuse
 from dpfast.core.traps import of_noise, warn
 from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks, stream
 
 _MOST_NOISE = 2**62
-_USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
 @overload
@@ -88,7 +87,7 @@ def laplace(
     >>> dpf.noise.laplace(10.0, (2, 3)).shape
     (2, 3)
     """
-    refuse(_USE)
+    refuse(NOISE)
     steps = checks.scale(scale)
     if size is None:
         checks.threads(workers)
@@ -133,7 +132,7 @@ def discrete_laplace(
     ----------
     Ghosh, Roughgarden and Sundararajan 2009.
     """
-    refuse(_USE)
+    refuse(NOISE)
     steps = checks.scale(scale)
     if size is None:
         checks.threads(workers)
@@ -210,7 +209,7 @@ def staircase(
     >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
     (2, 3)
     """
-    refuse(_USE)
+    refuse(NOISE)
     s, checked = checks.period(sensitivity), checks.scale(scale)
     r = _balls.staircase_r(checked, s)
 
@@ -253,7 +252,7 @@ def geometric(
 
     Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
-    refuse(_USE)
+    refuse(NOISE)
     steps = checks.scale(scale)
     if size is None:
         checks.threads(workers)
@@ -295,7 +294,7 @@ def add_laplace(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
-    refuse(_USE)
+    refuse(NOISE)
     return _add(_samplers.fill_rounded_laplace, "scale", scale, values, grid, rng, workers)
 
 
@@ -361,7 +360,7 @@ def gaussian(
     >>> dpf.noise.gaussian(10.0, (2, 3)).shape
     (2, 3)
     """
-    refuse(_USE)
+    refuse(NOISE)
     steps = checks.scale(sigma, name="sigma")
     if size is None:
         checks.threads(workers)
@@ -403,7 +402,7 @@ def add_gaussian(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
-    refuse(_USE)
+    refuse(NOISE)
     return _add(_samplers.fill_rounded_gaussian, "sigma", sigma, values, grid, rng, workers)
 
 
@@ -451,7 +450,7 @@ def box(
     >>> dpf.noise.box([10.0, 10.0, 2.5], 4).shape
     (4, 3)
     """
-    refuse(_USE)
+    refuse(NOISE)
     return _fill_rows(_knorm.fill_box, checks.scales(scales), size, rng, workers)
 
 
@@ -487,7 +486,7 @@ def ball(
     >>> dpf.noise.ball([10.0, 10.0, 10.0], 4).shape
     (4, 3)
     """
-    refuse(_USE)
+    refuse(NOISE)
     return _fill_rows(_knorm.fill_ball, checks.scales(scales), size, rng, workers)
 
 

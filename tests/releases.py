@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
+from numpy.random import PCG64
 
 import dpfast as dpf
-from dpfast import Grid, local, noise, robust
+from dpfast import Grid, laws, local, noise, robust
 from tests.central import central
 from tests.reference.statistics import FUNCTIONS
 
@@ -139,6 +140,10 @@ NOISE = [
     lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
     lambda: noise.box([1.0, 2.0]),
     lambda: noise.ball([1.0, 2.0]),
+    lambda: laws.DiscreteLaplace(1.0).draw(PCG64(1)),
+    lambda: laws.RoundedGaussian(1.0).fill(PCG64(1), np.empty(2, np.int64)),
+    lambda: laws.Staircase(1.0, 2).draw(PCG64(1)),
+    lambda: laws.RoundedBox([1.0, 2.0]).draws(3, PCG64(1)),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

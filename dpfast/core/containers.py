@@ -43,6 +43,28 @@ _ARROW = {"null", "bool"} | _FLOATS | _INTEGERS
 _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
+def without_records(x: Any) -> Any:
+    """Return a container of the type and dtype of x that has no records, without code of others.
+
+    None for lists, dtypes of objects and containers of other libraries: code of others, or cells, say what they hold.
+    """
+    kind = type(x)
+    if kind in (np.ndarray, np.memmap, np.ma.MaskedArray):
+        return x[:0] if x.ndim and not x.dtype.hasobject else None
+    library = kind.__module__.partition(".")[0]
+    if library == "pandas":
+        dtypes = x.dtypes if kind.__name__ == "DataFrame" else [x.dtype] if kind.__name__ == "Series" else []
+    elif library in ("polars", "pyarrow") and hasattr(kind, "__len__"):
+        columns = _table(x) if column_names(x) is not None else (x,)
+        dtypes = [getattr(part, "dtype", getattr(part, "type", None)) for part in columns or ()]
+    else:
+        return None
+    own = [type(of).__module__.partition(".")[0] in ("numpy", library) for of in dtypes]
+    if not own or not all(own) or any(str(of) in ("object", "Object") for of in dtypes):
+        return None
+    return x.iloc[:0] if library == "pandas" else x[:0]
+
+
 def declares_integers(x: Any) -> bool:
     """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):

@@ -226,12 +226,19 @@ class _Inside:
             frame = inspect.currentframe()
             paid.open(frame and frame.f_back)  # the frame whose block it is
             del frame  # a frame that holds itself keeps the records of its callers until a search for cycles
-            self._token = active.set(paid)
+            before = active.get()
+            try:
+                self._token = active.set(paid)
+            except BaseException:  # an interrupt: the block is not entered, and `__exit__` not called
+                active.set(before)
+                raise
 
     def __exit__(self, *exception: object) -> None:
         if self._paid is not None:
-            self._paid.close()
-            active.reset(self._token)
+            try:
+                self._paid.close()
+            finally:
+                active.reset(self._token)
 
     def _opened(self) -> Paid | None:
         """Return the marker, or None if there is no budget."""
@@ -353,6 +360,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     return decorate
 
 
+NOISE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 LAW = "a law depends on the data, and no budget covers it: make it outside the ledger"
 DRAW = "a draw from a law is a release, and no budget covers it: release by the mechanism, or draw outside the ledger"
 STEP = "a step of a release needs a budget, and none covers it: release by the mechanism, or outside the ledger"
@@ -392,6 +400,33 @@ def _step(method: _Method) -> _Method:
 
     guarded.refused = True  # type: ignore[attr-defined]
     return cast(_Method, guarded)
+
+
+def guard_noise(cls: type) -> None:
+    """Refuse the noise that a class itself draws while a budget is active, except as steps of releases."""
+    owned(cls)
+    for name in ("fill", "draw"):
+        method = vars(cls).get(name)
+        if method is not None and not getattr(method, "__isabstractmethod__", False):
+            setattr(cls, name, _noise(method))
+
+
+def _noise(method: _Method) -> _Method:
+    """Return a method that draws noise and is refused while a budget is active that did not pay for it."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any) -> Any:
+        if blocks or active.get() is not None:
+            refuse(NOISE)
+        return method(self, *args)
+
+    guarded.refused = True  # type: ignore[attr-defined]
+    return cast(_Method, guarded)
+
+
+def paid_before(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that would be refused, for a step of a release that was charged earlier."""
+    return partial(method.__wrapped__, method.__self__)  # type: ignore[attr-defined]
 
 
 def guard(cls: type) -> None:

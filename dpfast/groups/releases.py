@@ -329,12 +329,14 @@ class _Job:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
     def given(self, x: Any) -> Any:
-        """Return the records of the mechanism in x, as they were given."""
-        if self.column is None:
-            return x
-        if [name for name, _ in table_columns(x) or ()].count(self.column) > 1:
-            raise ValueError(f"several columns of x are named {self.column!r}: rename all but one")
-        return x[self.column]
+        """Return the records of the mechanism in x, as they were given, if their dtype can be read."""
+        if self.column is not None:
+            if [name for name, _ in table_columns(x) or ()].count(self.column) > 1:
+                raise ValueError(f"several columns of x are named {self.column!r}: rename all but one")
+            x = x[self.column]
+        if (empty := containers.without_records(x)) is not None:
+            self.records(empty)
+        return x
 
     def records(self, column: Any) -> NDArray[Any] | Counted:
         """Those that were given in an array of numbers, or counted."""

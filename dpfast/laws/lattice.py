@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast._kernels import _samplers
+from dpfast.core import checks
 from dpfast.laws.vectors import VectorNoise
 
 _LARGEST = 2**63 - 1
@@ -34,6 +35,7 @@ class RejectedLaplace(VectorNoise):
 
     def __init__(self, dimension: int, scale: Fraction) -> None:
         super().__init__(dimension)
+        checks.scale(scale)
         self.scale = scale
 
     @property

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any
 
 import numpy as np
 import scipy
@@ -13,10 +16,26 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _balls, _samplers
 from dpfast.core.quadrature import gauss_legendre
+from dpfast.core.spending import guard_noise
+
+_MOST_RATE = Fraction(2**1000)  # beyond which no second level has any probability in doubles
+
+_Logs = Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _quiet(method: _Logs) -> _Logs:
+    """Return a method that ends in -inf where doubles end, whatever errors a caller of it has NumPy raise."""
+
+    @wraps(method)
+    def quiet(self: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            return method(self, z)
+
+    return quiet
 
 
 class IntegerNoise(ABC):
-    """Symmetric noise on the integers.
+    """Symmetric noise on the integers. In the block of a `dpfast.Ledger` only the steps of a release draw it.
 
     Parameters
     ----------
@@ -26,6 +45,10 @@ class IntegerNoise(ABC):
 
     def __init__(self, scale: float | Fraction) -> None:
         self.scale = scale
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_noise(cls)
 
     @abstractmethod
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -41,7 +64,7 @@ class IntegerNoise(ABC):
 
     def cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(Z <= z) for integers z."""
-        with np.errstate(all="ignore"):  # a tail may be below all doubles, whatever a caller raises for
+        with np.errstate(all="ignore"):  # a tail may be below all doubles
             tail = np.exp(self.log_tail(np.where(z < 0, -z, z + 1)))
         return np.where(z < 0, tail, 1 - tail)
 
@@ -77,6 +100,9 @@ class IntegerNoise(ABC):
         return int(out[0])
 
 
+guard_noise(IntegerNoise)
+
+
 class DiscreteLaplace(IntegerNoise):
     """``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``."""
 
@@ -84,10 +110,11 @@ class DiscreteLaplace(IntegerNoise):
         super().__init__(scale)
         self._rate = float(1 / scale)
 
+    @_quiet
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):  # -inf
-            return -self._rate * z - math.log1p(math.exp(-self._rate))
+        return -self._rate * z - math.log1p(math.exp(-self._rate))
 
+    @_quiet
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(math.log(math.tanh(self._rate / 2)) - self._rate * np.abs(z))
 
@@ -109,9 +136,6 @@ class DiscreteLaplace(IntegerNoise):
         return _samplers.one_discrete_laplace(source, self.scale, self._rounded)
 
 
-_NEGLIGIBLE = 60.0  # exp(-60) times the cube of the level is nothing
-
-
 class Staircase(IntegerNoise):
     """``P(z) = exp(-epsilon level) / total``, level = floor((|z| - r) / s) + 1, with period s and epsilon = s / scale.
 
@@ -130,7 +154,7 @@ class Staircase(IntegerNoise):
     def __init__(self, scale: float | Fraction, s: int, r: int | None = None) -> None:
         super().__init__(scale)
         self.s, self.r = s, _balls.staircase_r(scale, s) if r is None else r
-        self._epsilon = float(s / Fraction(scale))
+        self._epsilon = float(min(s / Fraction(scale), _MOST_RATE))
         with np.errstate(over="ignore"):
             self._beyond = float(s / np.expm1(self._epsilon))  # one side's mass beyond a level, over a point's on it
         self._log_total = math.log(2 * self.r - 1 + 2 * self._beyond)
@@ -138,21 +162,23 @@ class Staircase(IntegerNoise):
     def _level(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.floor((z - self.r) / self.s) + 1)
 
+    @_quiet
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         level = self._level(z)
         rest = np.maximum(self.r + level * self.s - z, 0.0)  # integers from z on its level
         return np.asarray(np.log(rest + self._beyond) - self._epsilon * level - self._log_total)
 
+    @_quiet
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-self._epsilon * self._level(np.abs(z)) - self._log_total)
 
     @property
     def variance(self) -> float:
-        """By the sums of squares below the first integer of each level, summed by parts over the levels."""
-        starts = self.r + self.s * np.arange(math.ceil(_NEGLIGIBLE / self._epsilon) + 1.0)
-        with np.errstate(under="ignore"):
-            weights = np.exp(-self._epsilon * np.arange(len(starts)) - self._log_total) * -math.expm1(-self._epsilon)
-        return float(np.sum(weights * (starts - 1) * starts * (2 * starts - 1)) / 3)
+        """By the sums of squares below the first integer r + s K of each level, K geometric, a polynomial of K."""
+        odds, r, s = self._beyond / self.s, self.r, self.s
+        moments = 1.0, odds, odds * (1 + 2 * odds), odds * (1 + 6 * odds * (1 + odds))
+        factors = (r - 1) * r * (2 * r - 1), s * (6 * r * (r - 1) + 1), 3 * s**2 * (2 * r - 1), 2 * s**3
+        return math.fsum(map(operator.mul, factors, moments)) / (3 * math.exp(self._log_total))
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_staircase(source, self.scale, self.s, self.r, out)
@@ -168,9 +194,11 @@ class RoundedLaplace(IntegerNoise):
         super().__init__(scale)
         self._rate = float(1 / scale)
 
+    @_quiet
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return (0.5 - z) * self._rate - math.log(2)
 
+    @_quiet
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         one_cell = math.log(-math.expm1(-self._rate)) - math.log(2)
         at_zero = math.log(-math.expm1(-self._rate / 2))
@@ -197,11 +225,11 @@ class RoundedStudent3(IntegerNoise):
         super().__init__(float(scale))
         self._width = 1 / (self.scale * math.sqrt(3))
 
+    @_quiet
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         c = (z - 0.5) * self._width
         near, y, far = np.minimum(c, 1), 1 / np.clip(c, 1, 2), 1 / np.maximum(c, 2)
-        with np.errstate(under="ignore"):
-            series = np.polyval(self._SERIES, far**2)
+        series = np.polyval(self._SERIES, far**2)
         tails = (
             np.log(math.pi / 2 - np.arctan(near) - near / (1 + near**2)),
             np.log(np.arctan(y) - y / (1 + y**2)),
@@ -209,6 +237,7 @@ class RoundedStudent3(IntegerNoise):
         )
         return np.where(c < 1, tails[0], np.where(c < 2, tails[1], tails[2])) - math.log(math.pi)
 
+    @_quiet
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         half = self._width / 2
         center = np.abs(z) * self._width
@@ -237,9 +266,11 @@ class RoundedGaussian(IntegerNoise):
         """Natural logarithm of the mass above z / scale."""
         return np.asarray(scipy.special.log_ndtr(-z / float(self.scale)))
 
+    @_quiet
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._log_above(z - 0.5)
 
+    @_quiet
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         distance = np.abs(np.asarray(z, dtype=np.float64))
         narrow = distance + 0.5 <= 2 * float(self.scale) ** 2
@@ -269,7 +300,7 @@ class RoundedGaussian(IntegerNoise):
         if scale >= 2:
             return scale * scale + 1 / 12
         z = np.arange(1.0, 100.0)
-        with np.errstate(all="ignore"):  # as in `cdf`
+        with np.errstate(all="ignore"):
             return float((2 * z - 1) @ (2 * np.exp(self.log_tail(z))))
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpfast._kernels import _knorm, _samplers
 from dpfast.core import checks
 from dpfast.core.quadrature import gauss_legendre
+from dpfast.core.spending import guard_noise
 from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
@@ -23,7 +24,7 @@ Scales: TypeAlias = Sequence[float | Fraction] | NDArray[Any]
 
 
 class VectorNoise(ABC):
-    """Noise on vectors of d integers.
+    """Noise on vectors of d integers. In the block of a `dpfast.Ledger` only the steps of a release draw it.
 
     Parameters
     ----------
@@ -33,6 +34,10 @@ class VectorNoise(ABC):
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_noise(cls)
 
     @abstractmethod
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -342,26 +342,40 @@ class Ledger(Tabular, Cautious):
 
     # ---- spending ----
 
+    # An interrupt is raised where a function begins, after a call of C and in loops. None enters or leaves half a
+    # block: one before `_leave` has begun lets the block open, in which releases are charged.
+
     def __enter__(self) -> Ledger:
-        self._enter()
-        blocks.append(self._name)
+        self._enter([self._name])
         return self
 
     def __exit__(self, *exception: object) -> None:
-        blocks.remove(self._name)
-        self._leave()
+        self._leave([self._name])
 
-    def _enter(self) -> None:
-        entered = _entered.get()
+    def _enter(self, names: list[str]) -> None:
+        """Activate the ledger, in a block that is listed by these names."""
+        entered, before, listed = _entered.get(), active.get(), blocks
         if entered and entered[-1][0] is not self:
             raise ValueError("another ledger is active: a release is charged to only one")
-        _entered.set((*entered, (self, active.get())))
-        active.set(self)
+        try:
+            _entered.set((*entered, (self, before)))
+            active.set(self)
+            listed += names  # the last step, and no call
+        except BaseException:
+            _entered.set(entered)
+            active.set(before)
+            raise
 
-    def _leave(self) -> None:
+    def _leave(self, names: list[str]) -> None:
         *entered, (_, before) = _entered.get()
-        _entered.set(tuple(entered))
-        active.set(before)
+        try:
+            for name in names:
+                blocks.remove(name)
+        finally:
+            try:
+                _entered.set(tuple(entered))
+            finally:
+                active.set(before)
 
     def _active(self) -> AbstractContextManager[None]:
         """Activate the ledger for one release or declared cost; unlike in a `with` block, other threads may release."""
@@ -658,10 +672,10 @@ class _Active:
         self._ledger = ledger
 
     def __enter__(self) -> None:
-        self._ledger._enter()
+        self._ledger._enter([])
 
     def __exit__(self, *exception: object) -> None:
-        self._ledger._leave()
+        self._ledger._leave([])
 
 
 def _parts(charges: Sequence[Charge]) -> dict[Part, int]:

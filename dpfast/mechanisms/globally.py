@@ -17,6 +17,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import Grid, check_grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import outward
+from dpfast.core.spending import paid_before
 from dpfast.core.types import Exact
 from dpfast.laws import ClampedNoise, IntegerNoise, NoisyIntegers, SumAndCount, add_clamped
 from dpfast.mechanisms.assumptions import (
@@ -73,6 +74,7 @@ class AddedNoise(GroupsOfSums):
     ) -> None:
         super().__init__(mechanism, n)
         self.noise, self.last, self.decode, self.unit = noise, last, decode, unit
+        self._draw = paid_before(noise.draw)  # in a step, which asks for the charge
         grid = mechanism.grid
         self._value: Callable[[int], float]
         self._value = mechanism.statistic.valued(grid, n) if n is not None else decode
@@ -90,7 +92,7 @@ class AddedNoise(GroupsOfSums):
     def _noisy(self, code: int, source: np.random.BitGenerator) -> float:
         """Return the release, from the exact statistic in release codes."""
         if self.last:
-            code = min(max(code + self.noise.draw(source), 0), self.last)
+            code = min(max(code + self._draw(source), 0), self.last)
         return self._value(code)
 
     def center(self, n: int, total: int, squares: int) -> int:

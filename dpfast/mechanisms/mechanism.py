@@ -12,7 +12,7 @@ from typing import Any, ClassVar, SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.core import checks
+from dpfast.core import checks, containers
 from dpfast.core.foreign import active, blocks
 from dpfast.core.grid import Points, check_missing
 from dpfast.core.privacy import Privacy, PrivacyProfile
@@ -193,6 +193,15 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """Return x as records: an array of numbers, `Labelled`, or `Chunks`. Checks only its shape and dtype."""
         return x if isinstance(x, Chunks) else self.reading().records(x)
 
+    def check_type(self, x: Any) -> None:
+        """Raise the error of records of the type, dtype and width of x, which are public: before a release is charged.
+
+        Lists and columns of objects say what they hold by their cells only, so that their error comes later.
+        """
+        for piece in x.listed if isinstance(x, Chunks) else (x,):
+            if self.reads_records and (empty := containers.without_records(piece)) is not None:
+                self.values_of(empty)
+
     def number_of(self, values: Any) -> int | None:
         """Return the number of records from `values_of`; None if it is known only once they are read."""
         if isinstance(values, Chunks):
@@ -242,6 +251,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
             if type(x) is np.ndarray and plan is not None:  # `_drawn`, without a call
                 return plan.draw.__wrapped__(plan, self.values_of(x), source, threads)  # type: ignore[attr-defined]
             return self._drawn(x, None, source, threads, plan)
+        self.check_type(x)
         with spending_together((self.cost,), of=(self,)):
             return self._drawn(x, None, source, threads, plan)
 
@@ -320,6 +330,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         plan, x = self._foresee(x, threads)
         if plan is not None and plan.traps:
             warn(plan.traps)
+        self.check_type(x)
         with spending_together((self.cost._replace(times=math.prod(shape)),), of=(self,)):
             return self._drawn(x, shape, source, threads, plan)
 

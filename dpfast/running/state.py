@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from dpfast.core import checks
+from dpfast.core.spending import paid_before
 from dpfast.laws import IntegerNoise
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.files import StateFile
@@ -220,9 +221,9 @@ class RunningState(Sole):
 def _noisy(exact: Any, noise: IntegerNoise, source: np.random.BitGenerator) -> Any:
     """Return exact integers, within +-2**61, plus noise; clamped, so that saturated draws are not seen."""
     if not np.ndim(exact):
-        return min(max(int(exact) + noise.draw(source), -_MOST_NOISY), _MOST_NOISY)
+        return min(max(int(exact) + paid_before(noise.draw)(source), -_MOST_NOISY), _MOST_NOISY)
     out = np.empty(exact.shape, np.int64)
-    noise.fill(source, out)
+    paid_before(noise.fill)(source, out)
     np.clip(out, -_MOST_NOISY - MOST_EXACT, _MOST_NOISY + MOST_EXACT, out=out)
     out += exact
     return np.clip(out, -_MOST_NOISY, _MOST_NOISY, out=out)

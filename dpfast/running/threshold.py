@@ -15,6 +15,7 @@ from numpy.random import BitGenerator
 from dpfast._kernels import _samplers
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
+from dpfast.core.spending import paid_before
 from dpfast.core.traps import Trap, of_threshold
 from dpfast.laws import DiscreteLaplace
 from dpfast.random import RandomSource, bit_generator
@@ -238,7 +239,7 @@ def _whole(value: Any) -> int:
 
 def unbounded(noise: DiscreteLaplace, source: BitGenerator) -> int:
     """Draw discrete Laplace noise of any size: a saturated draw goes on with a geometric one, which has no memory."""
-    drawn = noise.draw(source)
+    drawn: int = paid_before(noise.draw)(source)
     size = last = abs(drawn)
     while last == _SATURATED:
         last = _samplers.one_geometric(source, noise.scale)

@@ -114,6 +114,11 @@ class Chunks:
         return None if first is self else containers.column_names(first)
 
     @property
+    def listed(self) -> Sequence[Any]:
+        """The pieces of a list or tuple; none of another source, whose own code yields them."""
+        return self._source if isinstance(self._source, list | tuple) else ()
+
+    @property
     def known(self) -> int | None:
         """The number of records, if it is known without reading pieces."""
         if self._n is None and isinstance(self._source, list | tuple):

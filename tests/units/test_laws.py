@@ -298,7 +298,11 @@ def test_the_error_state_of_a_caller_does_not_decide_about_noise():
     kinds = DiscreteLaplace, RoundedLaplace, RoundedStudent3, RoundedGaussian
     for noise, scale in itertools.product(kinds, (0.01, 1, 1e4)):
         with np.errstate(all="raise"):
-            assert np.all(np.diff(noise(scale).cdf(far)) >= 0)
+            law = noise(scale)
+            assert np.all(np.diff(law.cdf(far)) >= 0)
+            assert np.all(np.diff(law.logpmf(far[2:])) <= 0)
+            assert np.all(np.diff(law.log_tail(far[3:])) <= 0)
     with np.errstate(all="raise"):
         assert [RoundedGaussian(scale).variance for scale in (0.01, 0.05)] == [0.0, pytest.approx(2 * ndtr(-10.0))]
         assert Staircase(2.0, 3).cdf(far)[-1] == 1.0
+        assert np.exp(Staircase(1e-300, 2**56).logpmf(np.array([0.0]))) == 1.0

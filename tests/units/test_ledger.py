@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -191,6 +192,32 @@ class TestWhatIsSpent:
         with ledger, pytest.raises(RuntimeError, match="seen"):
             robust.reduce(broken, [1, 2], epsilon=0.25)
         assert ledger.spent.epsilon == 0.25
+
+    @every(
+        "wrong",
+        [
+            np.array(["a", "b"]),
+            np.array([b"a"]),
+            np.array(["2020-01-01"], "M8[D]"),
+            np.array([1j]),
+            np.zeros((3, 2)),
+            dpf.Chunks([np.array([1.0]), np.array(["a"])]),
+        ],
+        ids=str,
+    )
+    def test_a_dtype_without_numbers_is_refused_before_the_charge(self, wrong):
+        """A dtype is public. Of objects only the cells say what they are."""
+        with Ledger(1.0) as ledger:
+            for release in (MEDIAN, partial(MEDIAN.release, size=2), partial(dpf.std, bounds=(0, 1), epsilon=0.25)):
+                with pytest.raises((TypeError, ValueError), match=r"must hold numbers|must be one-dimensional"):
+                    release(wrong)
+            if isinstance(wrong, np.ndarray) and wrong.ndim == 1:
+                with pytest.raises(TypeError, match="must hold numbers"):
+                    dpf.by_group(MEDIAN, wrong, labels=np.zeros(len(wrong), int), keys=[0])
+        assert ledger.spent.epsilon == 0
+        with ledger, pytest.raises(TypeError, match="must hold numbers"):
+            MEDIAN(np.array(["a", "b"], object))
+        assert ledger.spent.epsilon == MEDIAN.privacy.epsilon
 
     def test_nesting(self):
         ledger, other = Ledger(1.0), Ledger(1.0)

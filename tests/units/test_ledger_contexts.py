@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,10 @@ import pytest
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
+from dpfast.core import spending
+from dpfast.core.foreign import active, blocks
 from dpfast.core.spending import Ticket, known
+from dpfast.ledger import ledger as ledgers
 from dpfast.local import Randomizer
 from tests.cases import every
 from tests.releases import GRID, MEDIAN, B, X, in_thread
@@ -310,6 +313,71 @@ for sent in pickle.load(sys.stdin.buffer):
         assert "path=" in str(error)
         print("refused")
 """
+
+
+class Interrupt:
+    """Raises a KeyboardInterrupt at one of the places where CPython would, within the modules of blocks."""
+
+    FILES = (ledgers.__file__, spending.__file__)
+
+    def __init__(self, place):
+        self.left = place
+
+    def __call__(self, frame, event, _):
+        if event in ("call", "c_return") and frame.f_code.co_filename in self.FILES:
+            self.left -= 1
+            if self.left == -1:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+def interrupted(enter, place):
+    """Return whether the block was entered, whether it is open afterwards, and whether there was such a place."""
+    before, entered, interrupt = (active.get(), list(blocks), ledgers._entered.get()), False, Interrupt(place)
+    try:
+        with suppress(KeyboardInterrupt):
+            sys.setprofile(interrupt)
+            with enter():
+                entered = True
+    finally:
+        sys.setprofile(None)
+    after = active.get(), list(blocks), ledgers._entered.get()
+    return entered, after != before, interrupt.left < 0, after
+
+
+def test_an_interrupt_enters_or_leaves_no_block_by_half():
+    """Those before a block has begun to be left let it open: what is released is charged."""
+    ledger, open_ones = Ledger(1.0), 0
+    for place in range(100):
+        entered, still_open, there, after = interrupted(lambda: ledger, place)
+        assert entered or not still_open
+        if still_open:
+            open_ones += 1
+            assert after == (ledger, [ledger._name], ((ledger, None),))
+            MEDIAN(X)
+            assert len(ledger.charges) == open_ones
+            ledger.__exit__()
+        assert (active.get(), blocks, ledgers._entered.get()) == (None, [], ())
+        if not there:
+            break
+    assert 10 < place < 99
+    assert 1 <= open_ones <= 3
+
+
+def test_an_interrupt_of_a_charge_pays_for_nothing_else():
+    ledger = Ledger(100.0)
+    with ledger:
+        for place in range(1000):
+            _, _, there, _ = interrupted(
+                lambda: spending.spending(dpf.PrivacyProfile(Privacy(0.125)), label="a"), place
+            )
+            count = len(ledger.charges)
+            MEDIAN(X)
+            assert len(ledger.charges) == count + 1
+            if not there:
+                break
+            active.set(ledger)
+    assert 10 < place < 999
 
 
 def test_a_call_is_charged_from_any_thread():

@@ -54,6 +54,17 @@ class TestLaw:
         assert_allclose(Staircase(scale, 1).logpmf(z), DiscreteLaplace(scale).logpmf(z), rtol=1e-12)
         assert_allclose(Staircase(scale, 1).log_tail(z[31:]), DiscreteLaplace(scale).log_tail(z[31:]), rtol=1e-12)
 
+    @every("scale, s, r", [(1.0, 10, 1), (Fraction(10, 3), 10, 10), (0.1, 3, 2), (40.0, 1000, 18)])
+    def test_variance(self, scale, s, r):
+        z = np.arange(1, 100 * s)
+        expected = 2 * np.sum(z**2 * np.exp(Staircase(scale, s, r).logpmf(z.astype(float))))
+        assert_allclose(Staircase(scale, s, r).variance, expected, rtol=1e-12)
+
+    def test_variance_in_no_memory(self):
+        """Of 2**56 levels and more."""
+        assert_allclose(Staircase(2.0**56, 1).variance, DiscreteLaplace(2.0**56).variance, rtol=1e-12)
+        assert_allclose(Staircase(2.0**56, 2**20).variance, 2.0**113, rtol=1e-6)
+
     @every("s, r", STAIRS[:-1])
     @every("scale", [Fraction(1, 2), 1.0, Fraction(10, 3)])
     def test_loses_epsilon_at_shifts_up_to_s_and_more_beyond(self, scale, s, r):
