@@ -54,6 +54,10 @@ class TableColumns:
         """Read columns at once, before they are needed."""
         self._get(list(wanted))
 
+    def check(self, names: Sequence[str]) -> None:
+        """Raise a TableError if columns are known not to be there, by the public names of all columns."""
+        self._source.check_names(names)
+
     def facts(self, name: str | None) -> Facts:
         """Return what is publicly known of a column."""
         if isinstance(name, (list, tuple)):

@@ -154,6 +154,7 @@ class Table:
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
         self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        self.records.check(declared)
         self._releases: list[TableRelease] = []
         self._lock = threading.Lock()
 
@@ -368,10 +369,12 @@ class Table:
         note: str = "",
     ) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
+        read = [name for name in columns if name is not None]
+        self.records.check([*read, *_names(by or ())])
         with self._lock:
-            with self.ledger.noting(column=", ".join(filter(None, columns)) or None, source=self.records.path):
+            with self.ledger.noting(column=", ".join(read) or None, source=self.records.path):
                 result, profiles = charged(self.ledger, call)
-            facts = {name: self.records.facts(name) for name in columns if name is not None}
+            facts = {name: self.records.facts(name) for name in read}
             told = note_of(facts, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
@@ -445,6 +448,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release by a function of keys, which are private unless the column has categories."""
+        self.records.check(_names(column))
         cost = self._cost(epsilon, share, delta)
         public = self._categories(column)
         given: dict[str, Any] = {keys: "private" if keys == "keys" else None}
@@ -474,6 +478,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a regression; the features have the bounds of their facts, unless a radius is given."""
+        self.records.check([*_names(features), label])
         variables = Variables(_names(features), label, self.records.facts)
         drops = variables.drops(options.get("missing"), hidden=self.ledger.privacy.neighbors == "add-remove")
         cost = self._cost(epsilon, share, delta, hides_n=drops)

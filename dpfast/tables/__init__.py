@@ -3,11 +3,12 @@
 Messages never contain data.
 """
 
-from dpfast.tables.errors import TableError
+from dpfast.tables.errors import TableError, no_column
 from dpfast.tables.files import (
     IN_MEMORY,
     WantedColumn,
     blocks,
+    column_names,
     is_long,
     open_column,
     read_column,
@@ -23,7 +24,9 @@ __all__ = [
     "WantedColumn",
     "blocks",
     "check_encoding",
+    "column_names",
     "is_long",
+    "no_column",
     "open_column",
     "read_column",
     "record_count",

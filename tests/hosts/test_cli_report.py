@@ -171,6 +171,23 @@ def test_a_dry_run_needs_no_readable_file(capsys, files, tmp_path):
     assert "10,000 imagined records" in text
 
 
+def test_a_header_says_at_once_that_a_column_is_misspelt(capsys, files, tmp_path):
+    """The header is public: no record is read for it, and nothing is charged."""
+    ledger, data = tmp_path / "x.ledger", tmp_path / "header.csv"
+    data.write_text('pay,age,kind\n"a cell without an end')
+    dpf.Ledger(1, path=ledger)
+    for more in (["--dry-run"], []):
+        for words, options in (
+            ("median of ages by kind", ["--categories", "kind=A,B"]),
+            ("median of age by knd", []),
+            ("median of age", ["--bounds", "gae=0,1"]),
+        ):
+            told = run(capsys, data, "--ledger", ledger, "--release", words, *options, *more, code=2).err
+            assert "in the header: did you mean" in told
+            assert told.endswith("it has 'pay', 'age', 'kind'\n")
+    assert not dpf.Ledger.open(ledger).charges
+
+
 def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
@@ -272,7 +289,11 @@ def test_ledgers_that_compose_otherwise(capsys, files, tmp_path, options):
         ("bins = 8", "bins = 8\nbin = 3", "release 5, histogram: "),
         ('missing = "half"', 'mising = "half"', "column 'pay' has no fact 'mising'"),
         ('column = "age"\nq', 'column = "rent"\nq', "no column 'rent' in the header: it has 'pay', 'age', 'kind'"),
-        ('column = "pay"\nshare = 0.1', 'column = "rent"\nshare = 0.1', "release 2, mean: bounds of 'rent' are needed"),
+        (
+            'column = "pay"\nshare = 0.1',
+            'column = "rent"\nshare = 0.1',
+            "release 2, mean: no column 'rent' in the header",
+        ),
         ("share = 0.1", "share = 0.9", "does not fit"),
         ('title = "People & pay"', "title = ", "plan.toml: "),
         ("[[release]]", "[[releases]]", "has no use for 'releases'"),
