@@ -343,7 +343,11 @@ def _commands() -> dict[str, _Command]:
         "regress": _Command(
             "release a regression of a column on others", "regressions:release_regression", _add_regression
         ),
-        "histogram": _Command("release a histogram of a column", "densities:release_histogram", _add_histogram),
+        "histogram": _Command(
+            "release a histogram of a column of numbers (of text: count --group-by)",
+            "densities:release_histogram",
+            _add_histogram,
+        ),
         "synthesize": _Command(
             "write synthetic records that resemble a column", "densities:write_synthetic", _add_synthesis
         ),

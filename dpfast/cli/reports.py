@@ -13,6 +13,7 @@ from typing import Any
 from dpfast.cli.output import UnfinishedError, released_to
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
+from dpfast.core.words import meant
 from dpfast.ledger import Note
 from dpfast.ledger.notes import noting
 from dpfast.ledger.outputs import Output
@@ -109,6 +110,8 @@ def _release(words: str) -> dict[str, Any]:
     found = _RELEASE.match(words)
     name = named(found[1]) if found else ""
     needed = METHODS.get(name)
+    if found and needed is None and (other := meant(name, METHODS)):
+        raise ValueError(f"--release {words!r}: did you mean {other}?")
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "

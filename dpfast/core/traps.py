@@ -126,9 +126,14 @@ def of_private_n(traps: Iterable[Trap]) -> Iterator[Trap]:
         yield Trap(trap.category, f"n is private, and presumed to be at least {PRESUMED}: {trap.text}")
 
 
+def is_guess(error: float, n: float) -> bool:
+    """Whether a count of n records with this standard error is hardly more than a guess: it is above a quarter of n."""
+    return error > n / 4
+
+
 def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
-    """Yield the trap of sums of records whose standard error is that of a guess: a quarter of all n records."""
-    if error > n / 4:
+    """Yield the trap of sums of records whose standard error is that of a guess."""
+    if is_guess(error, n):
         yield Trap(
             UtilityWarning,
             f"{what} has a standard error of {error:.3g} records, and there are {n:,}: a release hardly tells more "

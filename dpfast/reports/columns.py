@@ -19,6 +19,8 @@ from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
 from dpfast.tables import TableError, WantedColumn
 
+_GIVE = "a pair (lower, upper) in columns=, a plan or --bounds, or 'private' for means, sums and variances alone"
+
 
 class TableColumns:
     """The columns of a source, each of them read once.
@@ -98,6 +100,31 @@ class TableColumns:
         """Whether a column of floats is known to hold integers."""
         stated = self.facts(name).type
         return self._source.declares_integers(name) if stated is None else stated == "integer"
+
+    def parameters(
+        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str = ""
+    ) -> dict[str, Any]:
+        """Return what the facts of a column say to a function; `order` for one that needs no bounds.
+
+        Bounds or a grid among the parameters of the call take the place of those of the facts.
+        """
+        facts = self.facts(column)
+        if facts.is_text:
+            raise TypeError(f"{column!r} is text, of which there are no numbers: count(by={column!r}) counts its keys")
+        given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
+        if {"bounds", "grid"} & set(besides):
+            return given
+        whole = not containers.declares_integers(x) and self.declares_integers(column)
+        grid = facts.points(whole=whole)
+        if isinstance(facts.bounds, tuple):
+            given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
+        elif facts.bounds == "private" and not order:
+            given["bounds"] = "private"
+        elif not order:
+            raise TypeError(f"bounds of {column!r} are needed: {_GIVE}{otherwise}")
+        elif grid is not None:
+            given["grid"] = grid
+        return given
 
     def _label(self, name: str) -> WantedColumn:
         return WantedColumn(name, text=self.facts(name).is_text is not False)

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
 from dpfast.core.traps import trying
+from dpfast.core.words import meant
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
@@ -338,7 +339,9 @@ def _checked(release: Any, number: int) -> dict[str, Any]:
     """Return an entry with the name of its method; reject one without a statistic, or without what its method needs."""
     name = named(str(release.get("statistic"))) if isinstance(release, Mapping) else None
     if name not in METHODS:
-        raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
+        other = meant(name, METHODS) if name else None
+        hint = f": did you mean {other!r}? it is" if other else ":"
+        raise ValueError(f"release {number} needs a statistic{hint} one of {', '.join(METHODS)}")
     needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")

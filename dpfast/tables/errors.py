@@ -15,7 +15,7 @@ def no_column(name: str, known: Sequence[str], where: str = "") -> TableError:
     """Return the error of a column that is not among those that are known, or is there several times."""
     if name in known:
         return TableError(f"several columns{where} are named {name!r}: rename all but one")
-    near = get_close_matches(name, [each for each in known[:_COMPARED] if len(each) <= _LONGEST_NAME], n=1, cutoff=0.7)
+    near = get_close_matches(name, [each for each in known[:_COMPARED] if len(each) <= _LONGEST_NAME], n=1, cutoff=0.6)
     meant = f"did you mean {near[0]!r}? " if near else ""
     return TableError(f"no column {name!r}{where}: {meant}{listed(known)}")
 
