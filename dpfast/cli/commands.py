@@ -200,11 +200,16 @@ def _add_regression(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, help="for --model linear; default auto, by public numbers")
     parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
-    add_neighbors(parser)
+    parser.add_argument(
+        "--neighbors",
+        choices=("replace-one", "add-remove"),
+        help="add-remove keeps the number of records private; default replace-one, with --missing drop add-remove",
+    )
     parser.add_argument(
         "--missing",
-        choices=("drop",),
-        help="drop leaves out records with an empty or non-numeric cell; with --neighbors add-remove",
+        choices=("drop", "half"),
+        help="records with an empty or non-numeric cell: drop leaves them out, the default with --neighbors "
+        "add-remove; half, for few of them, counts each as one at the centers, the default else, with a warning",
     )
     add_delta(parser, "for Gaussian noise")
     add_common(parser)

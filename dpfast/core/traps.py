@@ -141,14 +141,13 @@ def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
         )
 
 
-def of_missing_cells(columns: Sequence[str]) -> Iterator[Trap]:
+def of_missing_cells(columns: Sequence[str], where: str = "in the middle of the bounds") -> Iterator[Trap]:
     """Yield the trap of a regression on columns with missing cells, of which nothing is said."""
     if columns:
-        facts = f"columns={{{columns[0]!r}: {{'missing': 'drop'}}}}"
         yield Trap(
             UtilityWarning,
-            f"a record with a missing cell of {', '.join(columns)} counts as one in the middle of the bounds: where "
-            f"many are missing, coefficients are wrong; leave such records out by {facts}, or say 'half' if few are",
+            f"a record with a missing cell of {', '.join(columns)} counts as one {where}: where many are missing, "
+            f"coefficients are wrong; say missing='drop' to leave such records out, or missing='half' for few",
         )
 
 

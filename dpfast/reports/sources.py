@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 from dpfast.core import containers
 from dpfast.core.foreign import foreign
 from dpfast.reports.facts import Facts
-from dpfast.tables import Format, TableError, WantedColumn, blocks, column_names, no_column, record_count, schema_type
+from dpfast.tables import (
+    IN_THE_HEADER,
+    Format,
+    TableError,
+    WantedColumn,
+    blocks,
+    column_names,
+    no_column,
+    record_count,
+    schema_type,
+)
 
 
 class Source(ABC):
     """A table of private records, of which columns are read by name."""
 
-    _where: ClassVar[str] = " in the header"  # that its names are
+    _where: ClassVar[str] = IN_THE_HEADER  # that its names are
 
     @abstractmethod
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:

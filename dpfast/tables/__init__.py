@@ -3,7 +3,7 @@
 Messages never contain data.
 """
 
-from dpfast.tables.errors import TableError, no_column
+from dpfast.tables.errors import IN_THE_HEADER, TableError, no_column
 from dpfast.tables.files import (
     IN_MEMORY,
     WantedColumn,
@@ -19,6 +19,7 @@ from dpfast.tables.format import Format, check_encoding
 
 __all__ = [
     "IN_MEMORY",
+    "IN_THE_HEADER",
     "Format",
     "TableError",
     "WantedColumn",

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 _MOST_NAMES, _LONGEST_NAME = 40, 60
 _COMPARED = 1000
+IN_THE_HEADER = " in the header"
 
 
 class TableError(Exception):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _csv
-from dpfast.tables.errors import TableError, listed, no_column
+from dpfast.tables.errors import IN_THE_HEADER, TableError, listed, no_column
 from dpfast.tables.format import Format, Recoded, keeps_bytes
 
 _BLOCK = 2**20  # bytes of a read; a longer row enlarges the buffer
@@ -19,7 +19,6 @@ _KNOWN = 2**20  # texts
 _MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _LONGEST_MARK = 4  # bytes, of UTF-32
-IN_THE_HEADER = " in the header"
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 
 

@@ -458,7 +458,7 @@ class TestMissingCellsOfRegressions:
 
     def test_nothing_said_warns_before_the_charge(self):
         held = self.made()
-        with pytest.warns(UtilityWarning, match="missing cell of x, y counts as one in the middle .* 'drop'"):
+        with pytest.warns(UtilityWarning, match="missing cell of x, y counts as one in the middle .* missing='drop'"):
             held.linear_regression(["x"], "y", epsilon=1)
         assert held.releases[0].privacy.neighbors == "replace-one"
         assert "counts as one in the middle" in held.releases[0].note
