@@ -26,6 +26,7 @@ from dpfast.cli.options import (
     exact,
     named_bounds,
     named_list,
+    named_number,
     named_policy,
     named_range,
     number,
@@ -257,13 +258,21 @@ def _add_report(parser: Parser) -> None:
     add_format(parser)
     parser.add_argument("--epsilon", type=exact, help="budget of all of them, in equal shares")
     add_delta(parser, "for private keys")
-    parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    parser.add_argument(
+        "--neighbors", choices=("replace-one", "add-remove"), help="default replace-one; with --unit add-remove"
+    )
     for option, kind, form, words in (
         ("--bounds", named_bounds, "NAME=LOWER,UPPER", "public bounds of columns, or NAME=private"),
         ("--categories", named_list, "NAME=A,B,...", "public keys of columns"),
         ("--missing", named_policy, "NAME=VALUE", "what missing cells count as: a number, lower, half or drop"),
     ):
         parser.add_argument(option, type=kind, nargs="+", action="extend", default=[], metavar=form, help=words)
+    parser.add_argument(
+        "--unit",
+        type=named_number,
+        metavar="NAME=K",
+        help="the column that says whose record each is, and the most records of one: the guarantee is for persons",
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
     )

@@ -107,6 +107,14 @@ def named_bounds(text: str) -> tuple[str, Any]:
     return (name, ends) if name and ends == "private" else named_range(text)
 
 
+def named_number(text: str) -> tuple[str, int]:
+    """Return the name and the whole number of NAME=K."""
+    name, sign, number = text.rpartition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"must be NAME=K, not {text!r}")
+    return name, whole(number)
+
+
 def named_policy(text: str) -> tuple[str, Any]:
     """Return the name and the policy in NAME=VALUE."""
     name, equals, value = text.partition("=")

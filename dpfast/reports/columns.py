@@ -19,8 +19,6 @@ from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
 from dpfast.tables import TableError, WantedColumn
 
-_GIVE = "a pair (lower, upper) in columns=, a plan or --bounds, or 'private' for means, sums and variances alone"
-
 
 class TableColumns:
     """The columns of a source, each of them read once.
@@ -121,7 +119,10 @@ class TableColumns:
         elif facts.bounds == "private" and not order:
             given["bounds"] = "private"
         elif not order:
-            raise TypeError(f"bounds of {column!r} are needed: {_GIVE}{otherwise}")
+            raise TypeError(
+                f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
+                f"{column}=LOWER,UPPER; 'private' finds them for means, sums and variances without intervals{otherwise}"
+            )
         elif grid is not None:
             given["grid"] = grid
         return given

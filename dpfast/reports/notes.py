@@ -33,7 +33,8 @@ def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit:
             parts.append(f"Missing cells of {name}: {each.missing}.")
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
-        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}. {AT_BOUNDS}")
+        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}.")
+        parts += [] if isinstance(result, KeyedReleases) else [AT_BOUNDS]
     elif isinstance(result, KeyedReleases) and result.has_noise_intervals:
         parts.append(OF_NOISE)
     if isinstance(result, KeyedReleases) and result.few is not None:

@@ -348,6 +348,34 @@ def test_several_statistics_in_one_command(capsys, files):
     assert "all together: epsilon = 2" in run(capsys, data, "--epsilon", "2", *public, *given, "--dry-run").out
 
 
+def test_persons_without_a_plan(capsys, files, tmp_path):
+    given = ["--epsilon", 3, "--bounds", "pay=0,200", "--missing", "pay=drop", "--release", "mean of pay", "--json"]
+    found = json.loads(run(capsys, files[0], *given, "--unit", "person=2", "--seed", 4).out)
+    columns = {"pay": {"bounds": (0, 200), "missing": "drop"}}
+    table = dpf.Table(files[0], epsilon=3, unit=("person", 2), columns=columns, rng=np.random.default_rng(4))
+    mean = table.interval("mean", "pay", share=1)
+    assert found["releases"][0]["columns"]["value"] == [mean.value]
+    assert found["privacy"]["per_unit"] == 2
+    with pytest.raises(SystemExit):
+        main(["report", files[0], *map(str, given), "--unit", "person"])
+    assert "--unit: must be NAME=K, not 'person'" in capsys.readouterr().err
+
+
+def test_a_plan_declares_all(capsys, files):
+    """A budget beside the plan, which would not be that of the report, is refused."""
+    for option, value in (("epsilon", 1), ("bounds", "pay=0,1"), ("unit", "person=2"), ("missing", "pay=drop")):
+        told = run(capsys, *files[:2], f"--{option}", value, code=2).err
+        assert f"--{option} is for --release: REPORT.toml declares it" in told
+
+
+def test_words_with_a_number(capsys, files):
+    """Of bins, which a histogram of a private number of records needs."""
+    given = [files[0], "--epsilon", 1, "--bounds", "pay=0,200", "--missing", "pay=drop", "--json", "--release"]
+    found = json.loads(run(capsys, *given, "histogram 5 of pay").out)
+    assert len(found["releases"][0]["columns"]["count"]) == 5
+    assert "private here: give a number of bins" in run(capsys, *given, "histogram of pay", code=2).err
+
+
 @pytest.mark.parametrize(
     "words", ["mad of pay", "median", "quantile of pay", "median 3 of pay", "glm of pay", "of", ""]
 )
