@@ -26,6 +26,7 @@ from dpfast.cli.options import (
     exact,
     named_bounds,
     named_list,
+    named_number,
     named_policy,
     named_range,
     number,
@@ -200,11 +201,16 @@ def _add_regression(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, help="for --model linear; default auto, by public numbers")
     parser.add_argument("--k", type=number, help="Huber's corner, for --model huber")
     parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
-    add_neighbors(parser)
+    parser.add_argument(
+        "--neighbors",
+        choices=("replace-one", "add-remove"),
+        help="add-remove keeps the number of records private; default replace-one, with --missing drop add-remove",
+    )
     parser.add_argument(
         "--missing",
-        choices=("drop",),
-        help="drop leaves out records with an empty or non-numeric cell; with --neighbors add-remove",
+        choices=("drop", "half"),
+        help="records with an empty or non-numeric cell: drop leaves them out, the default with --neighbors "
+        "add-remove; half, for few of them, counts each as one at the centers, the default else, with a warning",
     )
     add_delta(parser, "for Gaussian noise")
     add_common(parser)
@@ -252,13 +258,21 @@ def _add_report(parser: Parser) -> None:
     add_format(parser)
     parser.add_argument("--epsilon", type=exact, help="budget of all of them, in equal shares")
     add_delta(parser, "for private keys")
-    parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    parser.add_argument(
+        "--neighbors", choices=("replace-one", "add-remove"), help="default replace-one; with --unit add-remove"
+    )
     for option, kind, form, words in (
         ("--bounds", named_bounds, "NAME=LOWER,UPPER", "public bounds of columns, or NAME=private"),
         ("--categories", named_list, "NAME=A,B,...", "public keys of columns"),
         ("--missing", named_policy, "NAME=VALUE", "what missing cells count as: a number, lower, half or drop"),
     ):
         parser.add_argument(option, type=kind, nargs="+", action="extend", default=[], metavar=form, help=words)
+    parser.add_argument(
+        "--unit",
+        type=named_number,
+        metavar="NAME=K",
+        help="the column that says whose record each is, and the most records of one: the guarantee is for persons",
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
     )
@@ -343,7 +357,11 @@ def _commands() -> dict[str, _Command]:
         "regress": _Command(
             "release a regression of a column on others", "regressions:release_regression", _add_regression
         ),
-        "histogram": _Command("release a histogram of a column", "densities:release_histogram", _add_histogram),
+        "histogram": _Command(
+            "release a histogram of a column of numbers (of text: count --group-by)",
+            "densities:release_histogram",
+            _add_histogram,
+        ),
         "synthesize": _Command(
             "write synthetic records that resemble a column", "densities:write_synthetic", _add_synthesis
         ),

@@ -83,6 +83,9 @@ def release_groups(
     if released.counts is not None:
         more["counts"] = released.counts.tolist()
         lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
+    if released.few is not None:
+        more["few"] = released.few.tolist()
+        lines = [f"{line}, few records" if few else line for line, few in zip(lines, more["few"], strict=True)]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
     report = reading(privacy, None if hides_n(arguments) else len(x))
     labels_are = "" if hides_n(arguments) else "the group of each record is public; "

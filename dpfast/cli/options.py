@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
 from dpfast.core import checks
+from dpfast.core.words import meant
 
 _PRIVATE_BOUNDS = "--private-bounds"
 _TYPES = ("number", "integer")
@@ -35,6 +36,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
+        if found := re.match(r"argument COMMAND: invalid choice: '(.+?)' \(choose from (.*)\)", message):
+            commands = re.findall(r"[\w-]+", found[2])
+            other = meant(found[1], commands)
+            message = f"no command {found[1]!r}: {f'did you mean {other}? ' if other else ''}{', '.join(commands)}"
         warn(f"{self.prog}: error: {message}")
         raise SystemExit(2)
 
@@ -100,6 +105,14 @@ def named_bounds(text: str) -> tuple[str, Any]:
     """Return the name and the bounds in NAME=LOWER,UPPER or NAME=private."""
     name, _, ends = text.partition("=")
     return (name, ends) if name and ends == "private" else named_range(text)
+
+
+def named_number(text: str) -> tuple[str, int]:
+    """Return the name and the whole number of NAME=K."""
+    name, sign, number = text.rpartition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"must be NAME=K, not {text!r}")
+    return name, whole(number)
 
 
 def named_policy(text: str) -> tuple[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpfast.cli.messages import in_options
 from dpfast.core.traps import CATEGORIES
 
 if TYPE_CHECKING:
@@ -58,18 +59,21 @@ def warn(line: str) -> None:
 
 
 @contextmanager
-def telling() -> Iterator[None]:
-    """Print each warning of the library, which depends on no data, as one line on standard error, and only once."""
+def telling(options: Container[str]) -> Iterator[None]:
+    """Print each warning of the library, which depends on no data, as one line on standard error, and only once.
+
+    In the words of a command with these options.
+    """
     told: set[str] = set()
     with warnings.catch_warnings():
         for category in CATEGORIES:
             warnings.simplefilter("always", category)
         others = warnings.showwarning
 
-        def tell(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
-            line = " ".join(str(message).split())
+        def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            line = in_options(" ".join(str(message).split()), options)
             if not issubclass(category, CATEGORIES):
-                others(message, category, *where, **options)
+                others(message, category, *where, **more)
             elif line not in told:
                 told.add(line)
                 warn(f"dpfast: warning: {line}")

@@ -23,8 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if argv is None else list(argv)
         parser = make_parser(None if is_completing() else command_in(words) or "")
         complete(parser)
-        with telling():
-            return _run(parser.parse_args(words))
+        arguments = parser.parse_args(words)
+        with telling(vars(arguments)):
+            return _run(arguments)
     except UnfinishedError as error:
         warn(f"dpfast: error: {error}")
         return 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from dpfast.core.grid import Grid, Points, ranked_floats
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks, records_of
-from dpfast.tables import Format, open_column, schema_type
+from dpfast.tables import IN_THE_HEADER, Format, column_names, no_column, open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
 
@@ -67,6 +67,14 @@ def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     if not isinstance(x, Chunks) and not hides_n(arguments):
         checks.records(x.size)
     return x
+
+
+def check_columns(arguments: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raise a TableError if a file lacks a column, by its header or schema; standard input is read once, later."""
+    known = None if arguments.file == "-" else column_names(arguments.file, format_of(arguments))
+    for name in names if known is not None else ():
+        if (known or []).count(name) != 1:
+            raise no_column(name, known or [], IN_THE_HEADER)
 
 
 def format_of(arguments: argparse.Namespace) -> Format:

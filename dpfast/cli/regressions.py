@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.cli.predictors import check_type, labels_of, predictors_of
-from dpfast.cli.records import UNREAD, charging, format_of, guaranteed, hides_n, rng_of
+from dpfast.cli.records import UNREAD, charging, check_columns, format_of, guaranteed, hides_n, rng_of
 from dpfast.core import checks
 from dpfast.core.tabular import finite
+from dpfast.core.traps import of_missing_cells, warn
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
 from dpfast.regression.linear import Public
@@ -29,6 +30,7 @@ MODELS = ("linear", "logistic", "poisson", "huber")
 def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the coefficients of a regression of one column on others."""
     linear, rng = arguments.model == "linear", rng_of(arguments)
+    _settle(arguments)
     if len({*arguments.features, arguments.label}) <= len(arguments.features):
         raise ValueError("--features and --label must name each column once")
     features = predictors_of(arguments)
@@ -37,6 +39,9 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     label = labels_of(arguments)
     for predictor in [*features, label]:
         check_type(predictor, arguments)
+    check_columns(arguments, [*arguments.features, arguments.label])
+    if arguments.missing is None:
+        warn(of_missing_cells([*arguments.features, arguments.label], "at the centers"))
     options = {
         "radius": arguments.radius,
         "label_bound": arguments.label_bound,
@@ -45,16 +50,16 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "delta": arguments.delta,
         "intercept": not arguments.no_intercept,
         "neighbors": arguments.neighbors,
-        "missing": arguments.missing,
+        "missing": "drop" if arguments.missing == "drop" else None,
         "rng": rng,
     }
     rows, n = _rows(arguments, [*features, label])
     with charging(arguments):
         if linear:
             method = arguments.method or "auto"
-            fit = linear_regression(*rows, label_center=arguments.label_center, method=method, **options)
+            fit = linear_regression(rows, label_center=arguments.label_center, method=method, **options)
         else:
-            fit = glm(*rows, model=arguments.model, k=arguments.k, progress=True, **options)
+            fit = glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
     _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
     privacy, records = fit.privacy, "" if n is None else f"{n:,} records; "
     become = "counts as one at its centers" if linear else _CENTERED
@@ -77,6 +82,14 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "private": arguments.seed is None,
         "text": f"{table}\n({arguments.model} regression; {records}{privacy})",
     }
+
+
+def _settle(arguments: argparse.Namespace) -> None:
+    """Set whether the number of records is private, as it is if some are left out, and what missing cells are then."""
+    if arguments.neighbors is None:
+        arguments.neighbors = "add-remove" if arguments.missing == "drop" else "replace-one"
+    if hides_n(arguments) and arguments.missing is None:
+        arguments.missing = "drop"
 
 
 def _reading(predictors: Sequence[Predictor]) -> str:
@@ -114,20 +127,18 @@ def _check(arguments: argparse.Namespace, d: int) -> None:
     model_of(arguments.model, arguments.label_bound, arguments.k)
 
 
-def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> tuple[tuple[Any, ...], int | None]:
-    """Return the rows of the features, last the label, and their number: in memory, or read from a long file in each
-    pass. If the number is private, all rows are in memory, and the labels beside them.
+def _rows(arguments: argparse.Namespace, predictors: Sequence[Predictor]) -> tuple[Chunks, int | None]:
+    """Return the rows of the features, last the label, and their number, None if it is private: in memory, or read from
+    a long file in each pass.
     """
     columns = [predictor.column for predictor in predictors]
     format = format_of(arguments)
 
     def read() -> Iterator[NDArray[np.float64]]:
+        yield np.empty((0, sum(len(predictor.names) for predictor in predictors)))  # of a file without records
         for found in blocks(arguments.file, columns, format, True):
             parts = [predictor.numbers(cells) for predictor, cells in zip(predictors, found, strict=True)]
             yield np.column_stack(parts)
 
-    if hides_n(arguments):
-        together = np.concatenate([np.empty((0, len(predictors))), *read()])
-        return (together[:, :-1], together[:, -1]), None
     rows = Chunks(read if is_long(arguments.file) else list(read()))
-    return (rows,), checks.records(rows.records())
+    return rows, None if hides_n(arguments) else checks.records(rows.records())

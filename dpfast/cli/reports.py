@@ -13,6 +13,7 @@ from typing import Any
 from dpfast.cli.output import UnfinishedError, released_to
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
+from dpfast.core.words import meant
 from dpfast.ledger import Note
 from dpfast.ledger.notes import noting
 from dpfast.ledger.outputs import Output
@@ -24,6 +25,7 @@ from dpfast.tables import TableError
 from dpfast.tables.format import PLAIN
 
 _STDOUT = "-"
+_IN_PLANS = ("epsilon", "delta", "neighbors", "unit", "bounds", "categories", "missing")
 
 
 def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -87,6 +89,8 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
     given = {name: mark for name, mark in marks.items() if mark != getattr(PLAIN, name)}
     given |= {"header": False} if arguments.no_header else {}
     if arguments.plan is not None:
+        if given_twice := [name for name in _IN_PLANS if getattr(arguments, name)]:
+            raise ValueError(f"--{given_twice[0]} is for --release: REPORT.toml declares it")
         plan = ReportPlan.read(arguments.plan)
         return replace(plan, format={**plan.format, **given})
     columns: dict[str, dict[str, Any]] = {}
@@ -98,6 +102,7 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         neighbors=arguments.neighbors,
+        unit=arguments.unit,
         columns=columns,
         format=given,
         releases=tuple(_release(words) | {"share": share} for words in arguments.release),
@@ -109,10 +114,14 @@ def _release(words: str) -> dict[str, Any]:
     found = _RELEASE.match(words)
     name = named(found[1]) if found else ""
     needed = METHODS.get(name)
+    if found and needed is None and (other := meant(name, METHODS)):
+        raise ValueError(f"--release {words!r}: did you mean {other}?")
+    if name == "histogram" and found and found[2]:
+        needed = ("bins",)
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
-            f"region', not {words!r}; statistics are {', '.join(_SHORT)}; all else, such as bins, needs a plan"
+            f"region', not {words!r}; statistics are {', '.join(_SHORT)}, histogram bins; all else needs a plan"
         )
     entry: dict[str, Any] = {"statistic": name}
     if needed:

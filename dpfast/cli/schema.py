@@ -60,7 +60,7 @@ _COUNT = {
 }
 _INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
 _ENDS = _array(_or_null(_NUMBER))
-_INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE)}
+_INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE), "few": _array(_FLAG)}
 
 
 _PART = _object(

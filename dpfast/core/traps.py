@@ -126,9 +126,14 @@ def of_private_n(traps: Iterable[Trap]) -> Iterator[Trap]:
         yield Trap(trap.category, f"n is private, and presumed to be at least {PRESUMED}: {trap.text}")
 
 
+def is_guess(error: float, n: float) -> bool:
+    """Whether a count of n records with this standard error is hardly more than a guess: it is above a quarter of n."""
+    return error > n / 4
+
+
 def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
-    """Yield the trap of sums of records whose standard error is that of a guess: a quarter of all n records."""
-    if error > n / 4:
+    """Yield the trap of sums of records whose standard error is that of a guess."""
+    if is_guess(error, n):
         yield Trap(
             UtilityWarning,
             f"{what} has a standard error of {error:.3g} records, and there are {n:,}: a release hardly tells more "
@@ -136,14 +141,13 @@ def of_counts(error: float, n: int, what: str) -> Iterator[Trap]:
         )
 
 
-def of_missing_cells(columns: Sequence[str]) -> Iterator[Trap]:
+def of_missing_cells(columns: Sequence[str], where: str = "in the middle of the bounds") -> Iterator[Trap]:
     """Yield the trap of a regression on columns with missing cells, of which nothing is said."""
     if columns:
-        facts = f"columns={{{columns[0]!r}: {{'missing': 'drop'}}}}"
         yield Trap(
             UtilityWarning,
-            f"a record with a missing cell of {', '.join(columns)} counts as one in the middle of the bounds: where "
-            f"many are missing, coefficients are wrong; leave such records out by {facts}, or say 'half' if few are",
+            f"a record with a missing cell of {', '.join(columns)} counts as one {where}: where many are missing, "
+            f"coefficients are wrong; say missing='drop' to leave such records out, or missing='half' for few",
         )
 
 

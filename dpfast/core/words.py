@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from types import FunctionType
 from typing import Any
@@ -27,6 +27,7 @@ _MEANINGS = {
     "delta": "failure failure_probability tolerance",
     "distribution": "dist prior assumption assumed law",
     "domain": "keys categories candidates values public_keys universe",
+    "by": "groupby group_by group groups labels key keys label",
     "epsilon": "eps e epsilons budget privacy privacy_budget privacy_loss",
     "explain": "verbose debug",
     "family": "model distribution dist name law likelihood",
@@ -86,7 +87,10 @@ _NOTES = {word: note for note, words in _INSTEAD.items() for word in words.split
 
 # Names of other libraries for the functions of `dpfast`.
 _FUNCTIONS = {
+    "aggregate": "by_group",
     "average": "mean",
+    "avg": "mean",
+    "correlation": "covariance",
     "cov": "covariance",
     "groupby": "by_group",
     "hist": "histogram",
@@ -96,17 +100,37 @@ _FUNCTIONS = {
     "linreg": "linear_regression",
     "logistic_regression": "glm",
     "max": "quantile(x, 1, ...)",
+    "maximum": "quantile(x, 1, ...)",
     "min": "quantile(x, 0, ...)",
+    "minimum": "quantile(x, 0, ...)",
     "nanmean": "mean(x, missing=...)",
     "nanmedian": "median(x, missing=...)",
     "ols": "linear_regression",
     "percentile": "quantile",
     "quantiles": "quantile",
+    "read_csv": "Table",
     "sd": "std",
     "stdev": "std",
     "synthetic": "synthesize",
+    "table": "Table",
     "total": "sum",
+    "value_counts": "partitions",
     "var": "variance",
+}
+# What to do with a table of records instead of a method that it does not have.
+_OF_TABLES = {
+    "groupby": "by=, as in median('pay', by='region')",
+    "group_by": "by=, as in median('pay', by='region')",
+    "by_group": "by=, as in median('pay', by='region')",
+    "hist": "histogram",
+    "max": "quantile(column, 1)",
+    "min": "quantile(column, 0)",
+    "value_counts": "count(by=column)",
+    "logistic_regression": "glm",
+    "synthesize": "dpfast.synthesize",
+    "marginals": "dpfast.marginals",
+    "save": "report().save(path)",
+    "to_html": "report().to_html()",
 }
 
 
@@ -149,6 +173,26 @@ def _written(part: inspect.Parameter) -> str:
     if part.kind is part.KEYWORD_ONLY:
         return f"{part.name}=..."
     return f"*{part.name}" if part.kind is part.VAR_POSITIONAL else part.name
+
+
+def misused(error: TypeError, name: str, own: inspect.Signature) -> TypeError:
+    """Return the error of a call whose arguments do not bind to a signature, with what to write instead."""
+    if unexpected := re.search(r"got an unexpected keyword argument '(\w+)'", str(error)):
+        return TypeError(f"{name}() {unexpected[0]}: {_instead_of(unexpected[1], list(own.parameters))}")
+    return TypeError(f"{name}(): {error}: write {_usage(name, own)}")
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """Return which of the names of statistics a name of another library means, or is misspelt for; None if none."""
+    known = list(known)
+    other = _FUNCTIONS.get(name.lower(), "")
+    return other if other in known else next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.7)), None)
+
+
+def no_method(name: str, methods: Iterable[str]) -> str:
+    """Return the message for a method that a `Table` does not have."""
+    instead = _OF_TABLES.get(name) or meant(name, methods)
+    return f"'Table' object has no attribute {name!r}" + (f": did you mean {instead}?" if instead else "")
 
 
 def unknown(name: str) -> str:

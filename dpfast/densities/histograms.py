@@ -449,7 +449,9 @@ def histogram(
         return made
     if isinstance(bins, str):
         if neighbors == "add-remove":
-            raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
+            raise ValueError(
+                "bins='auto' is for a public number of records, which is private here: give a number of bins"
+            )
         bins = automatic_bins(bins, values, grids, epsilon, roughness, delta=delta, noise=noise)
     plain = {type(bins), type(consistency), type(neighbors), type(noise)} <= {int, str}
     mechanism = (_kept if plain else _perturbed)(bins, grids, epsilon, consistency, neighbors, delta, noise)

@@ -16,8 +16,10 @@ from dpfast.core import plotting
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Column, Tabular, unused
 from dpfast.groups.key_types import KeyType
-from dpfast.mechanisms import Estimate, Mechanism
+from dpfast.mechanisms import Estimate, GlobalSensitivity, Mechanism
 from dpfast.mechanisms.intervals import IntervalMechanism
+from dpfast.mechanisms.usefulness import are_few
+from dpfast.statistics import Count
 
 _SHOWN = 10  # keys in a repr
 _KEY = "key"  # the name of a column of keys without a name
@@ -47,6 +49,11 @@ class ReleasedColumn:
     mechanism: Mechanism | None = None
     sizes: NDArray[np.int64] | None = None
 
+    @property
+    def label(self) -> str:
+        """The name of the numbers, or what they are if they have none."""
+        return self.name if self.name != RELEASE else str(getattr(self.mechanism, "statistic", RELEASE))
+
     def size(self, place: int) -> int | None:
         """Return the number of records of a group; None if it is private."""
         return None if self.sizes is None else int(self.sizes[place])
@@ -66,6 +73,21 @@ class ReleasedColumn:
         parts = self.parts or [str(j) for j in range(size)]
         names = parts if alone else [f"{self.name} {part}" for part in parts]
         return dict(zip(names, self.array.reshape(len(self.array), size).T, strict=True))
+
+    def few(self, counts: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
+        """Return which groups have few records, by noisy counts or by what is public: `KeyedReleases.few`."""
+        if self.mechanism is None or self.mechanism.privacy.unit != "epsilon":
+            return None
+        sizes: NDArray[Any] | None = self.sizes if counts is None else counts
+        if isinstance(getattr(self.mechanism, "statistic", None), Count):
+            sizes = self.array.reshape(len(self.array), -1)[:, 0]
+        found = None if sizes is None else are_few(self.mechanism, sizes)
+        if found is not None and self.sizes is not None:
+            found &= self.sizes > 0  # which have a release
+        if not isinstance(self.mechanism, IntervalMechanism) or (ends := self.mechanism.range_of(None)) is None:
+            return found
+        whole = (self.array[:, 1] <= ends[0]) & (self.array[:, 2] >= ends[1])
+        return whole if found is None else found | whole
 
     def interval(self, confidence: float | None) -> NDArray[np.float64]:
         """Return an interval for each group: `KeyedReleases.interval`."""
@@ -245,12 +267,30 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
             If the spread of the releases depends on the data, as that of medians does (`dpfast.interval` releases them
             with intervals), or the mechanism is not known; for several mechanisms, which have them in `columns`.
         """
-        return self._single("interval").interval(confidence)
+        return self._single("interval()").interval(confidence)
 
-    def _single(self, method: str) -> ReleasedColumn:
+    @property
+    def has_noise_intervals(self) -> bool:
+        """Whether `interval` says what the noise can have done."""
+        mechanism = self._columns[0].mechanism if self._alone else None
+        return isinstance(mechanism, GlobalSensitivity) and not mechanism.jointly
+
+    @cached_property
+    def few(self) -> NDArray[np.bool_] | None:
+        """Which groups have so few records that their releases may be far from the truth.
+
+        By released or public numbers only: the counts of private keys, counts that are the releases themselves, public
+        sizes, and intervals as wide as the bounds. None where there is none of these, as of medians by public keys of
+        groups of private sizes. A group has few records if a count of them for the same epsilon would have a standard
+        error above a quarter of it, which is below 5.7 / epsilon records; or if a quantile of as many is outside of all
+        of them with a probability above 1 %, for records that are spread over a thousandth of the bounds.
+        """
+        return self._single("few").few(self.counts)
+
+    def _single(self, use: str) -> ReleasedColumn:
         if len(self._columns) > 1:
             name = self._columns[0].name
-            raise TypeError(f"these are releases of several mechanisms: use columns[{name!r}].{method}()")
+            raise TypeError(f"these are releases of several mechanisms: use columns[{name!r}].{use}")
         return self._columns[0]
 
     def plot(self, ax: Any = None, *, unit: str | None = None, confidence: float | None = None) -> Any:
@@ -276,7 +316,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         ValueError
             If a release is neither a single number nor an estimate.
         """
-        column = self._single("plot")
+        column = self._single("plot()")
         estimates = isinstance(column.mechanism, IntervalMechanism)
         values = column.array[:, 0] if estimates else column.array
         if values.ndim > 1:
@@ -289,7 +329,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         names = [plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
         ax.errorbar(values, names, xerr=reach, fmt="o", capsize=4, color=plotting.ink(ax), markerfacecolor=plotting.SKY)
         ax.invert_yaxis()
-        ax.set_xlabel(plotting.with_unit(column.name, unit))
+        ax.set_xlabel(plotting.with_unit(column.label, unit))
         title = f"Private {'estimates' if estimates else 'releases'} for {len(self):,} groups"
         if reach is not None:
             stated = column.mechanism.confidence if isinstance(column.mechanism, IntervalMechanism) else confidence
@@ -308,7 +348,7 @@ def _shown(release: Any) -> str:
     if isinstance(release, dict):
         return f"{{{', '.join(f'{name!r}: {_shown(part)}' for name, part in release.items())}}}"
     if isinstance(release, np.ndarray):
-        return str(release.tolist())
+        return f"[{', '.join(f'{part:.12g}' for part in release.ravel())}]"
     if isinstance(release, Estimate):
         return "{:.6g} ({:.6g} to {:.6g})".format(*release)
-    return repr(release)
+    return f"{release:.12g}" if isinstance(release, float) else repr(release)

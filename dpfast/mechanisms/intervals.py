@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -118,6 +118,9 @@ class _OfSample(RecordsPlan):
     @property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         return self.mechanism._sampling.plan().traps
+
+    def traps_of(self, n: int) -> Iterable[Trap]:
+        return self.mechanism._sampling.plan().traps_of(n)
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         return self, self.mechanism._sampling.plan().read(values, threads)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -662,12 +662,14 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        return tuple(of_private_n(self.traps_of(PRESUMED)))
+
+    def traps_of(self, n: int) -> Iterable[Trap]:
         mechanism, level = self.mechanism, _level(self.mechanism.statistic)
         if not isinstance(mechanism.grid, FloatGrid):
             return ()
         measure, per_record = mechanism.base_measure, float(max(level, 1 - level))
-        found = of_quantiles(mechanism.grid, measure, (float(level),), PRESUMED, mechanism.epsilon, per_record)
-        return tuple(of_private_n(found))
+        return of_quantiles(mechanism.grid, measure, (float(level),), n, mechanism.epsilon, per_record)
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         mechanism = self.mechanism

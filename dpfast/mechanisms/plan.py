@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -75,6 +75,10 @@ class Plan:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hook_plan(cls)
+
+    def traps_of(self, n: int) -> Iterable[Trap]:
+        """Return the traps of a release from n records, a public or a released number; for a plan without n."""
+        return () if self.mechanism.hides_n else self.mechanism.plan(n).traps
 
     def __repr__(self) -> str:
         return f"<Plan for n = {self.n} of {self.mechanism!r}>"

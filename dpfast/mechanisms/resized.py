@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -287,9 +287,11 @@ class ResizedPlan(RecordsPlan):
 
     @cached_property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+        return tuple(of_private_n(self.traps_of(PRESUMED)))
+
+    def traps_of(self, n: int) -> Iterable[Trap]:
         least = self.mechanism.least
-        inner = self.mechanism.mechanism.plan(max(PRESUMED, least)).traps
-        return tuple(of_private_n(itertools.chain(of_least_records(PRESUMED, least), inner)))
+        return itertools.chain(of_least_records(n, least), self.mechanism.mechanism.plan(max(n, least)).traps)
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         """Return the records as floats, so that the missing ones that may fill them up change no others."""

@@ -8,15 +8,21 @@ on the records, so the rule is for a stated class of them. https://dpfast.readth
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast._kernels._measures import Measure
-from dpfast.core.grid import FloatGrid
-from dpfast.core.traps import Trap, of_few_records
+from dpfast.core.grid import FloatGrid, Grid
+from dpfast.core.traps import Trap, is_guess, of_few_records
+
+if TYPE_CHECKING:
+    from dpfast.mechanisms.mechanism import Mechanism
 
 _MOST_CHANCE = 0.01
 # The class: numbers of three digits, or spread over at least a thousandth of their size; below 1e6, and not tiny.
@@ -91,6 +97,39 @@ def _odds(grid: FloatGrid, measure: Measure | None) -> tuple[float, float]:
         ties, even = measure.weights(codes, codes), measure.weights(between, between)
     spread = math.log(2) / _SPREAD / _NEAR * total / float(np.min(even * sizes))
     return math.log(total / float(np.min(ties))), math.log(spread)
+
+
+def are_few(mechanism: Mechanism, sizes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of these numbers of records, public or released ones, are too few for the mechanism.
+
+    Either a count of so many with the same epsilon would be a guess, or a release may be far from all records. A search
+    finds the least number that is enough; all below it are few.
+    """
+    plan, epsilon = mechanism.plan(), mechanism.privacy.epsilon
+    least = math.nextafter(_least_within_bounds(mechanism), 0)
+
+    def is_enough(n: float) -> bool:
+        return n >= max(1, least) and not is_guess(math.sqrt(2) / epsilon, n) and not any(plan.traps_of(int(n)))
+
+    found = np.unique(sizes)
+    place = bisect.bisect_left(found.tolist(), True, key=is_enough)
+    return sizes < (found[place] if place < len(found) else math.inf)
+
+
+def _least_within_bounds(mechanism: Any) -> float:
+    """Return about the least number of records of which a quantile within bounds is outside of all with at most 1 %.
+
+    For records that are spread over a thousandth of the bounds, and by exp(-epsilon t), t the number of records on the
+    shorter side; of several quantiles by half of epsilon. 0 for other mechanisms.
+    """
+    of = getattr(mechanism, "mechanism", mechanism)  # of a sample
+    levels = getattr(of, "qs", None) or [getattr(of.statistic, "level", 0)] if hasattr(of, "statistic") else [0]
+    least, grid = float(min(min(level, 1 - level) for level in levels)), getattr(of, "grid", None)
+    if not least or not isinstance(grid, Grid) or not hasattr(of, "base_measure"):
+        return 0.0
+    per_record = 1 - least if of.hides_n else 1.0
+    needed = math.log(min(grid.size, 1 / _SPREAD)) + math.log(len(levels) / _MOST_CHANCE)
+    return (1 + (len(levels) > 1)) * per_record * needed / (float(of.epsilon) * least)
 
 
 def of_quantiles(

@@ -95,7 +95,7 @@ def glm(
         Whether to show the progress, if standard error is a terminal.
     neighbors : {"replace-one", "add-remove"}
         "add-remove": the number of records is private. A tenth of epsilon releases it with noise, and the fit is to a
-        random sample of as many, as for `dpfast.Resized`. Not with `Chunks`.
+        random sample of as many, as for `dpfast.Resized`. `Chunks` are then in memory together.
     missing : {None, "drop"}
         "drop": records with NaN in the row or the label are left out; only for "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional

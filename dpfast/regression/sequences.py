@@ -128,13 +128,16 @@ def _show(sequence: Sequence, progress: bool) -> None:
 
 
 def records_for(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ...] | None]:
-    """Return the records, the numbers of records and of columns, and the names of the columns; chunks are counted."""
+    """Return the records, the numbers of records and columns, and the names of the columns; check and count chunks."""
     records = labelled_or_chunks(X, y)
     if not isinstance(records, Chunks):
         return records, len(records), records.columns, names_of_columns(X)
     pieces = [(len(part), part.columns, names) for part, names in map(_piece, records)]
     if not pieces:
         raise ValueError("X has no pieces: the first piece gives the number of columns")
+    d = pieces[0][1]
+    if other := [columns for _, columns, _ in pieces if columns != d]:
+        raise ValueError(f"chunks must have {d} columns like the first one, not {other[0]}")
     return records, sum(n for n, *_ in pieces), *pieces[0][1:]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -19,7 +19,7 @@ from dpfast.mechanisms.mechanism import UNKNOWN_ERROR
 from dpfast.mechanisms.resized import LEAST_EPSILON, MOST, OF_NUMBER, NoisySize, sample_places
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
-from dpfast.streaming import Labelled
+from dpfast.streaming import Chunks, Labelled
 
 _DROPS = "missing='drop' makes the number of records private: it needs neighbors='add-remove'"
 
@@ -82,7 +82,7 @@ class PrivateNumber:
 
         Parameters
         ----------
-        records : Labelled
+        records : Labelled, or Chunks of such records, which are then in memory together
         check : function of a number of records
             Raises a ValueError if there is no fit to so many.
         fitted : function of records and their number
@@ -90,22 +90,22 @@ class PrivateNumber:
         label : str
             What the release is.
         """
-        if not isinstance(records, Labelled):
-            raise TypeError("neighbors='add-remove' needs X and y in memory, not dpfast.Chunks")
         check(MOST)
         size = NoisySize(self._for_number, least=_least(check))
         tell(self._explanation(label), explain)
         with spending(PrivacyProfile(self.privacy), label=f"<{label}: {self.privacy}>"):
             source = bit_generator(rng)
-            known = Labelled(records.rows.astype(np.float64), records.labels.astype(np.float64))
-            if self.drops:
-                known = known[~(np.isnan(known.rows).any(axis=1) | np.isnan(known.labels))]
+            pieces = map(Labelled.of, records) if isinstance(records, Chunks) else [records]
+            known = _joined([self._read(piece) for piece in pieces])
             number = size.drawn(len(known), source)
             places = sample_places(len(known), number, source)
-            filled = Labelled(
-                np.concatenate([known.rows, np.full((1, known.columns), np.nan)]), np.append(known.labels, np.nan)
-            )
+            filled = _joined([known, Labelled(np.full((1, known.columns), np.nan), np.full(1, np.nan))])
             return replace(fitted(filled[places], number), privacy=self.privacy, n=None)
+
+    def _read(self, records: Labelled) -> Labelled:
+        """Return records as floats, without those that are left out."""
+        known = Labelled(records.rows.astype(np.float64), records.labels.astype(np.float64))
+        return known[~(np.isnan(known.rows).any(axis=1) | np.isnan(known.labels))] if self.drops else known
 
     def _explanation(self, label: str) -> str:
         records = "Records with a missing entry are left out. " if self.drops else ""
@@ -113,6 +113,10 @@ class PrivateNumber:
             f"{label}: {self.privacy}. Of epsilon, {float(100 * OF_NUMBER):g} % is for the number of records, and the "
             f"rest for a fit to a random sample of a noisy number of them. {records}{UNKNOWN_ERROR}."
         )
+
+
+def _joined(parts: Sequence[Labelled]) -> Labelled:
+    return Labelled(np.concatenate([part.rows for part in parts]), np.concatenate([part.labels for part in parts]))
 
 
 def _least(check: Callable[[int], object]) -> int:

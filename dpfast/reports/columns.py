@@ -54,6 +54,10 @@ class TableColumns:
         """Read columns at once, before they are needed."""
         self._get(list(wanted))
 
+    def check(self, names: Sequence[str]) -> None:
+        """Raise a TableError if columns are known not to be there, by the public names of all columns."""
+        self._source.check_names(names)
+
     def facts(self, name: str | None) -> Facts:
         """Return what is publicly known of a column."""
         if isinstance(name, (list, tuple)):
@@ -94,6 +98,34 @@ class TableColumns:
         """Whether a column of floats is known to hold integers."""
         stated = self.facts(name).type
         return self._source.declares_integers(name) if stated is None else stated == "integer"
+
+    def parameters(
+        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str = ""
+    ) -> dict[str, Any]:
+        """Return what the facts of a column say to a function; `order` for one that needs no bounds.
+
+        Bounds or a grid among the parameters of the call take the place of those of the facts.
+        """
+        facts = self.facts(column)
+        if facts.is_text:
+            raise TypeError(f"{column!r} is text, of which there are no numbers: count(by={column!r}) counts its keys")
+        given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
+        if {"bounds", "grid"} & set(besides):
+            return given
+        whole = not containers.declares_integers(x) and self.declares_integers(column)
+        grid = facts.points(whole=whole)
+        if isinstance(facts.bounds, tuple):
+            given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
+        elif facts.bounds == "private" and not order:
+            given["bounds"] = "private"
+        elif not order:
+            raise TypeError(
+                f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
+                f"{column}=LOWER,UPPER; 'private' finds them for means, sums and variances without intervals{otherwise}"
+            )
+        elif grid is not None:
+            given["grid"] = grid
+        return given
 
     def _label(self, name: str) -> WantedColumn:
         return WantedColumn(name, text=self.facts(name).is_text is not False)

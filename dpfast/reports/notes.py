@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpfast.core.plotting import percent
+from dpfast.groups.keyed import KeyedReleases
 from dpfast.mechanisms import Estimate
 from dpfast.reports.facts import Facts
 
 PUBLIC_GROUPS = "Who is in which group is taken as public."
 AT_BOUNDS = "One as wide as the bounds is of too few records for its epsilon."
+OF_NOISE = "From low to high: what the noise can have done, 95 %."
+FEW = "few"
+OF_FEW = f"({FEW}): a group of so few records that its number may be far from the truth."
 LEFT_OUT = "Records with a missing cell are left out."
 IN_THE_MIDDLE = (
     "A record with a missing cell counts as one in the middle of the bounds: the coefficient of a column, or of a "
@@ -29,7 +33,12 @@ def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit:
             parts.append(f"Missing cells of {name}: {each.missing}.")
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
-        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}. {AT_BOUNDS}")
+        parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}.")
+        parts += [] if isinstance(result, KeyedReleases) else [AT_BOUNDS]
+    elif isinstance(result, KeyedReleases) and result.has_noise_intervals:
+        parts.append(OF_NOISE)
+    if isinstance(result, KeyedReleases) and result.few is not None:
+        parts.append(OF_FEW)
     if per_unit is not None:
         parts.append(f"At most {per_unit} records of each unit: the others are left out.")
     if grouped and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from inspect import signature
@@ -13,6 +14,7 @@ from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
 from dpfast.core.traps import trying
+from dpfast.core.words import meant
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
@@ -23,9 +25,10 @@ from dpfast.reports.sources import File, Imagined, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
 from dpfast.statistics.named import WITH_INTERVAL, named
-from dpfast.tables import Format, WantedColumn
+from dpfast.tables import Format, TableError, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_NOTHING = Imagined(0, {}, set(), ())  # a table whose records nobody reads
 _EXACT = {"epsilon", "delta", "share"}
 # The methods that a release may name, with the arguments that it must have besides its column.
 METHODS: dict[str, tuple[str, ...]] = {
@@ -113,7 +116,7 @@ class ReportPlan:
 
     def ledger(self) -> Ledger:
         """Return a ledger of the budget of the plan."""
-        return self._table({}, None, None).ledger
+        return self._table(_NOTHING, None, None).ledger
 
     def run(self, data: Any, *, ledger: Ledger | None = None, rng: RandomSource = None) -> Report:
         """Release all of it, and return the report.
@@ -149,7 +152,7 @@ class ReportPlan:
         declares if their number is public.
         """
         source = None if data is None else source_of(data, [*self.columns], Format(**self.format))
-        made = self._table({}, ledger, None)
+        made = self._table(_NOTHING, ledger, None)
         facts, public = made.columns, made.ledger.privacy.neighbors == "replace-one"
         declared = source.records() if isinstance(source, File) and public else None
         n = self.records or declared or _ASSUMED
@@ -157,7 +160,10 @@ class ReportPlan:
         units, _ = unit_of(self.unit)
         texts: list[str] = []
         empty = None if ledger is None else _emptied(ledger)
-        table = self._table(Imagined(n, facts, integers, units), empty, None, explain=texts.append)
+        names = None
+        with suppress(TableError):  # a dry run needs no file
+            names = None if source is None else source.names()
+        table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
         told = []
         for _ in _released(table, self.releases):
             told.append(tuple(texts))
@@ -297,7 +303,7 @@ def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[N
     for number, release in enumerate(releases, 1):
         try:
             release_entry(table, dict(release))
-        except (TypeError, ValueError, BudgetError) as error:
+        except (TypeError, ValueError, BudgetError, TableError) as error:
             raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
         yield
 
@@ -333,7 +339,9 @@ def _checked(release: Any, number: int) -> dict[str, Any]:
     """Return an entry with the name of its method; reject one without a statistic, or without what its method needs."""
     name = named(str(release.get("statistic"))) if isinstance(release, Mapping) else None
     if name not in METHODS:
-        raise ValueError(f"release {number} needs a statistic: one of {', '.join(METHODS)}")
+        other = meant(name, METHODS) if name else None
+        hint = f": did you mean {other!r}? it is" if other else ":"
+        raise ValueError(f"release {number} needs a statistic{hint} one of {', '.join(METHODS)}")
     needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")

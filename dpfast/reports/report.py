@@ -14,8 +14,8 @@ from dpfast.core.privacy import Privacy, PrivacyProfile, stated, total_up
 from dpfast.core.tabular import Tabular, finite
 from dpfast.densities import Histogram
 from dpfast.densities.cells import is_whole
-from dpfast.groups.keyed import RELEASE
-from dpfast.reports.notes import PUBLIC_GROUPS
+from dpfast.groups.keyed import RELEASE, KeyedReleases
+from dpfast.reports.notes import FEW, PUBLIC_GROUPS
 from dpfast.reports.pages import Document, Page, Section, csv_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
@@ -60,11 +60,22 @@ class TableRelease:
         if isinstance(self.result, Tabular):
             found = self.result.to_columns()
             named = {"value" if name == RELEASE else name: cells for name, cells in found.items()}
-            return {name: cells for name, cells in named.items() if name not in _LEFT_OUT}
+            return {name: cells for name, cells in named.items() if name not in _LEFT_OUT} | self._of_groups
         if isinstance(self.result, (list, tuple, np.ndarray)):
             values = {"value": np.asarray(self.result).reshape(-1).tolist()}
             return {"q": list(self.qs), **values} if self.qs else values
         return {"value": [self.result]}
+
+    @property
+    def _of_groups(self) -> dict[str, list[Any]]:
+        """The ends of what noise can have done, where it is known, and which groups have few records."""
+        more: dict[str, list[Any]] = {}
+        if not isinstance(self.result, KeyedReleases):
+            return more
+        if self.result.has_noise_intervals:
+            more |= zip(("low", "high"), self.result.interval().T.tolist(), strict=True)
+        few = self.result.few
+        return more if few is None else {**more, FEW: few.tolist()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release with its guarantee as an object of JSON."""
@@ -160,6 +171,9 @@ class Report(Document):
     def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
+            few = cells.pop(FEW, [])
+            for i in np.flatnonzero(few):
+                cells[release.keys[-1]][i] += f" ({FEW})"
             whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])
             yield Section(release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells, whole)
 

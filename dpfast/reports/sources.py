@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,39 @@ from numpy.typing import NDArray
 from dpfast.core import containers
 from dpfast.core.foreign import foreign
 from dpfast.reports.facts import Facts
-from dpfast.tables import Format, TableError, WantedColumn, blocks, record_count, schema_type
+from dpfast.tables import (
+    IN_THE_HEADER,
+    Format,
+    TableError,
+    WantedColumn,
+    blocks,
+    column_names,
+    no_column,
+    record_count,
+    schema_type,
+)
 
 
 class Source(ABC):
     """A table of private records, of which columns are read by name."""
 
+    _where: ClassVar[str] = IN_THE_HEADER  # that its names are
+
     @abstractmethod
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
         """Return these columns, in one pass over the records."""
+
+    def names(self) -> Sequence[str] | None:
+        """Return the names of all columns, which are public; None if they are not known before a query."""
+        return None
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise a TableError if a column is known not to be there, or to be there several times."""
+        if (known := self.names()) is None:
+            return
+        for name in names:
+            if known.count(name) != 1:
+                raise no_column(name, known, self._where)
 
     def check(self, wanted: Sequence[WantedColumn]) -> None:
         """Raise a TableError if a schema, which is public, says that a column is missing or of another type."""
@@ -35,17 +60,19 @@ class Source(ABC):
 class Frame(Source):
     """Columns in memory: a frame of pandas or polars, a table of Arrow, or a mapping of columns."""
 
+    _where = ""
+
     def __init__(self, data: Any) -> None:
         self._data = data
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[Any]:
-        names = self._data if isinstance(self._data, Mapping) else containers.column_names(self._data) or ()
-        known = list(map(str, names))
-        for column in wanted:
-            if known.count(str(column.name)) != 1:
-                raise _no_column(str(column.name), known)
+        self.check_names([str(column.name) for column in wanted])
         with foreign():
             return [self._data[column.name] for column in wanted]
+
+    def names(self) -> list[str]:
+        names = self._data if isinstance(self._data, Mapping) else containers.column_names(self._data) or ()
+        return list(map(str, names))
 
 
 class File(Source):
@@ -55,6 +82,13 @@ class File(Source):
         self.path, self.format = path, format
         self._state: tuple[int, ...] | None = None
         self._types: dict[str, str | None] = {}  # in the schema
+
+    def names(self) -> list[str] | None:
+        return self._names
+
+    @cached_property
+    def _names(self) -> list[str] | None:
+        return column_names(self.path, self.format)
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
         status = os.stat(self.path)
@@ -112,10 +146,22 @@ class Imagined(Source):
         The columns of integers.
     unit : sequence of str
         The columns of units, of which each record is another one.
+    names : sequence of str, optional
+        The names of all columns.
     """
 
-    def __init__(self, n: int, facts: Mapping[str, Facts], integers: set[str], unit: Sequence[str]) -> None:
-        self._n, self._facts, self._integers, self._unit = n, facts, integers, unit
+    def __init__(
+        self,
+        n: int,
+        facts: Mapping[str, Facts],
+        integers: set[str],
+        unit: Sequence[str],
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._n, self._facts, self._integers, self._unit, self._names = n, facts, integers, unit, names
+
+    def names(self) -> Sequence[str] | None:
+        return self._names
 
     def read(self, wanted: Sequence[WantedColumn]) -> list[NDArray[Any]]:
         return [self._column(column) for column in wanted]
@@ -160,9 +206,3 @@ def _collected(data: Any, names: list[str]) -> Any:
         return chosen.toArrow() if hasattr(chosen, "toArrow") else chosen.toPandas()
     quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
     return data.project(quoted).to_arrow_table()
-
-
-def _no_column(name: str, known: Sequence[str]) -> TableError:
-    if name in known:
-        return TableError(f"several columns are named {name!r}: rename all but one")
-    return TableError(f"no column {name!r}: there are {', '.join(known)}")

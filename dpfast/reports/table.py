@@ -7,16 +7,17 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain
-from dpfast.core import checks, containers
+from dpfast.core import checks
 from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
+from dpfast.core.words import no_method
 from dpfast.groups import by_group, interval
 from dpfast.groups.labels import together
 from dpfast.keys import column_of
@@ -42,7 +43,6 @@ from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
 
 _ORDER = (Median, Quantile)  # need no bounds
-_GIVE = "a pair (lower, upper) in columns=, a plan or --bounds, or 'private' for means, sums and variances alone"
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
@@ -154,8 +154,14 @@ class Table:
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
         self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        self.records.check(declared)
         self._releases: list[TableRelease] = []
         self._lock = threading.Lock()
+
+    if not TYPE_CHECKING:  # which knows the methods
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(no_method(name, (each for each in dir(type(self)) if not each.startswith("_"))))
 
     # ---- numbers of one column ----
 
@@ -260,7 +266,7 @@ class Table:
         def call() -> Any:
             x = self.records.values(column)
             order = counts or statistic == "median" or isinstance(statistic, _ORDER)
-            given = self._given(column, x, order=order, besides=options)
+            given = self.records.parameters(column, x, order=order, besides=options)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
                     f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
@@ -368,10 +374,12 @@ class Table:
         note: str = "",
     ) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
+        read = [name for name in columns if name is not None]
+        self.records.check([*read, *_names(by or ())])
         with self._lock:
-            with self.ledger.noting(column=", ".join(filter(None, columns)) or None, source=self.records.path):
+            with self.ledger.noting(column=", ".join(read) or None, source=self.records.path):
                 result, profiles = charged(self.ledger, call)
-            facts = {name: self.records.facts(name) for name in columns if name is not None}
+            facts = {name: self.records.facts(name) for name in read}
             told = note_of(facts, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
@@ -396,7 +404,7 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=name in _UNBOUNDED, besides=options)
+            given = self.records.parameters(column, x, order=name in _UNBOUNDED, besides=options)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = {key: options.pop(key) for key in _PUBLIC if key in options}
@@ -425,7 +433,8 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self._given(column, x, order=not bounded, besides=options)
+            text = f"; of text, count(by={column!r}) counts its keys" if function is densities.histogram else ""
+            given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
@@ -445,6 +454,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release by a function of keys, which are private unless the column has categories."""
+        self.records.check(_names(column))
         cost = self._cost(epsilon, share, delta)
         public = self._categories(column)
         given: dict[str, Any] = {keys: "private" if keys == "keys" else None}
@@ -474,6 +484,7 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a regression; the features have the bounds of their facts, unless a radius is given."""
+        self.records.check([*_names(features), label])
         variables = Variables(_names(features), label, self.records.facts)
         drops = variables.drops(options.get("missing"), hidden=self.ledger.privacy.neighbors == "add-remove")
         cost = self._cost(epsilon, share, delta, hides_n=drops)
@@ -513,27 +524,6 @@ class Table:
             raise TypeError("rng is for all releases of a table: Table(..., rng=)")
         return {"rng": self._rng, "explain": self._explain, **options}
 
-    def _given(self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the facts of a column say to a function; `order` for one that needs no bounds.
-
-        Bounds or a grid among the parameters of the call take the place of those of the facts.
-        """
-        facts = self.records.facts(column)
-        given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
-        if {"bounds", "grid"} & set(besides):
-            return given
-        whole = not containers.declares_integers(x) and self.records.declares_integers(column)
-        grid = facts.points(whole=whole)
-        if isinstance(facts.bounds, tuple):
-            given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
-        elif facts.bounds == "private" and not order:
-            given["bounds"] = "private"
-        elif not order:
-            raise TypeError(f"bounds of {column!r} are needed: {_GIVE}")
-        elif grid is not None:
-            given["grid"] = grid
-        return given
-
     # ---- groups ----
 
     def _labels(self, by: Any) -> dict[str, Any]:
@@ -555,7 +545,7 @@ class Table:
         if not cost.delta:
             raise ValueError(
                 f"keys of {', '.join(_names(by))} are private: give their categories, in columns=, a plan or "
-                "--categories, or a delta"
+                "--categories, or a delta such as 1e-6, for which those of enough records are found"
             )
         half, per_unit = cost.half(), self.ledger.privacy.per_unit
         chosen = half if per_unit is None else half.for_unit()

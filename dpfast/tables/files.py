@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dpfast.streaming import Chunks
 from dpfast.tables.format import PLAIN, Format
-from dpfast.tables.parquet import parquet_blocks, parquet_records, parquet_type
+from dpfast.tables.parquet import parquet_blocks, parquet_names, parquet_records, parquet_type
 from dpfast.tables.progress import progress_bar
-from dpfast.tables.text import text_blocks
+from dpfast.tables.text import header_of, text_blocks
 from dpfast.tables.unpacking import opened
 
 IN_MEMORY = 2**28  # bytes; a longer file is read in chunks, once for each pass
@@ -95,6 +95,19 @@ def schema_type(path: str, column: str | None, *, text: bool = False) -> str | N
     Raises for a Parquet file without this column, or with another type. Reads no cells.
     """
     return parquet_type(path, column, text) if path.endswith(_PARQUET) else None
+
+
+def column_names(path: str, format: Format = PLAIN) -> list[str] | None:
+    """Return the names of the columns, in the header of a CSV file or the schema of a Parquet file, which are public.
+
+    None for CSV without a header. Reads no cells of records.
+    """
+    if path.endswith(_PARQUET):
+        return parquet_names(path)
+    if not format.header:
+        return None
+    with opened(path) as (_, plain):
+        return header_of(plain, format)
 
 
 def record_count(path: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.tables.errors import TableError
+from dpfast.tables.errors import TableError, listed, no_column
 from dpfast.tables.progress import progress_bar
 
 _ROWS = 2**20
@@ -78,6 +78,12 @@ def parquet_records(path: str) -> int:
         return int(file.metadata.num_rows)
 
 
+def parquet_names(path: str) -> list[str]:
+    """Return the names of the columns in the schema."""
+    with _open(path) as file:
+        return list(file.schema_arrow.names)
+
+
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
     try:
@@ -98,13 +104,10 @@ def _column(path: str, file: Any, column: str | None, text: bool) -> tuple[str, 
 
     names = file.schema_arrow.names
     name = names[0] if column is None and len(names) == 1 else column
-    if name is None or name not in names:
-        known = f"it has {', '.join(map(repr, names))}"
-        raise TableError(
-            f"no column {column!r} in {path}: {known}" if column else f"name a column with --column: {known}"
-        )
-    if names.count(name) > 1:
-        raise TableError(f"several columns of {path} are named {name!r}: rename all but one")
+    if name is None:
+        raise TableError(f"name a column with --column: {listed(names)}")
+    if names.count(name) != 1:
+        raise no_column(name, names, f" in {path}")
     kind = file.schema_arrow.field(name).type
     if types.is_integer(kind) or (types.is_boolean(kind) and not text):
         return name, "integer"

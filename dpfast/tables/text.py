@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _csv
-from dpfast.tables.errors import TableError
+from dpfast.tables.errors import IN_THE_HEADER, TableError, listed, no_column
 from dpfast.tables.format import Format, Recoded, keeps_bytes
 
 _BLOCK = 2**20  # bytes of a read; a longer row enlarges the buffer
@@ -44,6 +44,11 @@ def text_blocks(
         yield tuple(
             rows.texts(found, j) if text else rows.numbers(found, j) for j, text in zip(places, texts, strict=True)
         )
+
+
+def header_of(file: BinaryIO, format: Format) -> list[str]:
+    """Return the names in the header; empty for an empty file."""
+    return _Rows(file, format).first() or []
 
 
 class _Rows:
@@ -173,28 +178,16 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-_MOST_NAMES, _LONGEST_NAME = 40, 60
-
-
-def _listed(names: list[str], header: bool) -> str:
-    """Return the names of the columns, which are public, at the end of a message."""
-    if not header:
-        return ""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f": it has {', '.join(repr(name[:_LONGEST_NAME]) for name in names[:_MOST_NAMES])}{more}"
-
-
 def _index(first: list[str] | None, column: str | None, header: bool) -> int:
     """Return the index of a column; without a row and a header, each number is one."""
     if column is None:
         if first is not None and len(first) != 1:
-            raise TableError(f"the file has {len(first)} columns: name one with --column{_listed(first, header)}")
+            names = f": {listed(first)}" if header else ""
+            raise TableError(f"the file has {len(first)} columns: name one with --column{names}")
         return 0
     if first is not None and header:
-        if column not in first:
-            raise TableError(f"no column {column!r} in the header{_listed(first, header)}")
-        if first.count(column) > 1:
-            raise TableError(f"several columns in the header are named {column!r}: rename all but one")
+        if first.count(column) != 1:
+            raise no_column(column, first, IN_THE_HEADER)
         return first.index(column)
     if not column.isdecimal() or int(column) < 1 or (first is not None and int(column) > len(first)):
         last = "" if first is None else f" to {len(first)}"

@@ -205,7 +205,20 @@ def test_a_file_that_appears_meanwhile_is_kept(file, tmp_path, capsys, monkeypat
 # ---- warnings ----
 
 WEAK = "dpfast: warning: epsilon = 1000 is above 20: "
-REGRESS = ["regress", "PAIRS", "--features", "a", "--label", "b", "--radius", "9", "--type", "number"]
+REGRESS = [
+    "regress",
+    "PAIRS",
+    "--features",
+    "a",
+    "--label",
+    "b",
+    "--radius",
+    "9",
+    "--type",
+    "number",
+    "--missing",
+    "half",
+]
 LINEAR = [*REGRESS, "--label-bound", 9, "--epsilon"]
 COMMANDS = {
     **{

@@ -1,6 +1,7 @@
 """The command that releases a regression, against the functions of the library."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast.cli import main
 
+DROPPED = ["--missing", "drop", "--neighbors", "replace-one"]
 PUBLIC = ["--radius", "2", "--epsilon", "1", "--delta", "1e-6", "--type", "number"]
 
 
@@ -82,7 +84,7 @@ def test_centers(capsys, data):
 
 
 @pytest.mark.parametrize("model", ["linear", "poisson"])
-@pytest.mark.parametrize("missing", [None, "drop"])
+@pytest.mark.parametrize("missing", [None, "drop", "half"])
 def test_a_private_number_of_records(capsys, data, model, missing):
     X, y, path = data
     with open(path, "a") as file:
@@ -92,16 +94,63 @@ def test_a_private_number_of_records(capsys, data, model, missing):
     options += [] if missing is None else ["--missing", missing]
     report = json.loads(release(capsys, path, *options, "--json"))
     assert (report["n"], report["neighbors"]) == (None, "add-remove")
-    assert ("is left out" in report["reading"]) == (missing == "drop")
+    assert ("is left out" in report["reading"]) == (missing != "half")
     given = {"radius": 2.0, "epsilon": 1.0, "delta": "1e-6", **parameters}
     rows, labels = np.vstack([X, [[0.5, np.nan], [0.5, 0.5]]]), np.append(y, [1.0, np.nan])
-    fit = function(rows, labels, neighbors="add-remove", missing=missing, rng=Generator(PCG64(7)), **given)
+    drops = None if missing == "half" else "drop"
+    fit = function(rows, labels, neighbors="add-remove", missing=drops, rng=Generator(PCG64(7)), **given)
     assert report["coefficients"] == fit.coefficients.tolist()
     assert "records" not in release(capsys, path, *options).splitlines()[4].partition("; ")[0]
+    if missing == "drop":  # which hides the number by itself
+        alone = release(
+            capsys, path, *(word for word in options if word not in ("--neighbors", "add-remove")), "--json"
+        )
+        assert json.loads(alone) == report
+
+
+def test_categories_of_a_private_number_of_records(capsys, tmp_path):
+    """Several columns of one feature, and a file without records: an outcome of the same kind."""
+    path = tmp_path / "x.csv"
+    given = ["regress", str(path), "--features", "a", "--categories", "a=x,y,z", "--label", "y", *PUBLIC, "--seed", "7"]
+    given += ["--label-bound", "5", "--missing", "drop", "--json"]
+    for cells in ("".join(f"{i % 5},{'xyz'[i % 3]}\n" for i in range(3000)), ""):
+        path.write_text("y,a\n" + cells)
+        assert main(given) == 0
+        out, err = capsys.readouterr()
+        assert (json.loads(out)["features"], err.count("\n")) == (["a=y", "a=z"], 1)  # the seed is told
+
+
+def test_a_warning_of_missing_cells_comes_before_the_charge(capsys, data, tmp_path):
+    """From what is declared: nothing is known of the cells of CSV, of which none is missing here."""
+    path = tmp_path / "x.ledger"
+    ledger = dpf.Ledger(2, "1e-5", path=path)
+    words = [
+        "regress",
+        data[2],
+        "--features",
+        "a",
+        "b",
+        "--label",
+        "y",
+        *PUBLIC,
+        "--label-bound",
+        "5",
+        "--ledger",
+        path,
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for more, told in ((["--missing", "half"], 0), (["--missing", "drop"], 0), ([], 1)):
+            assert main([*map(str, words), *more, "--epsilon", "0.5"]) == 0
+            err = capsys.readouterr().err
+            assert err.count("\n") == told
+            assert ("a missing cell of a, b, y counts as one at the centers" in err) == bool(told)
+            assert ("say --missing drop to leave such records out, or --missing half" in err) == bool(told)
+    assert [float(charge.profile.privacy.epsilon) for charge in ledger.charges] == [0.5, 1.0, 0.5]
 
 
 def test_records_with_missing_cells_are_left_out_of_a_private_number_only(capsys, data):
-    assert main(["regress", data[2], "--features", "a", "--label", "y", *PUBLIC, "--missing", "drop"]) == 2
+    assert main(["regress", data[2], "--features", "a", "--label", "y", *PUBLIC, *DROPPED]) == 2
     assert "--missing drop makes the number of records private: it needs --neighbors" in capsys.readouterr().err
 
 

@@ -171,6 +171,23 @@ def test_a_dry_run_needs_no_readable_file(capsys, files, tmp_path):
     assert "10,000 imagined records" in text
 
 
+def test_a_header_says_at_once_that_a_column_is_misspelt(capsys, files, tmp_path):
+    """The header is public: no record is read for it, and nothing is charged."""
+    ledger, data = tmp_path / "x.ledger", tmp_path / "header.csv"
+    data.write_text('pay,age,kind\n"a cell without an end')
+    dpf.Ledger(1, path=ledger)
+    for more in (["--dry-run"], []):
+        for words, options in (
+            ("median of ages by kind", ["--categories", "kind=A,B"]),
+            ("median of age by knd", []),
+            ("median of age", ["--bounds", "gae=0,1"]),
+        ):
+            told = run(capsys, data, "--ledger", ledger, "--release", words, *options, *more, code=2).err
+            assert "in the header: did you mean" in told
+            assert told.endswith("it has 'pay', 'age', 'kind'\n")
+    assert not dpf.Ledger.open(ledger).charges
+
+
 def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
@@ -267,12 +284,20 @@ def test_ledgers_that_compose_otherwise(capsys, files, tmp_path, options):
     ("old", "new", "message"),
     [
         ("epsilon = 2", "epsilon = 2\nbudget = 3", "has no use for 'budget': it takes title, epsilon"),
-        ('statistic = "mean"', 'statistic = "average"', "release 2 needs a statistic: one of median, mean"),
+        (
+            'statistic = "mean"',
+            'statistic = "average"',
+            "release 2 needs a statistic: did you mean 'mean'? it is one of median, mean",
+        ),
         ('statistic = "mean"\ncolumn = "pay"', 'statistic = "mean"', "release 2, mean, needs 'column'"),
         ("bins = 8", "bins = 8\nbin = 3", "release 5, histogram: "),
         ('missing = "half"', 'mising = "half"', "column 'pay' has no fact 'mising'"),
         ('column = "age"\nq', 'column = "rent"\nq', "no column 'rent' in the header: it has 'pay', 'age', 'kind'"),
-        ('column = "pay"\nshare = 0.1', 'column = "rent"\nshare = 0.1', "release 2, mean: bounds of 'rent' are needed"),
+        (
+            'column = "pay"\nshare = 0.1',
+            'column = "rent"\nshare = 0.1',
+            "release 2, mean: no column 'rent' in the header",
+        ),
         ("share = 0.1", "share = 0.9", "does not fit"),
         ('title = "People & pay"', "title = ", "plan.toml: "),
         ("[[release]]", "[[releases]]", "has no use for 'releases'"),
@@ -323,8 +348,36 @@ def test_several_statistics_in_one_command(capsys, files):
     assert "all together: epsilon = 2" in run(capsys, data, "--epsilon", "2", *public, *given, "--dry-run").out
 
 
+def test_persons_without_a_plan(capsys, files, tmp_path):
+    given = ["--epsilon", 3, "--bounds", "pay=0,200", "--missing", "pay=drop", "--release", "mean of pay", "--json"]
+    found = json.loads(run(capsys, files[0], *given, "--unit", "person=2", "--seed", 4).out)
+    columns = {"pay": {"bounds": (0, 200), "missing": "drop"}}
+    table = dpf.Table(files[0], epsilon=3, unit=("person", 2), columns=columns, rng=np.random.default_rng(4))
+    mean = table.interval("mean", "pay", share=1)
+    assert found["releases"][0]["columns"]["value"] == [mean.value]
+    assert found["privacy"]["per_unit"] == 2
+    with pytest.raises(SystemExit):
+        main(["report", files[0], *map(str, given), "--unit", "person"])
+    assert "--unit: must be NAME=K, not 'person'" in capsys.readouterr().err
+
+
+def test_a_plan_declares_all(capsys, files):
+    """A budget beside the plan, which would not be that of the report, is refused."""
+    for option, value in (("epsilon", 1), ("bounds", "pay=0,1"), ("unit", "person=2"), ("missing", "pay=drop")):
+        told = run(capsys, *files[:2], f"--{option}", value, code=2).err
+        assert f"--{option} is for --release: REPORT.toml declares it" in told
+
+
+def test_words_with_a_number(capsys, files):
+    """Of bins, which a histogram of a private number of records needs."""
+    given = [files[0], "--epsilon", 1, "--bounds", "pay=0,200", "--missing", "pay=drop", "--json", "--release"]
+    found = json.loads(run(capsys, *given, "histogram 5 of pay").out)
+    assert len(found["releases"][0]["columns"]["count"]) == 5
+    assert "private here: give a number of bins" in run(capsys, *given, "histogram of pay", code=2).err
+
+
 @pytest.mark.parametrize(
-    "words", ["average of pay", "median", "quantile of pay", "median 3 of pay", "glm of pay", "of", ""]
+    "words", ["mad of pay", "median", "quantile of pay", "median 3 of pay", "glm of pay", "of", ""]
 )
 def test_words_that_are_no_release(capsys, files, words):
     found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)

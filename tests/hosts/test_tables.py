@@ -356,7 +356,7 @@ class TestParquet:
         parquet = pytest.importorskip("pyarrow.parquet")
         table = arrow.Table.from_arrays([arrow.array([1.0])] * 3, ["a", "b", "a"])
         parquet.write_table(table, tmp_path / "x.parquet")
-        with pytest.raises(TableError, match=r"several columns of .* are named 'a'"):
+        with pytest.raises(TableError, match=r"several columns in .* are named 'a'"):
             read_column(str(tmp_path / "x.parquet"), "a")
         assert read_column(str(tmp_path / "x.parquet"), "b").tolist() == [1]
 

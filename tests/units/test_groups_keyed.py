@@ -511,10 +511,8 @@ class TestTheResult:
         assert (len(released), "west" in released, "pole" in released) == (4, True, False)
         np.testing.assert_array_equal(np.asarray(released), released.array)
         assert np.asarray(released, dtype=np.float32).dtype == np.float32
-        assert repr(released).startswith(
-            "KeyedReleases({'east': 1.0, 'west': 2.0, 'north': 3.0, 'south': nan}; epsilon"
-        )
-        assert "9: 0.0, ...}; epsilon = 1 (pure" in repr(made(range(11), np.zeros(11)))
+        assert repr(released).startswith("KeyedReleases({'east': 1, 'west': 2, 'north': 3, 'south': nan}; epsilon")
+        assert "9: 0, ...}; epsilon = 1 (pure" in repr(made(range(11), np.zeros(11)))
         vectors = made([(1, "a")], np.array([[1.0, 2.0]]))
         np.testing.assert_array_equal(vectors[1, "a"], [1.0, 2.0])
-        assert repr(vectors).startswith("KeyedReleases({(1, 'a'): [1.0, 2.0]}; ")
+        assert repr(vectors).startswith("KeyedReleases({(1, 'a'): [1, 2]}; ")

@@ -501,7 +501,7 @@ def test_bad_parameters_of_one_function():
         ({"noise": "gaussian"}, "delta must be positive for Gaussian noise"),
         ({"noise": "student-t"}, "noise must be one of"),
         ({"delta": 1.0}, "delta must be at least 0 and below 1"),
-        ({"neighbors": "add-remove", "bins": "auto"}, "requires a public n"),
+        ({"neighbors": "add-remove", "bins": "auto"}, "private here: give a number of bins"),
     ):
         with pytest.raises(ValueError, match=message):
             dpf.histogram([0.5], bounds=(0, 1), epsilon=1.0, **{"bins": 2, **options})

@@ -53,6 +53,30 @@ def test_blocks_and_generalised_models():
     assert np.isfinite(named.coefficients).all()
 
 
+@every(
+    "fit, options",
+    [
+        (dpf.linear_regression, {**LINEAR, "method": "sums"}),
+        (dpf.linear_regression, {**LINEAR, "method": "residuals"}),
+        (dpf.linear_regression, {"radius": 1.5, "epsilon": 18.0}),
+        (dpf.glm, {**BOUNDS, "model": "huber", "k": 1.0, "label_bound": 6.0}),
+    ],
+    ids=str,
+)
+def test_chunks_have_the_fit_of_their_records_in_one_array(fit, options):
+    X, y = records()
+    table = np.column_stack([X, y])
+    pieces = [(X[:10], y[:10]), table[10:10], table[10:4000], (X[4000:], y[4000:])]
+    given = {"epsilon": 4.0, **options, **HIDDEN}
+    wanted = fit(X, y, **given, rng=PCG64(1))
+    for chunks in (dpf.Chunks(pieces), dpf.Chunks(lambda: iter(pieces))):
+        found = fit(chunks, **given, rng=PCG64(1))
+        assert np.array_equal(found.coefficients, wanted.coefficients)
+        assert found.n is None
+    other = fit(dpf.Chunks(pieces[:3]), **given, rng=PCG64(1))
+    assert not np.array_equal(other.coefficients, wanted.coefficients)
+
+
 @every("records", [0, 1, 7], ids=str)
 @pytest.mark.parametrize("method", ["auto", "sums", "residuals"])
 def test_few_records_raise_and_warn_of_nothing(records, method):
@@ -96,8 +120,10 @@ def test_what_costs_nothing(options, message):
         with ledger, pytest.raises(ValueError, match=message.replace("(", r"\(")):
             call(X, y, **{**BOUNDS, "epsilon": 1.0, **bound, **options})
     assert ledger.charges == ()
-    with pytest.raises(TypeError, match=r"in memory, not dpfast\.Chunks"):
-        dpf.linear_regression(dpf.Chunks([(X, y)]), **LINEAR, neighbors="add-remove", epsilon=1.0)
+    pieces = dpf.Chunks([(X, y), (X[:, :1], y)])
+    with ledger, pytest.raises(ValueError, match="chunks must have 2 columns like the first one, not 1"):
+        dpf.linear_regression(pieces, **LINEAR, neighbors="add-remove", epsilon=1.0)
+    assert ledger.charges == ()
 
 
 def test_what_is_explained():

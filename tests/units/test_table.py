@@ -347,7 +347,10 @@ class TestErrors:
             (lambda t: t.mean("pay"), "give epsilon= or share="),
             (lambda t: t.mean("pay", epsilon=1, share=0.1), "give epsilon= or share="),
             (lambda t: t.mean("pay", share=1.5), "share must be at most 1"),
-            (lambda t: t.mean("rent", epsilon=1), "no column 'rent': there are pay, age, kind, person"),
+            (lambda t: t.mean("rent", epsilon=1), "no column 'rent': it has 'pay', 'age', 'kind', 'person'"),
+            (lambda t: t.mean("pay", by="kin", epsilon=1), "no column 'kin': did you mean 'kind'"),
+            (lambda t: t.glm(["age"], "knd", epsilon=1), "no column 'knd': did you mean 'kind'"),
+            (lambda t: t.partitions("knd", epsilon=1), "no column 'knd': did you mean 'kind'"),
             (lambda t: t.std("pay", by="kind", epsilon=1), r"interval\('std', 'pay', by=...\)"),
             (lambda t: t.mean("pay", by="person", epsilon=1), "keys of person are private: give their categories"),
             (lambda t: t.count(epsilon=1), "count needs column= or by="),
@@ -362,6 +365,42 @@ class TestErrors:
             call(one)
         assert one.ledger.spent.epsilon == 0
         assert one.releases == ()
+
+    @every(
+        "call, message",
+        [
+            (lambda t: t.average, r"did you mean mean\?"),
+            (lambda t: t.hist, r"did you mean histogram\?"),
+            (lambda t: t.medain, r"did you mean median\?"),
+            (lambda t: t.groupby, "did you mean by=, as in"),
+            (lambda t: t.min, r"did you mean quantile\(column, 0\)"),
+            (lambda t: t.pay, "has no attribute 'pay'$"),
+        ],
+    )
+    def test_words_of_other_libraries_for_methods(self, call, message):
+        with pytest.raises(AttributeError, match=message):
+            call(table())
+
+    @every(
+        "call, message",
+        [
+            (
+                lambda t: t.mean("pay", eps=1),
+                r"mean\(\) got an unexpected keyword argument 'eps': did you mean 'epsilon'",
+            ),
+            (lambda t: t.mean("pay", groupby="kind", share=0.1), "did you mean 'by'"),
+            (lambda t: t.mean("pay", "kind", share=0.1), r"too many positional arguments: write mean\(column, by="),
+            (lambda t: t.quantile("pay", share=0.1), r"missing a required argument: 'q': write quantile\(column, q, "),
+            (lambda t: t.histogram("name", share=0.1), r"of text, count\(by='name'\) counts its keys"),
+            (lambda t: t.histogram("kind", share=0.1), r"'kind' is text, .*: count\(by='kind'\) counts its keys"),
+            (lambda t: t.median("kind", share=0.1), "'kind' is text, of which there are no numbers"),
+        ],
+    )
+    def test_advice_costs_nothing(self, call, message):
+        one = table(data={**records(), "name": np.array(["x"] * len(records()["pay"]))})
+        with pytest.raises(TypeError, match=message):
+            call(one)
+        assert one.ledger.spent.epsilon == 0
 
     def test_columns_of_one_name(self):
         pandas = pytest.importorskip("pandas")
@@ -419,7 +458,7 @@ class TestMissingCellsOfRegressions:
 
     def test_nothing_said_warns_before_the_charge(self):
         held = self.made()
-        with pytest.warns(UtilityWarning, match="missing cell of x, y counts as one in the middle .* 'drop'"):
+        with pytest.warns(UtilityWarning, match="missing cell of x, y counts as one in the middle .* missing='drop'"):
             held.linear_regression(["x"], "y", epsilon=1)
         assert held.releases[0].privacy.neighbors == "replace-one"
         assert "counts as one in the middle" in held.releases[0].note

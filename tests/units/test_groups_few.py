@@ -1,0 +1,109 @@
+"""Groups of few records: a rule for released and public numbers, and where it is not known."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.cli import main
+from dpfast.groups.keyed import ReleasedColumn
+from dpfast.mechanisms.usefulness import are_few
+
+SMALL = dpf.Grid(0, 9, step=1)
+
+
+def _median(neighbors, grid=SMALL, epsilon=1.0):
+    return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=epsilon, neighbors=neighbors)
+
+
+class TestFew:
+    """Groups of few records are marked by released and by public numbers, and by nothing else."""
+
+    def test_counts_are_few_below_four_standard_errors(self):
+        count = dpf.GlobalSensitivity(dpf.statistics.Count(), grid=SMALL, epsilon=0.5, neighbors="add-remove")
+        sizes = np.array([-3, 0, 1, 11, 12, 13, 500])
+        expected = math.sqrt(2) / 0.5 > sizes / 4
+        assert expected.tolist() == [True] * 4 + [False] * 3
+        assert np.array_equal(ReleasedColumn("x", sizes.astype(float), mechanism=count).few(None), expected)
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_a_search_finds_what_each_number_would_say(self, neighbors):
+        """Within bounds the least number is (log(points) + log(100)) / (epsilon q) or, if n is private, half of it."""
+        sizes, floats = np.arange(1, 700), dpf.FloatGrid()
+        for grid, points in ((SMALL, SMALL.size), (dpf.Grid(0, 1e6), 1000)):
+            least = 2 * (math.log(points) + math.log(100)) * (0.5 if neighbors == "add-remove" else 1)
+            assert np.array_equal(are_few(_median(neighbors, grid), sizes), sizes < least)
+        mechanism = _median(neighbors, floats)
+        each = [bool(tuple(mechanism.plan().traps_of(n))) for n in sizes.tolist()]
+        assert np.array_equal(are_few(mechanism, sizes), each)
+        assert 30 < sum(each) < 600
+        resized = dpf.Resized(dpf.Quantiles((0.25, 0.5), grid=SMALL, epsilon=0.9), epsilon=1.0)
+        assert np.diff(are_few(resized, sizes).astype(int)).tolist().count(-1) == 1
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    @pytest.mark.parametrize("grid", [SMALL, dpf.Grid(0, 999, step=1)])
+    def test_enough_records_are_rarely_missed(self, neighbors, grid):
+        """Of equal records, the worst, the exact law is outside of them with at most 1 %; of half as many with more."""
+        mechanism = _median(neighbors, grid)
+        sizes = np.arange(1, 100)
+        least = int(sizes[~are_few(mechanism, sizes)][0])
+        for n, is_rare in ((least, True), (least // 2, False)):
+            law = mechanism.law(np.full(n, 4))
+            outside = 1 - float(np.exp(law.logpmf(4)))
+            assert (outside <= 0.01) is is_rare
+
+    def test_by_what_is_released_or_public(self):
+        labels = ["a"] * 3000 + ["b"] * 40
+        x = np.full(3040, 4)
+        private = {"labels": labels, "keys": "private", "partitions": dpf.PartitionSelection(5, 1e-6)}
+        found = dpf.by_group(_median("add-remove", epsilon=0.1), x, **private)
+        assert dict(zip(found, found.few.tolist(), strict=True)) == {"a": False, "b": True}
+        keys = {"labels": labels, "keys": ["a", "b", "none"]}
+        assert dpf.by_group(_median("add-remove"), x, **keys).few is None
+        assert dpf.by_group(_median("replace-one", epsilon=0.1), x, **keys).few.tolist() == [False, True, False]
+        estimates = dpf.interval("median", x, **keys, bounds=(0, 9), epsilon=0.4, neighbors="add-remove")
+        assert estimates.few.tolist() == [False, True, True]
+        assert not estimates.has_noise_intervals
+        several = dpf.by_group({"m": _median("add-remove"), "n": _median("add-remove")}, x, **private)
+        assert several.columns["m"].few.tolist() == [False] * len(several)
+        with pytest.raises(TypeError, match=r"use columns\['m'\]\.few$"):
+            _ = several.few
+        assert ReleasedColumn("x", np.ones(2)).few(None) is None  # of no known mechanism
+
+
+def test_reports_and_commands_mark_them_alike(tmp_path, capsys):
+    """Keys with "(few)" on pages, a column in JSON and CSV, and the ends of the noise of counts."""
+    path, keys = tmp_path / "x.csv", tmp_path / "keys.csv"
+    path.write_text("age,kind\n" + "30,a\n" * 900 + "40,b\n" * 3)
+    keys.write_text("a\nb\n")
+    table = dpf.Table(str(path), epsilon=2, columns={"kind": {"categories": ["a", "b"]}}, rng=np.random.default_rng(1))
+    counts = table.count(by="kind", epsilon=1)
+    report = table.report()
+    few = counts.few.tolist()
+    assert few == [False, True]
+    found = report.releases[0].columns
+    assert found["few"] == few
+    assert np.array_equal(np.column_stack([found["low"], found["high"]]), counts.interval())
+    for text in (report.to_markdown(), report.to_html()):
+        assert "b (few)" in text
+        assert "a (few)" not in text
+        assert "what the noise can have done, 95 %" in text
+    assert ",1,few,True\n" in report.to_csv()
+    given = ["count", str(path), "--group-by", "kind", "--keys", str(keys), "--epsilon", "0.5", "--seed", "1"]
+    assert main(given) == 0
+    assert re.fullmatch(r"a: \d+", (lines := capsys.readouterr().out.splitlines())[0])
+    assert re.fullmatch(r"b: -?\d+, few records", lines[1])
+    assert main([*given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["few"] == few
+
+
+def test_a_plot_says_what_it_shows():
+    """The label of numbers without a name is their statistic."""
+    pytest.importorskip("matplotlib").use("agg")
+    count = dpf.GlobalSensitivity(dpf.statistics.Count(), grid=SMALL, epsilon=1, neighbors="add-remove")
+    groups = {"labels": ["a"] * 9, "keys": ["a"]}
+    assert dpf.by_group(count, np.ones(9), **groups).plot().get_xlabel() == "count"
+    assert dpf.by_group(_median("replace-one"), np.ones(9), **groups).plot(unit="y").get_xlabel() == "median (y)"
