@@ -19,7 +19,7 @@ _CLIP_DOUBT = 0.35  # the deviation that intervals allow for besides
 _MISFIT = 0.12  # of a difference between gradients in a normal population, relative to it
 _ROUNDS = 20
 _MOST_STEP = 2.0
-_CLOSE = 0.03  # a step, relative to the error of the estimate
+_CLOSE = 0.3  # a step, relative to the error of the estimate; the next one is a fifth of it or less
 _SIZES = np.geomspace(1e-3, 1e3, 31)  # of the prior: the mean square length of the coefficients
 _PRIOR = 5.0  # the scale of the half-Cauchy law of the root of a size
 _LEAST_CURVATURE = 0.03  # in any direction, relative to the mean one
@@ -82,7 +82,10 @@ class Matching:
         """
         p, (share, deviation), at_truth = len(truth), _CLIP_BIAS, self._rows.gradient(truth, truth)
         thetas = np.array([part.theta for part in self._released])
-        means, curvatures = self._rows.expected(thetas, truth)
+        expected = [self._rows.gradient(theta, truth) for theta in thetas]
+        means, curvatures = (
+            np.array(parts) for parts in zip(*((at.mean, at.by_truth) for at in expected), strict=True)
+        )
         short = (means - (1 - share) * at_truth.mean - [part.gradient for part in self._released]).ravel()
         mean_curvatures = np.trace(curvatures, axis1=1, axis2=2) / p
         away = mean_curvatures[:, None] * (thetas - truth)
@@ -90,12 +93,12 @@ class Matching:
         variances += _MISFIT**2 * np.sum(away**2, axis=1) / p
         common = at_truth.outer / self._n + deviation**2 * np.outer(at_truth.mean, at_truth.mean)
         errors = self._errors(away, common, variances)
-        factor = scipy.linalg.cho_factor(errors, lower=True, check_finite=False)
-        lines = scipy.linalg.cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
+        factor, _ = scipy.linalg.lapack.dpotrf(errors)
+        lines = scipy.linalg.lapack.dpotrs(factor, short)[0].reshape(-1, p) * self._squares
         noise = -lines.T @ (away * self._squares)  # E, as far as the gradients show it
         blurred = curvatures + mean_curvatures[:, None, None] * (noise + noise.T)
         design = _at_least(blurred, _LEAST_CURVATURE * mean_curvatures).reshape(-1, p)
-        weighted = scipy.linalg.cho_solve(factor, design, check_finite=False)
+        weighted, _ = scipy.linalg.lapack.dpotrs(factor, design)
         information = design.T @ weighted
         vector = weighted.T @ short + information @ (truth - self._start)
         return information, vector, _CLIP_DOUBT * weighted.T @ np.tile(at_truth.mean, len(away))
@@ -139,6 +142,9 @@ class Matching:
 
 def _at_least(matrices: Values, least: Values) -> Values:
     """Return symmetric matrices with their eigenvalues raised to `least`."""
+    lowered = matrices - least[:, None, None] * np.eye(matrices.shape[1])
+    if not any(scipy.linalg.lapack.dpotrf(part)[1] for part in lowered):
+        return matrices  # all are at least that
     values, vectors = np.linalg.eigh(matrices)
     raised = np.maximum(values, least[:, None])
     return np.asarray((vectors * raised[:, None]) @ vectors.transpose(0, 2, 1))

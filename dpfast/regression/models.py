@@ -120,10 +120,11 @@ class OnePredictor(Model):
         """Return the derivative of the mean residual by the linear predictor t, finite."""
 
     @abstractmethod
-    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
-        """Probabilities and residuals at t of two labels for each linear predictor in `truth`.
+    def labels(self, t: Values, truth: Values) -> tuple[Values, Values, Values]:
+        """Return the probability of the first of two labels for each linear predictor in `truth`, and both residuals at
+        t.
 
-        They have the mean and the variance of the model's labels.
+        The labels have the mean and the variance of the model's.
         """
 
 
@@ -149,9 +150,9 @@ class Logistic(OnePredictor):
         probability = scipy.special.expit(t)
         return np.asarray(probability * (1 - probability))
 
-    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+    def labels(self, t: Values, truth: Values) -> tuple[Values, Values, Values]:
         chance, probability = scipy.special.expit(truth), scipy.special.expit(t)
-        return [(chance, probability - 1), (1 - chance, probability)]
+        return chance, probability - 1, probability
 
 
 @dataclass(frozen=True)
@@ -185,12 +186,12 @@ class Poisson(OnePredictor):
     def curvature(self, t: Values) -> Values:
         return np.asarray(np.exp(np.clip(t, -_MOST_PREDICTOR / 4, _MOST_PREDICTOR / 4)))
 
-    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+    def labels(self, t: Values, truth: Values) -> tuple[Values, Values, Values]:
         # The quadrature of Gauss for a Poisson law, exact for polynomials of degree 3.
         mean, here = self.curvature(truth), self.curvature(t)
         root = np.sqrt(mean + 0.25)
         chance = (root - 0.5) / (2 * root)
-        return [(chance, here - mean - 0.5 - root), (1 - chance, here - mean - 0.5 + root)]
+        return chance, here - mean - 0.5 - root, here - mean - 0.5 + root
 
 
 @dataclass(frozen=True)
@@ -231,9 +232,9 @@ class Huber(OnePredictor):
     def curvature(self, t: Values) -> Values:
         return np.full_like(t, _WITHIN_BOUND)
 
-    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+    def labels(self, t: Values, truth: Values) -> tuple[Values, Values, Values]:
         mean, deviation = _WITHIN_BOUND * (t - truth), self.bound / math.sqrt(2)
-        return [(0.5, mean - deviation), (0.5, mean + deviation)]
+        return np.full_like(t, 0.5), mean - deviation, mean + deviation
 
 
 @dataclass(frozen=True)

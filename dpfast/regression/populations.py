@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpfast._kernels import _populations
 from dpfast.regression.models import Multinomial, OnePredictor
 
 Values = NDArray[np.float64]
@@ -20,10 +21,10 @@ def _normal_nodes(count: int) -> tuple[Values, Values]:
 
 
 _NODES, _WEIGHTS = _normal_nodes(14)
-_PLANE = np.stack([part.ravel() for part in np.meshgrid(_NODES, _NODES)], axis=1)
-_PLANE_WEIGHTS = np.outer(_WEIGHTS, _WEIGHTS).ravel()
-_PLANE, _PLANE_WEIGHTS = _PLANE[_PLANE_WEIGHTS > 1e-9], _PLANE_WEIGHTS[_PLANE_WEIGHTS > 1e-9]
-_LENGTHS, _LENGTH_WEIGHTS = _normal_nodes(6)
+_PLANE = np.column_stack([part.ravel() for part in (np.outer(_WEIGHTS, _WEIGHTS), *np.meshgrid(_NODES, _NODES))])
+_PLANE = _PLANE[_PLANE[:, 0] > 1e-9]
+_LENGTHS = np.column_stack(_normal_nodes(6)[::-1])
+_SQUARES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # the places of the products of (1, u, v)
 _LEAST = 1e-100  # of a square length
 _SAMPLE = 2048  # rows of a population where no quadrature is made
 _SEED = 1
@@ -55,40 +56,17 @@ class NormalRows:
 
     def gradient(self, theta: Values, truth: Values) -> NormalGradient:
         """Return the gradient at theta; `truth` is the theta of the labels."""
-        weights, *nodes = self._nodes(theta[None], truth)
-        return NormalGradient(self._model, theta, truth, (weights, *(part[0] for part in nodes)))
-
-    def expected(self, thetas: Values, truth: Values) -> tuple[Values, Values]:
-        """Return the mean gradients at several theta in a logistic model, and minus their derivatives by `truth`.
-
-        Of shapes (k, p) and (k, p, p). One after the other they took twice the time, nearly all of it in Python.
-        """
-        weights, z, rest, limits, squares = self._nodes(thetas, truth)
-        predictors, true = (z @ thetas[:, :, None])[..., 0], z @ truth
-        (chance, positive), (_, other) = self._model.labels(predictors, true)
-        positive, other = (np.clip(residuals[..., None], -limits, limits) for residuals in (positive, other))
-        first = (other + np.asarray(chance)[..., None] * (positive - other)) @ _LENGTH_WEIGHTS
-        slope = self._model.curvature(true)[..., None] * (other - positive) * _LENGTH_WEIGHTS
-        along_rest = np.einsum("kl,kl->k", weights @ slope, squares) / _sizes(rest)
-        means = ((weights * first)[:, None] @ z)[:, 0]
-        along = (z.transpose(0, 2, 1) * (weights * slope.sum(axis=2))[:, None]) @ z
-        return means, along + along_rest[:, None, None] * rest
-
-    def _nodes(self, thetas: Values, truth: Values) -> tuple[Values, Values, Values, Values, Values]:
-        """Return weights of nodes; then for each theta the nodes of z, the covariance of e, limits of residuals, for
-        each square length of e, and these lengths.
-        """
-        both = np.stack([thetas, np.broadcast_to(truth, thetas.shape)], axis=2)
-        basis, _ = np.linalg.qr(self._root @ both)
-        along = (self._root @ basis).transpose(0, 2, 1)
-        rest = self._covariance - along.transpose(0, 2, 1) @ along
-        plane, weights = (_PLANE, _PLANE_WEIGHTS) if basis.shape[2] > 1 else (_NODES[:, None], _WEIGHTS)
-        z = self._mean + plane @ along
-        size = _sizes(rest)[:, None]
-        spread = np.sum(rest * rest, axis=(1, 2))[:, None] / (size * size) / 4.5  # of the cube root, its variance
-        squares = size * np.maximum(1 - spread + np.sqrt(spread) * _LENGTHS, 0.0) ** 3
-        limits = self._clip / np.sqrt(np.sum(z * z, axis=2)[:, :, None] + squares[:, None] + _LEAST)
-        return weights, z, rest, limits, squares
+        axes, sums = np.empty((3, len(theta))), np.zeros((4, 7))
+        axes[0] = self._mean
+        _populations.plane(self._root, theta, truth, np.empty((2, len(theta))), axes[1:])
+        rest = self._covariance - axes[1:].T @ axes[1:]
+        size = max(float(rest.trace()), _LEAST)
+        deviation = math.sqrt(float(np.vdot(rest, rest)) / 4.5) / size  # of the cube root of the length, relative
+        predictors, true = (_PLANE[:, 1:] @ (axes[1:] @ by) + self._mean @ by for by in (theta, truth))
+        slopes = self._model.curvature(np.stack([predictors, true]))
+        labels = np.stack(self._model.labels(predictors, true))
+        _populations.clipped(axes, np.array([size, deviation]), self._clip, _PLANE, _LENGTHS, labels, slopes, sums)
+        return NormalGradient(axes, rest / size, sums)
 
 
 class NormalGradient:
@@ -97,43 +75,29 @@ class NormalGradient:
     Of shapes (p,), (p, p) and (p, p), computed when needed: steps in a population take the mean alone.
     """
 
-    def __init__(self, model: OnePredictor, theta: Values, truth: Values, nodes: tuple[Values, ...]) -> None:
-        self._weights, self._z, self._rest, self._limits, self._squares = nodes
-        self._model, self._predictor = model, self._z @ theta
-        self._labels = [
-            (chances, residuals[:, None], np.clip(residuals[:, None], -self._limits, self._limits))
-            for chances, residuals in model.labels(self._predictor, self._z @ truth)
-        ]
+    def __init__(self, axes: Values, rest: Values, sums: Values) -> None:
+        self._axes, self._rest, self._sums = axes, rest, sums
 
     @cached_property
     def mean(self) -> Values:
-        first = sum(chances * (clipped @ _LENGTH_WEIGHTS) for chances, _, clipped in self._labels)
-        return np.asarray((self._weights * first) @ self._z)
+        return np.asarray(self._sums[0, :3] @ self._axes)
 
     @cached_property
     def derivative(self) -> Values:
-        inside = sum(
-            np.reshape(chances, (-1, 1)) * (np.abs(residuals) < self._limits) for chances, residuals, _ in self._labels
-        )
-        return self._second_moments(self._model.curvature(self._predictor)[:, None] * inside)
+        return self._second_moments(self._sums[1])
 
     @cached_property
     def outer(self) -> Values:
-        return self._second_moments(
-            sum(np.reshape(chances, (-1, 1)) * clipped**2 for chances, _, clipped in self._labels)
-        )
+        return self._second_moments(self._sums[2])
 
-    def _second_moments(self, parts: Any) -> Values:
-        """Return the mean of these numbers, for each node and square length, times (z + e)(z + e)'."""
-        along_rest = self._weights @ (parts @ (_LENGTH_WEIGHTS * self._squares))
-        size = max(float(np.trace(self._rest)), _LEAST)
-        along = (self._z.T * (self._weights * (parts @ _LENGTH_WEIGHTS))) @ self._z
-        return np.asarray(along + along_rest / size * self._rest)
+    @cached_property
+    def by_truth(self) -> Values:
+        """Minus the derivative of the mean by the theta of the labels, in a logistic model."""
+        return self._second_moments(self._sums[3])
 
-
-def _sizes(matrices: Values) -> Values:
-    """Return the traces of matrices, positive."""
-    return np.asarray(np.maximum(np.trace(matrices, axis1=1, axis2=2), _LEAST))
+    def _second_moments(self, sums: Values) -> Values:
+        """Return the mean of (z + e)(z + e)' with these sums of weights."""
+        return np.asarray(self._axes.T @ sums[_SQUARES] @ self._axes + sums[6] * self._rest)
 
 
 @cache

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpfast.core import checks, containers
 from dpfast.core.spending import unpaid
 
+_SMALL, _TOGETHER = 2**10, 2**15  # records of a vector that is copied, and of one that is made of these
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")  # whose containers say their length without code of others
 
 
@@ -131,6 +132,28 @@ class Chunks:
         if self._n is None:
             self._n = sum(records_of(piece) or 0 for piece in self)
         return self._n
+
+
+def joined(chunks: Iterable[Any]) -> Iterator[Any]:
+    """Yield the chunks, small vectors of one dtype together: to read one by itself costs 3 to 20 us, to copy it 1.
+
+    They are copied at once, because a source may fill one array again and again.
+    """
+    room, filled = np.empty(0), 0
+    for chunk in chunks:
+        small = type(chunk) is np.ndarray and chunk.ndim == 1 and len(chunk) <= _SMALL and chunk.dtype.kind in "fiub"
+        if filled and not (small and chunk.dtype == room.dtype and filled + len(chunk) <= len(room)):
+            yield room[:filled]
+            room, filled = np.empty(0), 0  # the reading may keep the last one
+        if not small:
+            yield chunk
+            continue
+        if not filled:
+            room = np.empty(_TOGETHER, chunk.dtype)
+        room[filled : filled + len(chunk)] = chunk
+        filled += len(chunk)
+    if filled:
+        yield room[:filled]
 
 
 @overload

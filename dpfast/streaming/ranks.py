@@ -205,6 +205,8 @@ class Ranks(Reading):
         Whether the sum of the codes between the stretches is needed.
     """
 
+    joins = True
+
     def __init__(
         self,
         grid: Points,

@@ -38,6 +38,7 @@ class Reading(ABC):
     """
 
     passes = 1
+    joins = False  # whether it reads vectors, and a release does not depend on where one ends and the next one begins
 
     @abstractmethod
     def records(self, x: Any) -> Any:
@@ -109,6 +110,8 @@ class CodeSums(NamedTuple):
 
 class Sums(Reading):
     """The exact sum of the codes, and with `squares` the sum of their squares. It holds two integers."""
+
+    joins = True
 
     def __init__(self, grid: Grid, *, squares: bool) -> None:
         self._grid, self.squares = grid, squares

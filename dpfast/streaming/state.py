@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dpfast.laws import Law
 from dpfast.core.grid import Points
-from dpfast.streaming.chunks import Chunks
+from dpfast.streaming.chunks import Chunks, joined
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, check_same, fingerprint, opened, read_whole, sealed
@@ -141,8 +141,9 @@ class State(Bearer):
 
     def read(self, chunks: Iterable[Any], *, workers: int = 1) -> State:
         """Read chunks in the current and all following passes; return the state itself, ready for `release`."""
+        joins = self._reading.joins and not self.mechanism.resolving  # "half" goes by places in a chunk
         while True:
-            for chunk in chunks:
+            for chunk in joined(chunks) if joins else chunks:
                 self.update(chunk, workers=workers)
             if self.number == self.passes:
                 return self

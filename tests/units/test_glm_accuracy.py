@@ -215,7 +215,7 @@ class TestPopulations:
         theta, truth = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.5, 0.3, 0.1, 0.2])
         z = np.column_stack([rng.normal(size=(m, 3)), np.ones(m)])  # whitened rows, the last direction the constant
         made = models.model_of(model, MODELS[model].get("label_bound"), MODELS[model].get("k"))
-        (chance, first), (_, second) = made.labels(z @ theta, z @ truth)
+        chance, first, second = made.labels(z @ theta, z @ truth)
         residuals = np.where(rng.random(m) < chance, first, second)
         limits = clip / np.linalg.norm(z, axis=1)
         clipped = z * np.clip(residuals, -limits, limits)[:, None]

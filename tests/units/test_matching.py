@@ -69,8 +69,7 @@ class TestExpectedGradients:
     def test_the_derivative_by_the_truth(self, clip):
         rows = NormalRows(Logistic(), np.eye(4), np.array([0.0, 0.0, 0.0, 1.0]), clip)
         theta, truth, step = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.5, 0.3, 0.1, 0.2]), 1e-5
-        mean, curvature = (part[0] for part in rows.expected(theta[None], truth))
-        np.testing.assert_allclose(mean, rows.gradient(theta, truth).mean, atol=1e-12)
+        curvature = rows.gradient(theta, truth).by_truth
         moved = [
             rows.gradient(theta, truth + step * e).mean - rows.gradient(theta, truth - step * e).mean for e in np.eye(4)
         ]
@@ -78,9 +77,8 @@ class TestExpectedGradients:
 
     def test_without_a_clip_it_is_the_curvature(self):
         rows, theta = NormalRows(Logistic(), np.eye(3), np.zeros(3), math.inf), np.array([0.5, -1.0, 0.3])
-        np.testing.assert_allclose(
-            rows.expected(theta[None], theta)[1][0], rows.gradient(theta, theta).derivative, atol=1e-12
-        )
+        found = rows.gradient(theta, theta)
+        np.testing.assert_allclose(found.by_truth, found.derivative, atol=1e-12)
 
 
 MEAN = np.array([0.0, 0.0, 0.0, 1.0])

@@ -12,6 +12,7 @@ import dpfast as dpf
 from dpfast.densities import SmoothedHistogram
 from dpfast.statistics import InterquartileRange, Median, Quantile, Sum, TrimmedMean
 from dpfast.streaming import State, ranks
+from dpfast.streaming.chunks import joined
 from tests.cases import every
 from tests.central import KINDS, outcome, same
 from tests.streams import ALL, BY_POSITION, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states
@@ -222,6 +223,25 @@ def test_records_held_are_few():
     state = mechanism.start().read(chunks)
     assert len(state.to_bytes()) < 2**20  # 3.2 MB of records
     assert len(mechanism.start().to_bytes()) < 1000
+
+
+def test_small_chunks_are_read_together():
+    """Of one dtype, in their order, and copied before the source goes on: it may fill one array again and again."""
+    rng, room = np.random.default_rng(7), np.empty(100)
+    x = rng.uniform(0, 100, 70_000)
+
+    def refilled():
+        for start in range(0, len(x), 100):
+            room[:] = x[start : start + 100]
+            yield room
+
+    mixed = [x[:50], x[50:90].astype(np.float32), [1, 2], np.arange(5), x[90:60_000], x[:1].astype(">f8"), x[60_000:]]
+    whole = np.concatenate([np.asarray(piece, np.float64) for piece in mixed])
+    assert [len(piece) for piece in joined(refilled())] == [32_700, 32_700, 4_600]
+    for release in (dpf.median, dpf.mean):
+        options = {"bounds": (0, 100), "epsilon": 1.0}
+        assert release(dpf.Chunks(refilled), **options, rng=PCG(1)) == release(x, **options, rng=PCG(1))
+        assert release(dpf.Chunks(mixed), **options, rng=PCG(1)) == release(whole, **options, rng=PCG(1))
 
 
 def test_workers_share_a_chunk():
