@@ -13,10 +13,11 @@ from bench.pages import colophon
 from bench.pages.tables import digits, paragraph, table
 
 PERIODS = (24, 365, 1000, 10_000)
-NOTES = """The Toeplitz factor of JAX Privacy is the square root that dpfast rounds to integers; its dense one is
-optimised for T, with a tenth less error for 24 periods, and needs a matrix of T x T numbers. It adds noise in floating
-point. OpenDP's tree is released once, after all periods, with least squares over all of them: the errors are those of
-ranges of a histogram, for which dpfast has `workload="ranges"`. Binary trees have no least squares."""
+NOTES = """The Toeplitz factor of JAX Privacy is the square root that dpfast rounds to integers, for up to 4,096 periods
+with columns of equal norms; its dense one is optimised for T, with 3 % less error for 24 periods, and needs a matrix of
+T x T numbers. It adds noise in floating point. OpenDP's tree is released once, after all periods, with least squares
+over all of them: the errors are those of ranges of a histogram, for which dpfast has `workload="ranges"`. Binary trees
+have no least squares."""
 _MOST_DENSE, _MOST_TREE = 24, 1000  # periods for matrices that are optimised, or applied to each unit of noise
 
 

@@ -37,6 +37,7 @@ def explain(
     grid: Points | None = None,
     delta: Exact = 0.0,
     measure: str | Sequence[int] = "auto",
+    definition: str = "record",
     distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -55,7 +56,7 @@ def explain(
         The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional
         The number of records; a public guess for ``neighbors="add-remove"``, where the choice does not use it.
-    epsilon, bounds, grid, delta, measure, distribution, neighbors, missing
+    epsilon, bounds, grid, delta, measure, definition, distribution, neighbors, missing
         As in the function.
     dtype : dtype
         That of the records: integers and booleans have a grid of step 1 within `bounds`.
@@ -109,7 +110,7 @@ def explain(
     if bits is not None:
         raise TypeError(f"bits is for randomisers of local privacy, not for {name}")
     count = None if n is None or neighbors == "add-remove" else checks.whole("n", n, least=1)
-    statistic = STATISTICS[name](*parameters)
+    statistic = STATISTICS[name](*parameters, **({} if definition == "record" else {"definition": definition}))
     if name == "iqr" and bounds is None and grid is None:
         statistic = (0.25, 0.75)
     public = Parameters(bounds, grid, epsilon, delta, "auto", missing, distribution, neighbors, measure)

@@ -6,6 +6,7 @@ The first candidate is the default. Another one replaces it if public numbers sh
 - Without an assumption it is the default and all candidates whose expected error is at most 2 % greater than that of
   the default under *each* of up to twelve reference distributions: normal, lognormal and Student's t with 2 degrees of
   freedom, as wide as the bounds, and 10, 100 and 1000 times narrower, if that is at least eight steps of the grid.
+- For a statistic between two records (`LinearQuantile`), which is chosen to be near that of the records, 5 % instead.
 - For a pair (low, high) of typical values the references are the three shapes that have nine tenths between them.
 
 Of the pool, the candidate with the least noise is taken (the geometric mean over the references), or the default if it
@@ -44,12 +45,15 @@ class ExpectedErrors:
         The range of the reference distributions; None leaves the default, unless a distribution is assumed.
     distribution : object, optional
         What the user assumes: a distribution, see `Mechanism.expected_error`, or a pair of typical values.
+    loss : float
+        The most of the expected error of the default that another candidate may have under a reference.
     """
 
     candidates: Mapping[str, Mechanism]
     n: int | None
     grid: Grid | None
     distribution: Any = None
+    loss: float = LOSS
     _found: dict[tuple[str, int], Expected | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,17 +92,21 @@ class ExpectedErrors:
         if not pool:
             return default, "the errors are not known: this is the default"
         if pool == [default]:
-            return default, "no other candidate has at most 2 % more expected error"
+            return default, f"no other candidate has at most {self._percent} % more expected error"
         taken = gainful(pool, self._noise, default)
         if taken == default:
-            return default, "no other candidate with at most 2 % more expected error has 5 % less noise"
+            return default, f"no other candidate with at most {self._percent} % more expected error has 5 % less noise"
         if self._alone:
             return taken, "its expected error under the assumed distribution is the least, or within 2 % of it"
         relative = self._noise(taken) / self._noise(default)
         return taken, (
             f"it has {relative:.2g} times the noise of {default} on average over the reference distributions, and "
-            f"under each of them at most 2 % more expected error"
+            f"under each of them at most {self._percent} % more expected error"
         )
+
+    @property
+    def _percent(self) -> int:
+        return 2 if self._alone else round(100 * self.loss) - 100
 
     def _pool(self) -> list[str]:
         """Return the candidates within 2 % of the least error, or of that of the default under each reference."""
@@ -106,7 +114,7 @@ class ExpectedErrors:
             found = {method: self._error(method, 0) for method in self.candidates}
             return near_least({method: error.total for method, error in found.items() if error})
         every = range(len(self._references))
-        return [method for method in self.candidates if all(self._loss(method, i) <= LOSS for i in every)]
+        return [method for method in self.candidates if all(self._loss(method, i) <= self.loss for i in every)]
 
     def _loss(self, method: str, reference: int) -> float:
         """Return the expected error relative to that of the default."""

@@ -24,6 +24,7 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import (
     Huber,
     InterquartileRange,
+    LinearQuantile,
     Mean,
     OrderStatistic,
     RankStatistic,
@@ -137,7 +138,7 @@ def sampling_deviation(statistic: Statistic, assumed: Assumed, grid: Points, n: 
 
 
 @sampling_deviation.register
-def _(statistic: OrderStatistic, assumed: Assumed, grid: Points, n: int) -> float:
+def _(statistic: OrderStatistic | LinearQuantile, assumed: Assumed, grid: Points, n: int) -> float:
     return _rises(assumed, grid, n, statistic.level)
 
 

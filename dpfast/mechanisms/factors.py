@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 _FEW = 4096  # entries up to which a product of integers by its definition takes less time than one of polynomials
 _BITS = 12  # of the factor after the point: with 8, the error is greater by 0.2 %; with 12, by 5e-6, for 4,096 periods
+_FEWER_BITS = 8  # of a factor with weights and of these: with 12 and 12, the error is less by 0.5 % for 4,096 periods
 
 
 class SquareRoot:
@@ -75,6 +76,49 @@ class SquareRoot:
             product = series_product(series[:size], inverse, size)
             inverse = 2 * np.pad(inverse, (0, size - len(inverse))) - series_product(product, inverse, size)
         return inverse
+
+
+class WeightedRoot(SquareRoot):
+    """The square root C with columns of about equal norms: column t times the integer weight w_t, for one column.
+
+    Attributes
+    ----------
+    weights : ndarray of int64, of shape (periods,)
+        ``floor(2**8 |c_1| / |c_t|)``, which do not decrease.
+
+    References
+    ----------
+    Kalinin, McKenna, Upadhyay and Lampert 2025, "Back to square roots: an optimal bound on the matrix factorization
+    error for multi-epoch differentially private SGD".
+    """
+
+    def __init__(self, periods: int) -> None:
+        super().__init__(periods, _FEWER_BITS)
+        self.weights = np.floor(2.0**_FEWER_BITS * np.sqrt(self.norms[0] / self.norms)).astype(np.int64)
+
+    def square(self, columns: int = 1, distance: int = 1) -> int:
+        """Return the square of the greatest l2 norm of a column; there is no other number of columns."""
+        squares = zip(self.weights.tolist(), self.norms.tolist(), strict=True)
+        return int(max(weight * weight * norm for weight, norm in squares))
+
+    @cached_property
+    def inverse(self) -> NDArray[np.float64]:
+        """The first column of ``C**-1`` without weights."""
+        return np.diff(self.estimate, prepend=0.0)
+
+    def row(self, period: int) -> NDArray[np.float64]:
+        """Return the entries of the row of this period of ``A C**-1``, the last one first."""
+        shares = 1.0 / self.weights[:period][::-1]
+        return series_product(self.inverse[:period], shares, period)
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """The squares of the l2 norms of all rows of ``A C**-1``."""
+        row, found = np.zeros(len(self.column)), []
+        for period, weight in enumerate(self.weights, 1):
+            row[:period] += self.inverse[period - 1 :: -1] / weight
+            found.append(float(row[:period] @ row[:period]))
+        return np.array(found)
 
 
 def square_of_change(factors: Sequence[SquareRoot], cells: int) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels._calls import Calls, Described, Parameters
 from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down
+from dpfast.choosing.choice import LOSS
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers, may_be_missing
 from dpfast.core.foreign import active
@@ -37,6 +38,7 @@ from dpfast.statistics import (
     Count,
     Huber,
     InterquartileRange,
+    LinearQuantile,
     Mean,
     MomentStatistic,
     OrderStatistic,
@@ -51,6 +53,9 @@ from dpfast.statistics import (
 from dpfast.streaming import records_of
 
 _LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
+# Of 50 normal records at epsilon = 8, smooth sensitivity has .2 times the distance from numpy.median, and under one of
+# twelve references, lognormal records a thousand times narrower than the bounds, 1.04 times the expected error.
+_LOSS_BETWEEN = 1.05
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 _calls = Calls(frozenset([Grid, FloatGrid]))  # the mechanisms of calls
 _NOTHING = Described(False, 0)  # records of which nothing is known
@@ -104,7 +109,7 @@ def _comparable(statistic: type[Statistic | tuple[float, ...]], assuming: bool) 
     Of quantiles without one it is the default, because ties decide which mechanism is better. Means and sums keep it,
     too: narrower bounds found privately may cut off a few records that are far from all others.
     """
-    if issubclass(statistic, TrimmedMean | WinsorizedMean):
+    if issubclass(statistic, LinearQuantile | TrimmedMean | WinsorizedMean):
         return "inverse-sensitivity", "smooth-sensitivity"
     if assuming and issubclass(statistic, OrderStatistic):
         return "inverse-sensitivity", "interpolated", "smooth-sensitivity"
@@ -159,7 +164,8 @@ def _errors(
     limit = build(names[0]).privacy_profile.rho
     considered = names if epsilon >= _LEAST_COMPARED else names[:1]
     candidates, limits = built({name: partial(build, name) for name in considered}, required=names[0])
-    return ExpectedErrors(candidates, n, grid, distribution), limits
+    loss = _LOSS_BETWEEN if isinstance(statistic, LinearQuantile) else LOSS
+    return ExpectedErrors(candidates, n, grid, distribution, loss), limits
 
 
 def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -186,7 +186,13 @@ def _log_orders(d: int, k: int) -> float:
     return math.lgamma(d + 1) - math.lgamma(d - k + 1)
 
 
-# ---- errors for typical counts, by simulation in doubles: public numbers alone ----
+# ---- errors for typical counts in descending order, by simulation in doubles: public numbers alone ----
+
+# Of an order of places: its greatest difference from the most frequent keys, or the mean of all k.
+AIMS: dict[str, Callable[[NDArray[np.float64]], float]] = {
+    "greatest": lambda differences: float(np.max(differences)),
+    "mean": lambda differences: float(np.mean(np.abs(differences))),
+}
 
 
 def _draws(noise: int) -> int:
@@ -194,37 +200,56 @@ def _draws(noise: int) -> int:
     return min(_DRAWS, max(_FEWEST_DRAWS, _MOST_NOISE // noise))
 
 
-def missed_by_counts(counts: NDArray[np.float64], k: int, scale: float) -> float:
-    """Return the expected number of missed records of the k greatest noisy counts; counts are in descending order."""
-    rng, found = np.random.default_rng(0), []
-    for _ in range(_draws(len(counts))):
-        noisy = counts + rng.laplace(0.0, scale, len(counts))
+def _missed(counts: NDArray[np.float64], k: int, aim: str, orders: Iterable[Any]) -> float:
+    """Return the expected number of missed records of orders of k places."""
+    return float(np.mean([AIMS[aim](counts[:k] - counts[order]) for order in orders]))
+
+
+def missed_by_counts(counts: NDArray[np.float64], k: int, scale: float, aim: str) -> float:
+    """Return the expected number of missed records of the k greatest noisy counts."""
+    rng, d = np.random.default_rng(0), len(counts)
+
+    def order() -> Any:
+        noisy = counts + rng.laplace(0.0, scale, d)
         released = np.argpartition(-noisy, k - 1)[:k]
-        released = released[np.argsort(-noisy[released])]
-        found.append(np.max(counts[:k] - counts[released]))
-    return float(np.mean(found))
+        return released[np.argsort(-noisy[released])]
+
+    return _missed(counts, k, aim, (order() for _ in range(_draws(d))))
 
 
-def missed_by_peeling(counts: NDArray[np.float64], k: int, rate: float) -> float:
+def missed_by_peeling(counts: NDArray[np.float64], k: int, rate: float, aim: str) -> float:
     """Return that of k selections: permute-and-flip releases the greatest sum of a score and exponential noise."""
-    rng, found = np.random.default_rng(0), []
-    for _ in range(_draws(k * len(counts))):
-        left, most = counts.copy(), 0.0
-        for j in range(k):
-            place = int(np.argmax(left + rng.exponential(1 / rate, len(counts))))
-            left[place], most = -np.inf, max(most, counts[j] - counts[place])
-        found.append(most)
-    return float(np.mean(found))
+    rng, d = np.random.default_rng(0), len(counts)
+
+    def order() -> Any:
+        left, places = counts.copy(), []
+        for _ in range(k):
+            places.append(int(np.argmax(left + rng.exponential(1 / rate, d))))
+            left[places[-1]] = -np.inf
+        return places
+
+    return _missed(counts, k, aim, (order() for _ in range(_draws(k * d))))
 
 
-def missed_by_joint(counts: NDArray[np.float64], k: int, epsilon: float) -> float:
-    """Return that of `JointKeys`, from its law."""
+def missed_by_joint(counts: NDArray[np.float64], k: int, epsilon: float, aim: str) -> float:
+    """Return that of `JointKeys`: for the greatest difference from its law."""
     d = len(counts)
     cap = min(_cap(d, k, epsilon), math.ceil(counts[0] - counts[-1]))
     missed, ascending, logs = np.arange(cap + 1.0), counts[::-1], np.zeros(cap + 1)
     for j in range(k):
         logs += np.log(d - j - np.searchsorted(ascending, counts[j] - missed, side="left"))
     volumes = np.exp(logs - epsilon / 2 * missed - np.max(logs - epsilon / 2 * missed))
-    below = np.concatenate([[0.0], volumes[:-1] * math.exp(-epsilon / 2)])
-    probabilities = volumes - below
-    return float(missed @ probabilities / probabilities.sum())
+    if aim == "greatest":
+        below = np.concatenate([[0.0], volumes[:-1] * math.exp(-epsilon / 2)])
+        probabilities = volumes - below
+        return float(missed @ probabilities / probabilities.sum())
+    rng, every = np.random.default_rng(0), np.arange(d)
+    volumes[:-1] *= -math.expm1(-epsilon / 2)  # the law is a mixture of uniform ones on the nested boxes
+
+    def order(limit: float) -> Any:
+        left = _Left(every)
+        sides = d - every[:k] - np.searchsorted(ascending, counts[:k] - limit, side="left")
+        return [left.pop(rank) for rank in rng.integers(sides).tolist()]
+
+    limits = rng.choice(missed, _DRAWS, p=volumes / volumes.sum())
+    return _missed(counts, k, aim, map(order, limits))

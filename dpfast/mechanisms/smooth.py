@@ -25,6 +25,7 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.statistics import (
     InterquartileRange,
+    LinearQuantile,
     Mean,
     Median,
     OrderStatistic,
@@ -110,29 +111,33 @@ def _check_kinds(statistic: Any, grid: Any) -> None:
 class _SmoothBound:
     """The public plan of a bound.
 
-    One record changes T by x_(H+1) - x_(L) or x_(H) - x_(L-1), and by m gaps at each corner. `pairs` holds the windows
-    of the summary whose middles are the ranks L and H.
+    One record changes T by x_(H+1) - x_(L) or x_(H) - x_(L-1), `inner` times, and by the gaps at both corners. `pairs`
+    holds the windows of the summary whose middles are the ranks L and H.
     """
 
     pairs: tuple[tuple[int, int], ...]
-    corner: int
+    corners: tuple[int, int]
+    inner: int
     discounts: NDArray[np.float64]
 
     @property
     def weight(self) -> int:
         """The number of gaps that one record can change."""
-        return 1 + 2 * self.corner
+        return self.inner + sum(self.corners)
 
     def bound_up(self, windows: tuple[Integers, ...]) -> float:
         """Return the smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 /
         weight.
         """
-        m, least, largest = self.corner, 1 / self.weight, 0.0
+        inner, (first, last), least, largest = self.inner, self.corners, 1 / self.weight, 0.0
         for low, high in self.pairs:
-            found = _gaps.stretches(windows[low], windows[high], m > 0, self.discounts)
+            found = _gaps.stretches(windows[low], windows[high], first + last > 0, self.discounts)
             gaps = [gap if gap > least else least for gap in found]
-            if m:  # for each direction the gap of the sum, and those of both corners
-                gaps = [math.fsum((gap, m * left, m * right)) for gap, left, right in (gaps[:3], gaps[3:])]
+            if first + last:  # for each direction the gap of the sum, and those of both corners
+                both = gaps[:3], gaps[3:]
+                gaps = [math.fsum((inner * gap, first * left, last * right)) for gap, left, right in both]
+            else:
+                gaps = [inner * gap for gap in gaps]
             largest = max(largest, *gaps)
         return largest * (1 + SLACK)
 
@@ -141,9 +146,9 @@ class _SmoothBound:
 def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _SmoothBound:
     gaps, ranks = statistic.gaps(n), statistic.ranks(n)
     pairs = tuple((ranks.index(low), ranks.index(high)) for low, high in gaps)
-    ratio = float(last * (1 + 2 * gaps.corner))
+    ratio = float(last * (gaps.inner + sum(gaps.corners)))
     most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
-    return _SmoothBound(pairs, gaps.corner, _gaps.weights(beta, ratio, most))
+    return _SmoothBound(pairs, gaps.corners, gaps.inner, _gaps.weights(beta, ratio, most))
 
 
 def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
@@ -270,9 +275,10 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         """Return the smoothness beta and the matching scale of the noise for n records. Public.
 
         They are `beta` and `scale`, except for Student-t noise with the default beta on the mean without m records at
-        each end, or with these replaced: then beta is ``10 / (m + 1)``, at least 0.05 epsilon, so that bounds far from
-        the records, which m + 1 replaced records reach, count with a factor of at most e**-10; and at most 0.23
-        epsilon, or 0.2 epsilon if ``(m + 1) epsilon`` is below 15, where they count in any case.
+        each end, or with these replaced, and on a point between two records, of which the side with fewer has m: then
+        beta is ``10 / (m + 1)``, at least 0.05 epsilon, so that bounds far from the records, which m + 1 replaced
+        records reach, count with a factor of at most e**-10; and at most 0.23 epsilon, or 0.2 epsilon if
+        ``(m + 1) epsilon`` is below 15, where they count in any case.
 
         Parameters
         ----------
@@ -293,7 +299,11 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         """
         n = checks.whole("n", n, least=1)
         default = SMOOTHNESS * self.epsilon
-        if self.noise == "laplace" or self.beta != default or not isinstance(self.statistic, TrimmedSum):
+        if (
+            self.noise == "laplace"
+            or self.beta != default
+            or not isinstance(self.statistic, LinearQuantile | TrimmedSum)
+        ):
             return self.beta, self.scale
         if not (left_out := self.statistic.cut(n)):
             return self.beta, self.scale
@@ -384,7 +394,7 @@ class SmoothNoise(Plan):
         difference = isinstance(statistic, InterquartileRange)
         final = rest[-1] if rest else first
         return _gaps.GroupBound(
-            first, final, bound.pairs, difference, bound.corner, bound.discounts, self._scale, self._last
+            first, final, bound.pairs, difference, bound.corners[0], bound.discounts, self._scale, self._last
         )
 
     def _law_around(self, center: int, bound: float) -> ClampedNoise:
@@ -398,8 +408,9 @@ class SmoothNoise(Plan):
         codes = self._grid.encode(_select.window(values, first, last, workers=threads, **self._kernel))
         inside = codes[reach : len(codes) - reach]
         center = int(inside[0])
-        if len(inside) > 1 or self.bound.corner:
-            center = int(inside.sum()) + self.bound.corner * int(inside[0] + inside[-1])
+        corner = self.bound.corners[0]
+        if len(inside) > 1 or corner:
+            center = int(inside.sum()) + corner * int(inside[0] + inside[-1])
         size = 2 * reach + 1  # of the part around one rank
         law = self._law_around(center, self.bound.bound_up((codes[:size], codes[-size:])))
         return float(law.value(law.sample(rng=source)))

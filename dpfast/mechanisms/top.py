@@ -22,6 +22,7 @@ from dpfast.keys import lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.orders import (
+    AIMS,
     JointKeys,
     PeeledKeys,
     fits_joint,
@@ -66,6 +67,10 @@ class TopK(Mechanism):
         Assumed counts of the keys, in any order, such as public ones of last year: "auto" takes the method that misses
         the fewest records for them. Only the error depends on it. Default: "counts", or "peeling" if its `error` is
         less; "joint" for at least five keys of units with at least k / 2 different keys.
+    aim : {"greatest", "mean"}
+        What is missed for `typical` counts: the greatest or the mean difference of the j-th released key from the j-th
+        most frequent one, j = 1, ..., k. Counts that fall as those of Zipf's law have a smaller mean by peeling, and a
+        smaller greatest difference by joint selection.
 
     Raises
     ------
@@ -104,11 +109,13 @@ class TopK(Mechanism):
     neighbors: str = field(kw_only=True, default="add-remove")
     method: str = field(kw_only=True, default="auto")
     typical: Sequence[float] | None = field(kw_only=True, default=None)
+    aim: str = field(kw_only=True, default="greatest")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.whole("k", self.k, least=1))
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.choice("method", self.method, _METHODS)
+        checks.choice("aim", self.aim, tuple(AIMS))
         if isinstance(self.keys, (int, np.integer)):
             raise TypeError("keys must be a sequence of keys, not a number")
         listed = PartitionSelection(  # the same checks of keys, neighbours, contributions and the size of the noise
@@ -142,10 +149,12 @@ class TopK(Mechanism):
         selection = self._selection
         rate = selection.epsilon / float(selection.sensitivity) / (1 if selection.monotone else 2)
         found = {
-            "counts": missed_by_counts(counts, self.k, float(self._noise.scale)),
-            "peeling": missed_by_peeling(counts, self.k, rate),
+            "counts": missed_by_counts(counts, self.k, float(self._noise.scale), self.aim),
+            "peeling": missed_by_peeling(counts, self.k, rate, self.aim),
         }
-        return {**found, "joint": missed_by_joint(counts, self.k, self._joint_epsilon)} if joint else found
+        if joint:
+            found["joint"] = missed_by_joint(counts, self.k, self._joint_epsilon, self.aim)
+        return found
 
     @property
     def privacy(self) -> Privacy:
@@ -263,6 +272,7 @@ def top_k(
     per_key: SupportsIndex | None = None,
     neighbors: str = "add-remove",
     typical: Sequence[float] | None = None,
+    aim: str = "greatest",
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -284,8 +294,8 @@ def top_k(
         For keys="private".
     contributions, per_key, neighbors
         See `dpfast.TopK` and `dpfast.PartitionSelection`.
-    typical : sequence of float, optional
-        Assumed counts of public keys, for the choice of the method; see `dpfast.TopK`.
+    typical, aim
+        For the choice of the method, of public keys; see `dpfast.TopK`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -315,15 +325,15 @@ def top_k(
     if not isinstance(keys, str):
         if small:
             raise ValueError("delta must be 0 for public keys, whose guarantee is pure")
-        mechanism = TopK(most, keys, epsilon=exact, typical=typical, **options)
+        mechanism = TopK(most, keys, epsilon=exact, typical=typical, aim=aim, **options)
         n = None if mechanism.neighbors == "add-remove" else known_records(x)
         if n:
             warn(of_order(mechanism.error(), n))
         made: list[Any] = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
         return made
     checks.choice("keys", keys, ("private",))
-    if typical is not None:
-        raise TypeError("typical must be left out for private keys, which have one method")
+    if typical is not None or aim != "greatest":
+        raise TypeError("typical and aim must be left out for private keys, which have one method")
     if not small:
         raise ValueError("delta must be positive for private keys, such as 1e-6; or give keys=, all possible ones")
     selection = PartitionSelection(exact, small, **options)

@@ -404,12 +404,14 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self.records.parameters(column, x, order=name in _UNBOUNDED, besides=options)
+            order = name in _UNBOUNDED and options.get("definition") in (None, "record")
+            given = self.records.parameters(column, x, order=order, besides=options)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = {key: options.pop(key) for key in _PUBLIC if key in options}
             public = given | public | {"neighbors": cost.neighbors}
-            make = partial(_mechanism, STATISTICS[name](*arguments), x, public)
+            chosen = {key: options.pop(key) for key in ("definition",) if key in options}
+            make = partial(_mechanism, STATISTICS[name](*arguments, **chosen), x, public)
             return self._groups(by, self._labels(by), x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from dpfast.core.rounding import root_up
 from dpfast.laws import DiscreteLaplace, IntegerNoise, RoundedGaussian
-from dpfast.mechanisms.factors import SquareRoot
+from dpfast.mechanisms.factors import SquareRoot, WeightedRoot, square_root
 
 Integers = NDArray[np.int64]
 Values = NDArray[np.float64]
 MOST_PERIODS = 2**20
 MOST_EXACT = 2**61
 _MOST_SCALE = 2**54
+_MOST_WEIGHTED = 4096  # periods, whose errors take 0.1 s: a time proportional to the square of their number
 
 
 class Totals(ABC):
@@ -181,6 +182,82 @@ class _Products(Totals):
     def estimate(self) -> Any:
         done = self._done
         return np.dot(self._estimate[len(self._estimate) - done :], self._noisy[:done]) * self._unit
+
+
+class Weighted(Factored):
+    """The same for units of one period, which is multiplied by an integer weight before the square root.
+
+    Later columns of the square root are shorter, as they are cut off. With weights all are as long as the first, so
+    that later periods have less noise: the greatest error is 0.92, 0.94 and 0.95 times that without for 24, 365 and
+    4,096 periods. The factor optimised for 24 periods has 0.90.
+
+    Parameters
+    ----------
+    factor : WeightedRoot
+    square, mu
+        See `Factored`.
+
+    References
+    ----------
+    Kalinin, McKenna, Upadhyay and Lampert 2025.
+    """
+
+    factor: WeightedRoot
+
+    def __init__(self, factor: WeightedRoot, *, square: int, mu: float) -> None:
+        super().__init__(factor, square=square, per_unit=1, mu=mu)
+        self.most //= int(factor.weights[-1])
+
+    @cached_property
+    def _deviations(self) -> NDArray[np.float64]:
+        return np.asarray(self._unit * np.sqrt(self.factor.squares))
+
+    def greatest_deviation(self, period: int) -> float:
+        return float(np.max(self._deviations[:period]))
+
+    def difference(self, early: int, late: int) -> float:
+        steps = self.factor.row(late)
+        steps[late - early :] -= self.factor.row(early)
+        return float(self._unit * np.linalg.norm(steps))
+
+    @property
+    def described(self) -> list[Any]:
+        return ["weighted root", self.factor.bits, self.periods, str(self.noise.scale)]
+
+    def start(self, shape: tuple[int, ...]) -> Totals:
+        return _WeightedProducts(self, shape)
+
+
+class _WeightedProducts(_Products):
+    """The weighted integers of all periods, which are PRIVATE, the noisy products, and the estimates of the totals."""
+
+    def __init__(self, scheme: Weighted, shape: tuple[int, ...]) -> None:
+        super().__init__(scheme, shape)
+        self._weights = scheme.factor.weights
+        self._estimate = np.ascontiguousarray(scheme.factor.inverse[::-1])
+        self._total = np.zeros(shape) if shape else 0.0
+
+    def exact(self, x: Any) -> list[Any]:
+        return super().exact(x * self._weights[self._done])
+
+    def add(self, x: Any, noisy: list[Any]) -> None:
+        weight = self._weights[self._done]
+        super().add(x * weight, noisy)
+        self._total = self._total + super().estimate() / weight
+
+    def estimate(self) -> Any:
+        return self._total
+
+
+def factored(periods: int, *, square: int, mu: float, per_unit: int, distance: int) -> Factored:
+    """Return the scheme with Gaussian noise that has the least greatest error for so many periods."""
+    if per_unit == 1 and periods <= _MOST_WEIGHTED:
+        return Weighted(_weighted_root(periods), square=square, mu=mu)
+    factor = square_root(periods, per_unit, distance)
+    return Factored(factor, square=square, per_unit=per_unit, mu=mu, distance=distance)
+
+
+_weighted_root = lru_cache(maxsize=16)(WeightedRoot)
 
 
 # ---- pure noise: trees ----

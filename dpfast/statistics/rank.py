@@ -24,6 +24,7 @@ __all__ = [
     "Gaps",
     "Huber",
     "InterquartileRange",
+    "LinearQuantile",
     "Median",
     "OrderStatistic",
     "Quantile",
@@ -33,6 +34,8 @@ __all__ = [
     "WinsorizedMean",
 ]
 
+_MOST_PARTS = 1000  # of the way between two records
+
 
 @dataclass(frozen=True)
 class Gaps:
@@ -41,22 +44,25 @@ class Gaps:
     Attributes
     ----------
     pairs : tuple of pairs (L, H)
-        Iterating over a `Gaps` yields them. With one pair, ``T = sum(x_(L), ..., x_(H)) + corner * (x_(L) + x_(H))``.
-        With several pairs, all with ``L == H``, the smooth sensitivity is the largest of those of the order statistics.
-    corner : int
-        0, except for Winsorized means, whose ends have multiplicity ``corner + 1``.
+        Iterating over a `Gaps` yields them. With one pair, ``T = inner * sum(x_(L), ..., x_(H)) + corners[0] * x_(L) +
+        corners[1] * x_(H)``. With several pairs, all with ``L == H``, the smooth sensitivity is the largest of those of
+        the order statistics.
+    corners : tuple of two int
+        0, except for Winsorized means, whose ends count more, and for points between two records.
+    inner : int
 
     Notes
     -----
-    With corner 0 the smooth sensitivity is the maximum of equation (G) of
-    https://dpfast.readthedocs.io/en/latest/proofs/monotone-statistics.html over ``pairs``, exactly. With a corner m, it
-    is bounded, up to a factor of 3, by the larger of ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and
-    ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, one for each direction, S(i, j) the maximum of
+    With corners 0 the smooth sensitivity is the maximum of equation (G) of
+    https://dpfast.readthedocs.io/en/latest/proofs/monotone-statistics.html over ``pairs``, exactly, times `inner`. With
+    corners (l, h), it is bounded, up to a factor of 3, by the larger of ``inner S(L, H + 1) + l S(L, L + 1) + h S(H, H
+    + 1)`` and ``inner S(L - 1, H) + l S(L - 1, L) + h S(H - 1, H)``, one for each direction, S(i, j) the maximum of
     ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
     """
 
     pairs: tuple[tuple[int, int], ...]
-    corner: int = 0
+    corners: tuple[int, int] = (0, 0)
+    inner: int = 1
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self.pairs)
@@ -231,6 +237,91 @@ class Median(OrderStatistic):
         return 0.5
 
 
+@dataclass(frozen=True)
+class LinearQuantile(RankStatistic):
+    """The q-quantile of ``np.quantile(x, q)``: at the place (n - 1) q, between two records, the mean of both for a
+    median of an even number of records.
+
+    Parameters
+    ----------
+    q : float
+        In [0, 1]: the decimal that it prints as.
+
+    Notes
+    -----
+    ``T = (m - w) x_(k) + w x_(k+1)`` in release codes of 1 / m of a step, k - 1 the integer part of (n - 1) q and w / m
+    the rest, to the nearest fraction with m <= 1000. A replaced record shifts both ranks by one:
+    https://dpfast.readthedocs.io/en/latest/proofs/monotone-statistics.html.
+
+    Examples
+    --------
+    >>> from dpfast.statistics.rank import LinearQuantile
+    >>> LinearQuantile(0.5).ranks(100), LinearQuantile(0.5).ranks(101)
+    ((50, 51), (51,))
+    """
+
+    q: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q", checks.fraction("q", self.q))
+
+    def __str__(self) -> str:
+        return f"linear {self.q:g}-quantile"
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.quantile(printed(self.q))
+
+    @property
+    def level(self) -> float:
+        """The level of the quantile."""
+        return self.q
+
+    def _place(self, n: int) -> tuple[int, Fraction]:
+        """Return the first rank k, and the share of the way to the next one, below 1."""
+        before, share = divmod((n - 1) * printed(self.q), 1)
+        share = share.limit_denominator(_MOST_PARTS)
+        return (before + 2, Fraction(0)) if share == 1 else (before + 1, share)
+
+    def ranks(self, n: int) -> tuple[int, ...]:
+        first, share = self._place(n)
+        return (first, first + 1) if share else (first,)
+
+    def codes_per_step(self, n: int) -> int:
+        return self._place(n)[1].denominator
+
+    def cut(self, n: int) -> int:
+        """Return the number of records on the side that has fewer."""
+        ranks = self.ranks(n)
+        return min(ranks[0] - 1, n - ranks[-1])
+
+    def last(self, grid: Points, n: int) -> int:
+        return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
+
+    def value(self, grid: Points, n: int, code: int) -> float:
+        return _mean(grid, self.codes_per_step(n), code)
+
+    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
+        return partial(_mean, grid, self.codes_per_step(n))
+
+    def breakdown(self, n: int) -> int:
+        ranks = self.ranks(n)
+        return max(ranks[-1], n - ranks[0] + 1)
+
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
+        share, center = self._place(summary.n)[1], summary.levels - 1
+        low, high = summary.windows[0], summary.windows[-1]
+        both = (share.denominator - share.numerator) * low + share.numerator * high
+        return both[center::-1], both[center:]
+
+    def gaps(self, n: int) -> Gaps:
+        share, ranks = self._place(n)[1], self.ranks(n)
+        after, before = share.numerator, share.denominator - share.numerator
+        if len(ranks) == 1:
+            return Gaps(((ranks[0], ranks[0]),))
+        inner = min(before, after)
+        return Gaps(((ranks[0], ranks[1]),), (before - inner, after - inner), inner)
+
+
 class TrimmedSum(RankStatistic):
     """The sum x_(L) + ... + x_(H), L = m + 1, H = n - m, divided by a number of records in `decode`.
 
@@ -274,7 +365,8 @@ class TrimmedSum(RankStatistic):
 
     def gaps(self, n: int) -> Gaps:
         first, last = self.ranks(n)
-        return Gaps(((first, last),), self.corner(n))
+        corner = self.corner(n)
+        return Gaps(((first, last),), (corner, corner))
 
 
 def _mean(grid: Points, records: int, code: int) -> float:

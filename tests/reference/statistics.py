@@ -13,6 +13,7 @@ from dpfast.statistics import (
     Count,
     Huber,
     InterquartileRange,
+    LinearQuantile,
     Mean,
     Median,
     MomentStatistic,
@@ -32,6 +33,18 @@ def order_statistic(q):
 
 def median(x):
     return sorted(x)[(len(x) + 1) // 2 - 1]
+
+
+def linear_quantile(q):
+    """In release codes: the point of ``numpy.quantile`` times the denominator of its place."""
+
+    def statistic(x):
+        place = Fraction(str(q)) * (len(x) - 1)
+        k, share = int(place), place - int(place)
+        point = sorted(x)[k] + (share * (sorted(x)[k + 1] - sorted(x)[k]) if share else 0)
+        return int(point * place.denominator)
+
+    return statistic
 
 
 def trimmed_sum(trim):
@@ -111,6 +124,9 @@ CASES = {
     "median": Case(Median(), median),
     "0.7-quantile": Case(Quantile(0.7), order_statistic(0.7)),
     "0-quantile": Case(Quantile(0.0), order_statistic(0.0)),
+    "linear 0.5": Case(LinearQuantile(0.5), linear_quantile(0.5)),
+    "linear 0.9": Case(LinearQuantile(0.9), linear_quantile(0.9)),
+    "linear 0": Case(LinearQuantile(0.0), linear_quantile(0.0)),
     "mean": Case(Mean(), sum),
     "trimmed 0.2": Case(TrimmedMean(0.2), trimmed_sum(0.2)),
     "trimmed 0": Case(TrimmedMean(0), sum),

@@ -8,6 +8,7 @@ import pickle
 import threading
 from contextlib import nullcontext, suppress
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ import dpfast as dpf
 from dpfast import Bins, Categories, Running
 from dpfast.core.divergences import gaussian_delta_up
 from dpfast.laws import DiscreteLaplace, RoundedGaussian
-from dpfast.mechanisms.factors import SquareRoot, square_root
+from dpfast.mechanisms.factors import SquareRoot, WeightedRoot, square_root
 from dpfast.running import RunningState, ThresholdState
 from dpfast.running.files import StateFile
-from dpfast.running.schemes import Factored, Tree
+from dpfast.running.schemes import Factored, Tree, Weighted
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
 from tests.reference import running as slow
@@ -51,6 +52,9 @@ def exact_numbers(scheme, x):
     recorded = Recorded(scheme, np.shape(x[0]))
     estimates = [recorded.step(np.array(part)) for part in x]
     return recorded.exact, estimates
+
+
+ONE = {"square": 1, "per_unit": 1, "mu": 1.0}
 
 
 class TestFactor:
@@ -88,11 +92,36 @@ class TestFactor:
 
     @pytest.mark.parametrize("periods", LENGTHS)
     def test_error(self, periods):
-        """At most 1.03 of the noise of one total, times the sum of the squares."""
+        """The noise of one total, times the sum of the squares; less with weights, up to 4,096 periods."""
         roots = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, periods)]))
+        most = 1.001 if periods > 4096 else 0.94
         for mu in (0.1, 1.0):
             running = Running(Count(), periods=periods, mu=mu, neighbors="add-remove")
-            assert 0.99 < running.error(periods) * mu / (roots**2).sum() < 1.001
+            assert most - 0.02 < running.error(periods) * mu / (roots**2).sum() < most
+
+    @pytest.mark.parametrize("periods", [1, 2, 3, 7, 24])
+    def test_weights(self, periods):
+        """Estimates and errors are those of the matrix; the columns are no longer than the first, and about as long."""
+        factor = WeightedRoot(periods)
+        rows = np.array(slow.matrix(factor.column.tolist())) * factor.weights
+        norms = np.sum(rows**2, axis=0)
+        assert factor.square() == norms.max() == norms[0]
+        assert norms.min() > 0.98 * norms[0]
+        exact = np.tril(np.ones((periods, periods))) @ np.linalg.inv(rows) * 2**factor.bits
+        assert np.allclose(factor.squares, np.sum(exact**2, axis=1), rtol=1e-12)
+        for t in range(1, periods + 1):
+            assert np.allclose(factor.row(t)[::-1], exact[t - 1, :t], rtol=0, atol=1e-15)
+        scheme = Weighted(factor, square=1, mu=1.0)
+        assert math.isclose(scheme.greatest_deviation(periods), max(map(scheme.deviation, range(1, periods + 1))))
+        if periods > 2:
+            found = scheme.difference(2, periods) * 2**factor.bits / math.sqrt(scheme.noise.variance)
+            assert math.isclose(found, np.linalg.norm(exact[-1] - exact[1]), rel_tol=1e-12)
+
+    def test_gain_of_weights(self):
+        """Less error after each period than without weights."""
+        with_weights, without = Weighted(WeightedRoot(365), square=1, mu=1.0), Factored(SquareRoot(365), **ONE)
+        assert all(with_weights.deviation(t) < 1.001 * without.deviation(t) for t in range(1, 366))
+        assert with_weights.deviation(365) < 0.82 * without.deviation(365)
 
 
 class TestTree:
@@ -124,6 +153,7 @@ class TestTree:
 SCHEMES = [
     lambda periods: Factored(SquareRoot(periods), square=1, per_unit=1, mu=1.0),
     lambda periods: Factored(SquareRoot(periods, 1), square=1, per_unit=1, mu=1.0),
+    lambda periods: Weighted(WeightedRoot(periods), square=1, mu=1.0),
     lambda periods: Factored(SquareRoot(periods, width=3), square=1, per_unit=2, distance=3, mu=1.0),
     lambda periods: Tree(periods, levels=1, change=1, per_unit=1, epsilon=1.0),
     lambda periods: Tree(periods, levels=2, change=1, per_unit=1, epsilon=1.0),
@@ -321,6 +351,16 @@ class TestPrivacy:
         assert square <= variance * Fraction(mu) ** 2 < square * (1 + Fraction(1, 10**12))
         if min(per_unit, periods) > 1:  # the sensitivity of one period
             assert square > 1.5 * Fraction(scheme(1).noise.scale) ** 2 * Fraction(mu) ** 2
+
+    @every("periods", [1, 2, 3, 5])
+    def test_weighted(self, periods):
+        """The control are weights that do not count in the noise."""
+        scheme = partial(Weighted, WeightedRoot(periods), square=2**2, mu=0.5)
+        _, square = worst(scheme, periods, 1)
+        variance = Fraction(scheme().noise.scale) ** 2
+        assert square <= variance * Fraction(0.5) ** 2 < square * (1 + Fraction(1, 10**12))
+        without = Factored(SquareRoot(periods, 8), square=2**2, per_unit=1, mu=0.5).noise
+        assert square > Fraction(without.scale) ** 2 * Fraction(0.5) ** 2
 
     @every("periods, levels, per_unit", [(1, 1, 1), (4, 1, 1), (4, 2, 1), (5, 2, 1), (5, 3, 1), (4, 2, 2), (3, 1, 5)])
     def test_pure(self, periods, levels, per_unit):

@@ -15,8 +15,10 @@ import dpfast as dpf
 from dpfast import Grid, InverseSensitivity
 from dpfast._kernels import _levels
 from dpfast.statistics import (
+    Gaps,
     Huber,
     InterquartileRange,
+    LinearQuantile,
     Mean,
     Median,
     RankStatistic,
@@ -47,6 +49,18 @@ def ranges(statistic, x, last, levels=None):
     summary = statistic.reading(codes(last), lambda n: levels or statistic.breakdown(n)).of(np.array(x, float))
     lower, upper = statistic.attack_range(summary)
     return list(zip(lower.tolist(), upper.tolist(), strict=True))
+
+
+@every("q", [0.0, 0.05, 0.25, 1 / 3, 0.5, 0.9, 0.999, 1.0])
+def test_linear_quantiles_are_those_of_numpy(q):
+    rng, statistic = np.random.default_rng(4), LinearQuantile(q)
+    for n in (1, 2, 3, 10, 51, 1000, 1001):
+        x = rng.integers(0, 1000, n)
+        [(low, high)] = ranges(statistic, x, 1000, levels=1)
+        parts = statistic.codes_per_step(n)
+        assert low == high
+        assert parts <= 1000
+        assert_allclose(low / parts, np.quantile(x, q), rtol=0, atol=1e-9)
 
 
 def test_the_median_of_numpy_is_a_trimmed_mean():
@@ -374,7 +388,8 @@ class TestRelease:
         assert list(Mean().gaps(9)) == [(1, 9)]
         assert list(TrimmedMean(0.25).gaps(9)) == [(3, 7)]
         assert list(InterquartileRange().gaps(9)) == [(3, 3), (7, 7)]
-        assert WinsorizedMean(0.25).gaps(9).corner == 2
+        assert WinsorizedMean(0.25).gaps(9).corners == (2, 2)
+        assert LinearQuantile(0.9).gaps(9) == Gaps(((8, 9),), (3, 0))
         with pytest.raises(TypeError, match="no gap form"):
             Huber(1).gaps(9)
 
@@ -392,13 +407,12 @@ class TestRelease:
             for x in combinations_with_replacement(range(last + 1), n):
                 lower, upper = reference.attack_range(twin, x, 1, last)
                 padded = {i: 0 if i < 1 else last if i > n else x[i - 1] for i in range(-1, n + 3)}
-                m = gaps.corner
+                inner, (first, final) = gaps.inner, gaps.corners
+                rise = {i: padded[i + 1] - padded[i] for i in range(-1, n + 2)}
                 bound = max(
-                    max(
-                        padded[b + 1] - padded[a] + m * (padded[a + 1] - padded[a] + padded[b + 1] - padded[b]),
-                        padded[b] - padded[a - 1] + m * (padded[a] - padded[a - 1] + padded[b] - padded[b - 1]),
-                    )
+                    inner * (padded[b + 1 - down] - padded[a - down]) + first * rise[a - down] + final * rise[b - down]
                     for a, b in gaps
+                    for down in (0, 1)
                 )
                 assert max(upper - twin(x), twin(x) - lower) == bound, (x, gaps)
 

@@ -196,13 +196,22 @@ class TestReleases:
         options = {"epsilon": 1.0, "typical": [5.0, 9.0]}
         assert TopK(1, range(3), **options) == TopK(1, range(3), **{**options, "typical": (9, 5, 0)})
 
-    @pytest.mark.parametrize("method", ["counts", "peeling", "joint"])
-    def test_typical_errors_are_those_of_the_laws(self, method):
+    def test_the_aim_decides(self):
+        """For counts of Zipf's law: the mean by peeling, the greatest by joint selection."""
+        typical = 30_000 / np.arange(1, 1001) ** 0.9 / 21
+        options = {"epsilon": 0.3, "contributions": 1000, "per_key": 1, "typical": typical}
+        assert TopK(20, range(1000), **options).method == "joint"
+        assert TopK(20, range(1000), aim="mean", **options).method == "peeling"
+
+    @every("method, aim", itertools.product(("counts", "peeling", "joint"), ("greatest", "mean")))
+    def test_typical_errors_are_those_of_the_laws(self, method, aim):
         """What is predicted in doubles, against releases."""
         counts = np.array([40, 37, 30, 28, 20, 19, 18, 10, 5, 0])
-        mechanism = TopK(3, range(10), epsilon=0.4, contributions=3, per_key=1, method=method, typical=counts)
+        options = {"epsilon": 0.4, "contributions": 3, "per_key": 1, "method": method, "typical": counts, "aim": aim}
+        mechanism = TopK(3, range(10), **options)
         released = mechanism.release(np.repeat(range(10), counts), size=2000, rng=PCG64(5))
-        missed = np.max(counts[:3] - counts[released.astype(int)], axis=1)
+        differences = counts[:3] - counts[released.astype(int)]
+        missed = differences.max(axis=1) if aim == "greatest" else np.abs(differences).mean(axis=1)
         predicted = mechanism._missed(np.array(mechanism.typical))[method]
         assert abs(missed.mean() - predicted) < 6 * missed.std() * math.sqrt(1 / 2000 + 1 / 400)
 
@@ -255,7 +264,8 @@ class TestReleases:
             ({"typical": [1.0] * 4}, ValueError, "typical must be finite"),
             ({"typical": [-1.0]}, ValueError, "typical must be finite"),
             ({"typical": []}, ValueError, "typical must be finite"),
-            ({"typical": [1.0], "keys": "private", "delta": 1e-6}, TypeError, "typical must be left out"),
+            ({"aim": "most"}, ValueError, "aim must be one of 'greatest', 'mean'"),
+            ({"typical": [1.0], "keys": "private", "delta": 1e-6}, TypeError, "typical and aim must be left out"),
         ],
         ids=str,
     )
