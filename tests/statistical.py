@@ -20,6 +20,18 @@ def chi_square_rejects(counts, probabilities):
     return statistic > chi2.isf(ALPHA, keep.sum() - 1)
 
 
+def row_counts(sample, outcomes):
+    """How often each outcome, a row of small integers, is drawn; last, how often all others together are."""
+    reach, width = int(np.abs(outcomes).max()), outcomes.shape[1]
+
+    def codes(rows):
+        return np.ravel_multi_index(rows.astype(int).T + reach, (2 * reach + 1,) * width)
+
+    near = sample[(np.abs(sample) <= reach).all(axis=1)]
+    counts = np.bincount(codes(near), minlength=(2 * reach + 1) ** width)[codes(outcomes)]
+    return np.append(counts, len(sample) - counts.sum())
+
+
 def kolmogorov_rejects(sample, cdf):
     """Kolmogorov-Smirnov's test against a continuous or fine lattice cdf."""
     x = np.sort(sample)

@@ -1,7 +1,6 @@
 """NumPy generators on `SecureBitGenerator` in other libraries: docs/guides/generators.md."""
 
 import copy
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +9,7 @@ import pytest
 from scipy import stats
 
 from dpfast.random import SecureBitGenerator
+from tests.forks import answer_of_child, needs_fork
 from tests.statistical import chi_square_rejects
 
 pytestmark = pytest.mark.host
@@ -60,18 +60,11 @@ class TestLibraries:
 
 
 class TestUse:
+    @needs_fork
     def test_a_fork_draws_other_numbers(self, generator):
         """The child has the same generator in memory; its numbers differ from those of the parent."""
         generator.integers(2)
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writer, generator.bytes(16))
-            os._exit(0)
-        os.waitpid(child, 0)
-        drawn = os.read(reader, 16)
-        os.close(reader)
-        os.close(writer)
+        drawn = answer_of_child(lambda: generator.bytes(16))
         assert len(drawn) == 16
         assert drawn != generator.bytes(16)
 

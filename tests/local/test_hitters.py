@@ -66,11 +66,11 @@ def test_nothing_is_found_where_nothing_is_frequent():
     assert found.keys.size == found.frequencies.size == 0
 
 
-@pytest.mark.parametrize("epsilon", [2.0, 5.0])
-def test_keys_that_always_share_a_cell(epsilon):
-    x = np.repeat([12_345_678, 77_777, 5], [6_000, 4_000, 2_000])
-    survey = local.HeavyHitters(epsilon, 24, cells=2**8)
-    found = survey.estimate(survey.randomize(x, rng=PCG64(1)))
+def test_keys_that_always_share_a_cell():
+    """Their collisions are a singular matrix."""
+    survey = local.HeavyHitters(5.0, 12, cells=2**8)
+    found = survey.estimate(survey.randomize(np.repeat([4000, 777, 5], [6000, 4000, 2000]), rng=PCG64(1)))
+    assert found.frequencies.size
     assert np.isfinite(found.frequencies).all()
     assert (np.diff(found.frequencies) <= 0).all()
 

@@ -4,9 +4,7 @@ Streams are arrays, bit for bit; T5 (order and machine arithmetic), T10, T15 and
 """
 
 import inspect
-import os
 import pickle
-import select as waiting
 import warnings
 
 import numpy as np
@@ -34,6 +32,7 @@ from tests.central import (
     shaped,
     takes_rows,
 )
+from tests.forks import answer_of_child, needs_fork
 from tests.reference.statistics import FUNCTIONS
 from tests.threads import in_threads
 
@@ -418,25 +417,9 @@ def test_threads_draw_different_words():
         assert len(set(releases)) == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@needs_fork
 def test_a_fork_draws_different_words():
     secretly(RELEASING)  # the generator has words left when it forks
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(secretly(RELEASING), pipe)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    mine = secretly(RELEASING)
-    ready, _, _ = waiting.select([reader], [], [], 60)
-    if not ready:
-        os.kill(child, 9)
-    with os.fdopen(reader, "rb") as pipe:
-        its = pickle.load(pipe)
-    os.waitpid(child, 0)
+    its, mine = answer_of_child(lambda: secretly(RELEASING)), secretly(RELEASING)
     assert len(mine) == len(its) == len(RELEASING) > 60
     assert all(a != b for a, b in zip(mine, its, strict=True))

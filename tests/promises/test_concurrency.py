@@ -1,9 +1,7 @@
 """Mechanisms and generators used by many threads and by forked children at once."""
 
 import dataclasses
-import os
 import pickle
-import select as waiting
 import sys
 import sysconfig
 import threading
@@ -18,6 +16,7 @@ from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Mean, Median, TrimmedMean
 from tests.cases import every
 from tests.central import central, name, outcome, plain, shaped
+from tests.forks import answer_of_child, needs_fork
 from tests.threads import in_threads
 
 X = np.random.default_rng(0).normal(50, 10, 999)
@@ -152,8 +151,7 @@ def test_secure_generator_handed_to_other_threads():
     assert len(set(words)) == len(words)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@needs_fork
 def test_forks_while_threads_draw():
     """Children forked while threads draw make further draws, all different, and do not hang."""
     mechanism = dataclasses.replace(SCALARS[0], measure="uniform")  # of 2**32 equally likely points
@@ -170,18 +168,7 @@ def test_forks_while_threads_draw():
     released = []
     try:
         for _ in range(20):
-            reader, writer = os.pipe()
-            child = os.fork()
-            if child == 0:
-                os.write(writer, np.array([mechanism(X) for _ in range(3)]).tobytes())
-                os._exit(0)
-            os.close(writer)
-            ready, _, _ = waiting.select([reader], [], [], 30)
-            if not ready:
-                os.kill(child, 9)
-            released += np.frombuffer(os.read(reader, 24)).tolist()
-            os.close(reader)
-            os.waitpid(child, 0)
+            released += answer_of_child(lambda: [mechanism(X) for _ in range(3)])
             released.append(mechanism(X))
     finally:
         stop.set()

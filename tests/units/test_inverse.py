@@ -327,7 +327,7 @@ class TestDepth:
         law = m.law(x)
         assert law.depth > 3
         fill = {"exponential": _levels.fill, "permute-and-flip": _levels.fill_flips}[selection]
-        fast, slow = np.empty(2000, np.int64), np.empty(2000, np.int64)
+        fast, slow = np.empty(500, np.int64), np.empty(500, np.int64)
         for out, exact in ((fast, False), (slow, True)):
             fill(PCG64(4), law.lower, law.upper, epsilon, 100, out, None, law.depth, exact=exact)
         np.testing.assert_array_equal(fast, slow)

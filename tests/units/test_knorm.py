@@ -17,7 +17,7 @@ from dpfast.random import BLOCK, streams
 from tests.cases import every
 from tests.reference import knorm
 from tests.scripted import ScriptedBits
-from tests.statistical import chi_square_rejects, kolmogorov_rejects
+from tests.statistical import chi_square_rejects, kolmogorov_rejects, row_counts
 
 pytestmark = pytest.mark.kernel
 
@@ -123,7 +123,7 @@ def test_limits_of_probabilities_of_the_ball(scales):
 @pytest.mark.parametrize("scales", [[0.4, 0.9], [0.15, 0.15, 0.15]])
 def test_probabilities_add_up(kind, scales):
     """By the points of one orthant: `test_law` looks at all signs."""
-    reaches = [math.ceil(40 * max(s, 0.5)) if len(scales) == 2 else math.ceil(36 * s) for s in scales]
+    reaches = [math.ceil(40 * max(s, 0.5)) if len(scales) == 2 else math.ceil(33 * s) for s in scales]
     z = np.array(list(itertools.product(*(range(reach + 1) for reach in reaches))), float)
     signs = 2.0 ** np.count_nonzero(z, axis=1)
     assert math.fsum(signs * np.exp(LAWS[kind](scales).logpmf(z))) == pytest.approx(1, abs=1e-11)
@@ -169,7 +169,11 @@ def rough_words(rng, n):
 def test_gamma_variables_against_their_bound(n):
     rng, ratios = np.random.default_rng(n), []
     with mp.workdps(40):
-        for words in (*(rough_words(rng, n) for _ in range(30)), np.full(n, 2**64 - 1), np.full(n, 2**53 + 1)):
+        for words in (
+            *(rough_words(rng, n) for _ in range(30 if n < 1000 else 6)),
+            np.full(n, 2**64 - 1),
+            np.full(n, 2**53 + 1),
+        ):
             words = words.astype(np.uint64)
             r, error = _knorm.gamma_of_words(words)
             ratios += [float(abs(mpf(r) - end) / error) for end in knorm.gamma_between(words.tolist())]
@@ -195,14 +199,6 @@ def test_units_of_the_ball_against_their_bound(d):
 # The draws
 
 
-def counts_of(sample, z):
-    index = {tuple(row): i for i, row in enumerate(z.astype(int).tolist())}
-    counts = np.zeros(len(z) + 1)
-    for row, count in zip(*np.unique(sample, axis=0, return_counts=True), strict=True):
-        counts[index.get(tuple(row.tolist()), len(z))] += count
-    return counts
-
-
 def with_rest(p):
     return np.append(p, max(0.0, 1 - math.fsum(p)))
 
@@ -211,7 +207,7 @@ def with_rest(p):
 @pytest.mark.parametrize("scales", [[0.7], [1.0, 1.0], [0.4, 2.0], [0.8, 0.5, 0.8]])
 def test_law(kind, scales):
     z = lattice(*[8 if len(scales) < 3 else 3] * len(scales))
-    counts = counts_of(draws(kind, scales, 300_000, seed=1), z)
+    counts = row_counts(draws(kind, scales, 300_000, seed=1), z)
     for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
         p = np.exp(LAWS[kind]([factor * s for s in scales]).logpmf(z))
         assert chi_square_rejects(counts, with_rest(p)) == wrong
@@ -234,7 +230,7 @@ def test_another_gamma_variable_is_rejected(kind, d):
     z = lattice(*[6 if d < 3 else 4] * d)
     p = with_rest(np.exp(LAWS[kind]([1.0] * d).logpmf(z)))
     for shape in (d, d + 1):
-        counts = counts_of(np.rint(simulated(kind, d, shape, 200_000)).astype(np.int64), z)
+        counts = row_counts(np.rint(simulated(kind, d, shape, 200_000)).astype(np.int64), z)
         assert chi_square_rejects(counts, p) == (shape != right)
 
 
@@ -285,7 +281,7 @@ def test_words_next_to_edges_of_the_box(d, scale):
     radii = [int(w) for w in rng.integers(2**50, 2**64, d + 1, dtype=np.uint64)]
     with mp.workdps(60):
         r = mp.fsum(knorm.gamma_between(radii)) / 2
-        ks = [k for k in (*range(1, 8), int(0.3 * scale * d), int(0.9 * scale * d)) if 0 < k < scale * r]
+        ks = [k for k in (1, 2, 5, int(0.3 * scale * d), int(0.9 * scale * d)) if 0 < k < scale * r]
         for k in ks:
             edge = int(mp.floor((k - mpf("0.5")) / (r * scale) * 2**64))
             for near in (-3000, -2, -1, 0, 1, 2, 3000):
@@ -309,9 +305,12 @@ def ball_edge(k, scale, others, radii):
 @pytest.mark.parametrize("scale", [5.0, 1000.0, 2.0**30])
 def test_words_next_to_edges_of_the_ball(scale):
     with mp.workdps(40):
-        for others, radii in (([2**62 + 1], [2**63]), ([2**63 + 2**61], [2**60 + 7])):
+        for others, radii, shares in (
+            ([2**62 + 1], [2**63], (0.2, 1.9)),
+            ([2**63 + 2**61], [2**60 + 7], (0.7,)),
+        ):
             size = knorm.ball_point([2**62, *others], radii, [scale] * 2)[0]
-            for share in (0.2, 0.7, 1.9):
+            for share in shares:
                 k = int(share * size)
                 edge = ball_edge(k, scale, others, radii)
                 for near in (-3000, -3, -2, -1, 0, 1, 2, 3, 3000):
@@ -362,7 +361,7 @@ def test_doubles_alone_decide_some_edges_wrongly():
 def test_extreme_words(kind, d, scale):
     first, second = WORDS[kind](d)
     extremes = [0, 1, 2, 3, 2**12 - 1, 2**12, 2**53, 2**64 - 1, 2**64 - 2]
-    for a, b in itertools.product(extremes, extremes):
+    for a, b in itertools.product(extremes, extremes if d < 40 else [0, 2**12, 2**64 - 1]):
         words = [a] * first + [b] * second
         fast, slow = (from_words(kind, [scale] * d, words, exact=exact) for exact in (False, True))
         if scale < 2**40:
@@ -444,7 +443,7 @@ def test_moments_on_the_lattice(scales):
 def test_law_on_the_lattice(scales):
     """Controls: other scales, and the proposals without the rejection."""
     z = lattice(*[8 if len(scales) < 3 else 5] * len(scales))
-    counts = counts_of(draws("lattice", scales, 200_000, seed=1), z)
+    counts = row_counts(draws("lattice", scales, 200_000, seed=1), z)
     for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
         p = np.exp(LatticeBox([factor * s for s in scales]).logpmf(z))
         assert chi_square_rejects(counts, with_rest(p)) == wrong

@@ -13,7 +13,7 @@ from dpfast._kernels import _samplers
 from dpfast.laws import SumAndCount, ZeroSumLaplace
 from dpfast.laws.lattice import RejectedLaplace, geometrics
 from tests.cases import every
-from tests.statistical import chi_square_rejects
+from tests.statistical import chi_square_rejects, row_counts
 
 
 def zero_sum_vectors(k, reach):
@@ -33,11 +33,9 @@ def drawn(law, m, seed=1):
     return out
 
 
-def chi_square(law, draws, outcomes, expected):
+def chi_square(draws, outcomes, expected):
     """Frequencies of the outcomes, and of all others together."""
-    number = {tuple(z): i for i, z in enumerate(outcomes.astype(int).tolist())}
-    found = np.bincount([number.get(tuple(z), len(number)) for z in draws.tolist()], minlength=len(number) + 1)
-    return chi_square_rejects(found, np.append(expected, max(0.0, 1 - expected.sum())))
+    return chi_square_rejects(row_counts(draws, outcomes), np.append(expected, max(0.0, 1 - expected.sum())))
 
 
 class TestZeroSum:
@@ -90,7 +88,7 @@ class TestZeroSum:
         assert not draws.sum(axis=1).any()
         for factor, wrong in ((1, False), (Fraction(9, 10), True), (Fraction(11, 10), True)):
             other = ZeroSumLaplace(k, factor * law.scale)
-            assert chi_square(law, draws, z, np.exp(other.logpmf(z))) == wrong
+            assert chi_square(draws, z, np.exp(other.logpmf(z))) == wrong
 
     def test_many_rows_are_those_of_few(self):
         """Rounds of a limited size, more of them for more rows; the moments are those of the law."""
@@ -100,7 +98,7 @@ class TestZeroSum:
         assert not draws.sum(axis=1).any()
         assert abs(draws.var() / law.variance - 1) < 0.01
 
-    @pytest.mark.parametrize("k", [2, 8, 64])
+    @pytest.mark.parametrize("k", [2, 64])
     def test_draws_beyond_64_bits(self, k):
         """Noise of a scale of 2**56: sums of draws may exceed 64 bits; the law is that of smaller scales."""
         law, m = ZeroSumLaplace(k, Fraction(2**56)), 1600 // k
@@ -134,7 +132,7 @@ class TestSumAndCount:
         draws, z = drawn(law, 100_000), pairs(h, 5)
         assert not ((draws[:, 0] - h * draws[:, 1]) % 2).any()
         for factor, wrong in ((1, False), (Fraction(9, 10), True), (Fraction(11, 10), True)):
-            assert chi_square(law, draws, z, np.exp(SumAndCount(h, factor * law.epsilon).logpmf(z))) == wrong
+            assert chi_square(draws, z, np.exp(SumAndCount(h, factor * law.epsilon).logpmf(z))) == wrong
 
     @every("h", [1, 100, 2**52])
     @every("epsilon", [2.0**-25, 0.5, 9.0])
@@ -205,9 +203,5 @@ def test_zero_sums_have_their_law_whatever_is_far(most):
         filled += _samplers.fill_zero_sums(source, law.scale, 5000, most, out[filled:])
     assert (out.sum(axis=1) == 0).all()
     z = zero_sum_vectors(3, 4)
-    counts = [np.count_nonzero((out == row).all(axis=1)) for row in z]
-    probabilities = np.exp(law.logpmf(z))
-    rest = m - sum(counts), 1 - probabilities.sum()
-    assert not chi_square_rejects([*counts, rest[0]], [*probabilities, rest[1]])
-    wider = np.exp(ZeroSumLaplace(3, Fraction(9, 4)).logpmf(z))
-    assert chi_square_rejects([*counts, rest[0]], [*wider, 1 - wider.sum()])
+    assert not chi_square(out, z, np.exp(law.logpmf(z)))
+    assert chi_square(out, z, np.exp(ZeroSumLaplace(3, Fraction(9, 4)).logpmf(z)))

@@ -4,7 +4,6 @@ import asyncio
 import contextvars
 import copy
 import gc
-import os
 import pickle
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from dpfast.core.spending import Ticket, known
 from dpfast.ledger import ledger as ledgers
 from dpfast.local import Randomizer
 from tests.cases import every
+from tests.forks import answer_of_child, needs_fork
 from tests.releases import GRID, MEDIAN, B, X, in_thread
 from tests.threads import in_threads
 from tests.untouchable import Untouchable
@@ -189,23 +189,18 @@ class TestContexts:
         asyncio.run(main())
         assert ledger.spent.epsilon == 0.25
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @needs_fork
     def test_a_child_that_another_thread_forked_is_refused(self):
-        def child():
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    MEDIAN(X)
-                except BudgetError:
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        def refused():
+            try:
+                MEDIAN(X)
+            except BudgetError:
+                return True
+            return False
 
-        assert in_thread(child) == 1  # without a ledger it releases
+        assert not in_thread(partial(answer_of_child, refused))  # without a ledger it releases
         with Ledger(1.0):
-            assert in_thread(child) == 0
+            assert in_thread(partial(answer_of_child, refused))
 
     @pytest.mark.parametrize("carried", [MEDIAN, local.Binary(0.25), STATE], ids=lambda c: type(c).__name__)
     def test_objects_sent_to_other_processes(self, tmp_path, carried):

@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import pytest
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
 from dpfast.ledger import Charge
 from tests.cases import every
+from tests.forks import forked, in_child, needs_fork, status_of
 from tests.releases import MEDIAN, X
 from tests.untouchable import Untouchable
 
@@ -196,30 +196,26 @@ class TestFiles:
             reopened.release(MEDIAN, Untouchable())
         assert (tmp_path / "sound").read_text() == text
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @needs_fork
     def test_fork(self, tmp_path):
         path = tmp_path / "ledger"
         in_memory, in_file = Ledger(1.0), open_ledger(path)
+
+        def spend():
+            with pytest.raises(BudgetError):
+                in_memory.release(MEDIAN, X)
+            in_file.release(MEDIAN, X)
+
         in_memory._lock.acquire()  # held by another thread, say
         in_file._lock.acquire()
-        child = os.fork()
-        if child == 0:
-            try:
-                in_memory.release(MEDIAN, X)
-                os._exit(1)
-            except BudgetError:
-                in_file.release(MEDIAN, X)
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert in_child(spend) == 0
         in_memory._lock.release()
         in_file._lock.release()
         in_memory.release(MEDIAN, X)
         in_file.release(MEDIAN, X)
         assert in_file.spent.epsilon == 0.5
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @needs_fork
     def test_a_fork_while_a_thread_holds_the_file(self, tmp_path):
         """The lock ends with the thread's block, though the child lives; the child reads all charges, each once."""
         path = tmp_path / "ledger"
@@ -237,12 +233,13 @@ class TestFiles:
         thread = threading.Thread(target=hold)
         thread.start()
         held.wait()
-        child = os.fork()
-        if child == 0:
+
+        def read():
             os.close(into)
-            signal.alarm(60)
             os.read(out, 1)  # until the parent is done
-            os._exit(0 if [charge.times for charge in ledger.charges] == [1, 2] else 1)
+            assert [charge.times for charge in ledger.charges] == [1, 2]
+
+        child = forked(read)
         go.set()
         thread.join()
         other = threading.Thread(target=lambda: open_ledger(path).release(MEDIAN, X, size=2), daemon=True)
@@ -250,7 +247,7 @@ class TestFiles:
         other.join(20)
         free = not other.is_alive()
         os.close(into)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert status_of(child) == 0
         os.close(out)
         assert free
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -21,6 +20,7 @@ from dpfast.laws import Staircase
 from dpfast.ledger import Charge
 from dpfast.theory import gaussian_mu
 from tests.cases import every
+from tests.forks import in_child, needs_fork
 from tests.reference.divergences import gaussian_delta, zero_sum_masses
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
@@ -222,21 +222,18 @@ class TestUnits:
             assert sum(pool.map(spend, range(64))) == 8
         assert len(ledger.charges) == 8
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @needs_fork
     @pytest.mark.parametrize("unit", BUDGETS)
     def test_fork(self, unit, tmp_path):
         in_memory, in_file = Ledger(**BUDGETS[unit]), Ledger(**BUDGETS[unit], path=tmp_path / "ledger")
         in_file.reserve(PrivacyProfile(COSTS[unit]), times=2)
-        child = os.fork()
-        if child == 0:
-            try:
+
+        def spend():
+            with pytest.raises(BudgetError):
                 in_memory.reserve(PrivacyProfile(COSTS[unit]))
-                os._exit(1)
-            except BudgetError:
-                in_file.reserve(PrivacyProfile(COSTS[unit]), times=5)
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            in_file.reserve(PrivacyProfile(COSTS[unit]), times=5)
+
+        assert in_child(spend) == 0
         assert not in_file.affords(COSTS[unit], times=2)
         assert sum(charge.times for charge in in_file.charges) == 7
 

@@ -284,10 +284,18 @@ class TestFewPieces:
         for theta in (0, 1, 17, last // 3, int(codes[50]), last):
             assert sums.at(theta) == sum(table(theta - codes).tolist())
 
-    @pytest.mark.parametrize("prior", PRIORS)
-    @pytest.mark.parametrize(
-        ("epsilon", "data"),
-        [(0.5, [3, 4, 4, 8, 11, 12]), (20.0, [3, 4, 9, 9]), (3.0, [0] * 5), (3.0, [12] * 4), (8.0, [0] * 4 + [12] * 4)],
+    @every(
+        "prior, epsilon, data",
+        [
+            ("uniform", 0.5, [3, 4, 4, 8, 11, 12]),
+            (PRIORS[3], 0.5, [3, 4, 4, 8, 11, 12]),
+            ("uniform", 20.0, [3, 4, 9, 9]),
+            (PRIORS[1], 20.0, [3, 4, 9, 9]),
+            (PRIORS[2], 3.0, [0] * 5),
+            (PRIORS[3], 3.0, [12] * 4),
+            (PRIORS[1], 8.0, [0] * 4 + [12] * 4),
+        ],
+        ids=str,
     )
     def test_law(self, prior, epsilon, data):
         m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), epsilon, prior)

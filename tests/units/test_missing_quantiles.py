@@ -160,7 +160,7 @@ def test_the_explanation_says_so():
 @pytest.mark.parametrize("grid", [Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid(), Grid(0, 2000, step=1)], ids=str)
 def test_all_roads_draw_the_quantile_of_the_records_that_are_present(grid):
     rng = np.random.default_rng(3)
-    for q, epsilon, n in itertools.product((0.0, 0.1, 0.5, 1.0), (0.1, 1.0), (1, 2, 5, 60, 100, 1500, 5000)):
+    for q, epsilon, n in itertools.product((0.0, 0.1, 0.5, 1.0), (0.1, 1.0), (1, 2, 5, 100, 5000)):
         mechanism, usual = (
             made(q, grid, epsilon=epsilon),
             dpf.InverseSensitivity(Quantile(q), grid=grid, epsilon=epsilon),

@@ -523,7 +523,7 @@ class TestPopulations:
 
     @pytest.mark.parametrize("clip", [0.8, 2.5, math.inf])
     def test_like_a_simulation(self, clip):
-        rng, m, model = np.random.default_rng(5), 400_000, Multinomial(3)
+        rng, m, model = np.random.default_rng(5), 100_000, Multinomial(3)
         theta, truth = rng.normal(size=(2, 2, 3)) / 3
         z = np.column_stack([rng.normal(size=(m, 2)), np.ones(m)])
         here, true = (softmax(z @ part.T @ model.basis.T, axis=1) for part in (theta, truth))

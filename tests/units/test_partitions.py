@@ -107,7 +107,7 @@ class TestTables:
         assert max(loss(table, (int(ratio_down(epsilon) * 2**bits),) * 2)) <= limit
 
     def test_unequal_directions(self):
-        for epsilon, delta in PAIRS[:40]:
+        for epsilon, delta in PAIRS[:40:2]:
             up, down = (Fraction(epsilon) / 4, Fraction(delta)), (Fraction(epsilon), Fraction(delta) / 3)
             table = steps(up, down)
             if len(table.weights) > 60:

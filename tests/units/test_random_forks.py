@@ -20,7 +20,7 @@ FORKS = """
     from dpfast.errors import EntropyError
     from dpfast.random import SecureBitGenerator, secure_generator
 
-    signal.alarm(30)  # a deadlock fails
+    signal.alarm(240)  # a deadlock fails
     fork = {fork}
 
     def settle():  # let other threads block first: a child of libc's fork inherits the locks of one that wants the GIL
@@ -30,7 +30,7 @@ FORKS = """
         readable, writable = os.pipe()
         child = fork()
         if child == 0:
-            signal.alarm(10)
+            signal.alarm(60)
             try:
                 answer = work()
                 os.write(writable, answer.tobytes())
@@ -53,6 +53,8 @@ CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), 0)
 FORK_CALLS = {"os": "os.fork", "libc": "ctypes.PyDLL(None).fork", "system call": SYSTEM_CALL.format(CLONE)}
 
 WIPES = """
+    import mmap
+
     page = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     page.madvise(18)  # MADV_WIPEONFORK
     page[0] = 1
@@ -194,24 +196,21 @@ FORK_IN_A_REFILL = """
 
 
 def run(script, fork):
-    code = textwrap.dedent(FORKS).format(fork=fork) + textwrap.dedent(script)
+    code = textwrap.dedent(FORKS).format(fork=fork) + script
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
-    return subprocess.run(command, check=True, timeout=60, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, check=True, timeout=300, stdout=subprocess.PIPE, text=True).stdout
 
 
 @functools.cache
 def kernel_wipes():
     """Whether the kernel wipes pages of children that the C library does not know of; some emulators do not."""
     try:
-        return "wipes" in run("import mmap\n" + textwrap.dedent(WIPES), FORK_CALLS["system call"])
+        return "wipes" in run(textwrap.dedent(WIPES), FORK_CALLS["system call"])
     except subprocess.CalledProcessError:
         return False
 
 
 IDENTITY_TAKEN_AGAIN = """
-    import threading
-    from dpfast.random import SecureBitGenerator
-
     lock, held, done = SecureBitGenerator().lock, threading.Event(), threading.Event()
 
     def hold():
@@ -258,24 +257,23 @@ IDENTITY_TAKEN_AGAIN = """
 """
 
 
+SCRIPTS = {
+    "words_differ": WORDS_DIFFER,
+    "lock_is_free": LOCK_IS_FREE,
+    "threads_of_a_child": THREADS_OF_A_CHILD,
+    "identity_taken_again": IDENTITY_TAKEN_AGAIN,
+    "child_without_entropy": CHILD_WITHOUT_ENTROPY,
+    "fork_in_a_refill": FORK_IN_A_REFILL,
+}
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("fork", FORK_CALLS.values(), ids=FORK_CALLS)
-@pytest.mark.parametrize(
-    "script",
-    [WORDS_DIFFER, LOCK_IS_FREE, THREADS_OF_A_CHILD, IDENTITY_TAKEN_AGAIN, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
-    ids=[
-        "words differ",
-        "lock is free",
-        "threads of a child",
-        "identity taken again",
-        "child without entropy",
-        "fork in a refill",
-    ],
-)
-def test_fork(script, fork):
+def test_fork(fork):
+    """The scripts one after another in one process, each in a function that names it where it fails."""
     if fork == FORK_CALLS["system call"] and not kernel_wipes():
         pytest.skip("the kernel wipes no pages")
-    run(script, fork)
+    run("\n".join(f"def {name}():\n{script}\n{name}()" for name, script in SCRIPTS.items()), fork)
 
 
 UNKNOWN_FORKS = """
@@ -302,7 +300,7 @@ def test_generations_of_forks_that_the_c_library_does_not_know():
     """Also in turn with forks that it knows: no two processes of the tree share a word."""
     if not kernel_wipes():
         pytest.skip("the kernel wipes no pages")
-    run(UNKNOWN_FORKS, FORK_CALLS["system call"])
+    run(textwrap.dedent(UNKNOWN_FORKS), FORK_CALLS["system call"])
 
 
 INTERRUPTED = """
@@ -316,7 +314,7 @@ INTERRUPTED = """
         raise Interrupted
 
     signal.signal(signal.SIGUSR1, interrupt)
-    signal.alarm(60)
+    signal.alarm(240)
     lock, main, interrupted = SecureBitGenerator().lock, threading.get_ident(), 0
     for _ in range(200):
         held, waits = threading.Event(), threading.Event()
@@ -340,15 +338,15 @@ INTERRUPTED = """
             waits.set()
             with lock:
                 pass
-            threading.Event().wait(10)
+            threading.Event().wait(60)
         except Interrupted:
             interrupted += 1
         for thread in threads:
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
     assert interrupted == 200
 """
 
 
 def test_an_interrupted_thread_leaves_its_signal_to_another():
-    subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], check=True, timeout=300)

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import os
 import pickle
 import threading
 from contextlib import nullcontext, suppress
@@ -25,6 +24,7 @@ from dpfast.running.files import StateFile
 from dpfast.running.schemes import Factored, Tree, Weighted
 from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
+from tests.forks import in_child, needs_fork
 from tests.reference import running as slow
 from tests.statistical import ALPHA
 from tests.untouchable import Untouchable
@@ -713,18 +713,15 @@ class TestStates:
                 attempt(state)
         assert copy.deepcopy(state.mechanism) == pickle.loads(pickle.dumps(state.mechanism)) == state.mechanism
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    @needs_fork
     def test_forks_are_refused(self):
         state = Running(Count(), periods=4, mu=1.0).start()
-        child = os.fork()
-        if not child:
-            try:
+
+        def release():
+            with pytest.raises(RuntimeError):
                 state.release()
-            except RuntimeError:
-                os._exit(0)
-            os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+        assert in_child(release) == 0
         assert isinstance(state.release(), float)
 
     def test_threads_share_the_periods(self):
