@@ -1,8 +1,10 @@
 """Builds of the kernels for another system by one compiler: clang with the headers and libraries of `ziglang`."""
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,3 +67,13 @@ def compile_kernels(folder: Path, target: Target) -> Path:
     command = [sys.executable, "setup.py", "-q", "egg_info", "build_ext", "--inplace", "--parallel", "2"]
     subprocess.run(command, cwd=sources, env=os.environ | building, check=True)
     return sources
+
+
+def wheel_size(sources: Path, target: Target) -> int:
+    """The bytes of the package, with the kernels of a target alone, as a wheel packs them."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path in sorted((sources / "dpfast").rglob("*")):
+            if path.suffix in (".py", ".pyi", ".pxd", ".typed") or path.name.endswith(target.suffix):
+                wheel.write(path, path.relative_to(sources))
+    return packed.tell()

@@ -196,7 +196,9 @@ class TestDuckDB:
         rng, read = source(), []
 
         def batches():
-            for batch in engine.sql("SELECT x FROM t").to_arrow_reader(10_000):
+            relation = engine.sql("SELECT x FROM t")
+            reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
+            for batch in reader(10_000):
                 read.append(batch.num_rows)
                 yield batch.column(0)
                 engine.interrupt()

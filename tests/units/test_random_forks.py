@@ -3,6 +3,7 @@
 import functools
 import os
 import platform
+import signal
 import subprocess
 import sys
 import textwrap
@@ -348,5 +349,6 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread")
 def test_an_interrupted_thread_leaves_its_signal_to_another():
     subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], check=True, timeout=300)

@@ -1,5 +1,6 @@
 """The samplers: exact laws, the same output on the fast and the slow path, words used, saturation."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -268,5 +269,6 @@ REENTRY = """
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_precision_lock_is_reentrant():
     subprocess.run([sys.executable, "-c", textwrap.dedent(REENTRY)], check=True)
