@@ -5,7 +5,6 @@ import pickle
 import signal
 import tempfile
 import traceback
-import warnings
 
 import pytest
 
@@ -13,11 +12,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
 
 def forked(work):
-    """The process of a child that runs `work`, whatever other tests have started in threads of this process."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*fork")  # by Python beside other threads, and by JAX
-        child = os.fork()
-    if child:
+    """The process of a child that runs `work`."""
+    if child := os.fork():
         return child
     try:
         signal.alarm(60)

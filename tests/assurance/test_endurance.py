@@ -6,7 +6,6 @@ from assurance.endurance import flat
 from assurance.endurance.__main__ import CHECKS, Run
 from assurance.endurance.check import found
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 FAULTS = [(kind, fault) for kind in CHECKS for fault in kind.faults]
 
 

@@ -303,15 +303,12 @@ def test_an_interruption_is_one_line(tmp_path):
     pipe = tmp_path / "x.csv"
     os.mkfifo(pipe)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "dpfast", *arguments("median", pipe, tmp_path)]
-    waiting = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
+    code = (  # background jobs of a shell ignore the signal
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('dpfast', run_name='__main__')"
     )
+    command = [sys.executable, "-c", code, *arguments("median", pipe, tmp_path)]
+    waiting = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         with open(pipe, "w"):  # opens when the command does
             time.sleep(0.2)

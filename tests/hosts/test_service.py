@@ -43,6 +43,7 @@ class Running:
     def __enter__(self):
         self.thread.start()
         while not self.server.started:
+            assert self.thread.is_alive()
             time.sleep(0.01)
         return self.server.servers[0].sockets[0].getsockname()[1]
 
@@ -205,7 +206,7 @@ def test_broken_connections_are_not_logged(caplog, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-AT = dpf.timing.AnswerTime("1", stability="1e-6", epsilon="1/500", delta="1e-9", overrun="1e-9")
+AT = dpf.timing.AnswerTime("3", stability="1e-6", epsilon="1/500", delta="1e-9", overrun="1e-9")
 
 
 def test_padded_answers_are_charged_with_their_time():

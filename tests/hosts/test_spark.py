@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -234,10 +235,10 @@ def test_partitions_without_records_and_none_at_all(classic):
 
 
 def test_a_frame_that_changes_is_refused(classic):
-    def shorter_and_shorter(_):
-        import time
+    start = time.time()
 
-        rows = 2**17 + int(2.0**40 - 1e3 * time.time()) % 2**20  # fewer every millisecond
+    def shorter_and_shorter(_):
+        rows = 2**20 + int(1e3 * (start - time.time()))  # fewer every millisecond
         yield pa.record_batch({"a": np.full(rows, 7.0)})
 
     changing = classic.range(1, numPartitions=1).mapInArrow(shorter_and_shorter, "a double")

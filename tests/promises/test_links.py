@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from tests.promises.test_layout import statements
+
 ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [path for folder in ("bench", "dpfast", "examples", "src", "tests") for path in (ROOT / folder).rglob("*.*")]
@@ -39,7 +41,7 @@ def test_docstrings_give_addresses_of_pages():
     [site] = re.findall(r'^SITE = "(\S+/)"$', configuration, re.MULTILINE)
     named, paths = set(), set()
     for module in (ROOT / "dpfast").rglob("*.py"):
-        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        for node in statements(ast.parse(module.read_text("utf-8"))):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 docstring = ast.get_docstring(node) or ""
                 named |= set(re.findall(rf"{re.escape(site)}([^\s),;`]*[^\s),;`.:])", docstring))

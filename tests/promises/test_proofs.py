@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases import every
+from tests.promises.test_layout import statements
 
 ROOT = Path(__file__).parents[2]
 PROOFS = sorted(note for note in (ROOT / "docs" / "proofs").glob("*.md") if note.stem != "README")
@@ -30,7 +31,7 @@ def names_in(path):
     if not path.exists():
         return None
     nodes = (ast.FunctionDef, ast.ClassDef)
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, nodes)}
+    return {node.name for node in statements(ast.parse(path.read_text())) if isinstance(node, nodes)}
 
 
 def missing_tests(found):

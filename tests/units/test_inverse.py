@@ -22,6 +22,7 @@ from dpfast.laws import NestedIntervals
 from dpfast.random import SecureBitGenerator, streams
 from dpfast.statistics import Median, Quantile
 from tests.cases import every
+from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
@@ -180,7 +181,6 @@ def test_extreme_parameters(epsilon, grid, n):
 
 
 def test_tiny_epsilon_is_uniform():
-    from tests.statistical import chi_square_rejects
 
     draws = mechanism(1e-300).release(np.full(50, 100.0), size=200_000, rng=PCG64(3))
     assert not chi_square_rejects(np.bincount(draws.astype(int), minlength=101), [1 / 101] * 101)
@@ -335,6 +335,10 @@ class TestDepth:
         [source] = streams(PCG64(6), 1)
         assert groups.tolist() == [m(x, rng=source) for _ in range(8)]
         assert m(x, rng=PCG64(7)) == law.value(law.sample(rng=PCG64(7)))
+        shallow = type(law)(law.lower, law.upper, epsilon=epsilon, last=100, grid=GRID, depth=law.depth // 2)
+        counts = np.bincount(law.sample(20_000, PCG64(8)), minlength=101)
+        assert not chi_square_rejects(counts, law.pmf(np.arange(101)))
+        assert epsilon == 1.0 or chi_square_rejects(counts, shallow.pmf(np.arange(101)))  # at 1 all are nearly certain
 
     def test_ties_are_found_with_less_noise(self):
         x = np.random.default_rng(1).binomial(100, 0.4, 1000).astype(float)
