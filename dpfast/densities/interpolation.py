@@ -12,7 +12,7 @@ from dpfast.random import RandomSource, bit_generator
 
 LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method
 _LEAST, _MOST = 3, 127
-_BLOCK = 2**12  # records that are drawn at a time: their intermediate arrays stay in the cache
+_BLOCK = 2**15  # records that are drawn at a time: with 2**12, calls take a third longer
 _BEYOND = 60  # least product of epsilon and the records beyond the last quantile, for a quantile near them among floats
 
 
@@ -46,8 +46,15 @@ def draw_between(quantiles: NDArray[np.float64], k: int, grid: Points, rng: Rand
     generator, drawn = np.random.Generator(bit_generator(rng)), np.empty(k)
     for start in range(0, k, _BLOCK):
         block = drawn[start : start + _BLOCK]
-        place = generator.random(len(block)) * len(quantiles) + 0.5
-        below = place.astype(np.int64)
-        share = place - below
-        block[:] = grid.decode(grid.encode((1 - share) * knots[below] + share * knots[below + 1]))
+        share = generator.random(len(block))
+        share *= len(quantiles)
+        share += 0.5
+        below = share.astype(np.int64)
+        share -= below
+        above = knots[1:].take(below)
+        above *= share
+        np.subtract(1.0, share, out=share)
+        share *= knots.take(below)
+        share += above
+        block[:] = grid.decode(grid.encode(share))
     return drawn

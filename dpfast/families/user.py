@@ -78,36 +78,37 @@ class Custom(BlockFamily):
 
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Ranges, corrected: bool) -> NDArray[np.float64]:
         [x] = data
-        places = [self.parameters.index(name) for name in box.names]
-        out = np.empty((len(offsets) - 1, len(self.parameters)))
+        places_of = [self.parameters.index(name) for name in box.names]
         left_out = cache(_left_out)  # of this call: numbers of records may be private
+        sizes = np.diff(offsets)
+        found = np.empty((len(sizes), 1 + _GROUPS, len(self.parameters)))  # of each block, and without each group
         with warnings.catch_warnings(), swallowed():
             warnings.simplefilter("ignore")
-            for j, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+            for at, start, stop in zip(found, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
                 block = x[start:stop]
-                if corrected and self.jackknife and block.size:
-                    out[j] = self._corrected(block, *left_out(block.size))
-                else:
-                    out[j] = self._estimate(block.copy())
-        return out[:, places]
+                at[0] = self._estimate(block.copy())
+                if corrected and self.jackknife:
+                    for j, places in enumerate(left_out(stop - start)[0], 1):
+                        at[j] = self._estimate(block.take(places))
+        out = found[:, 0].copy()
+        if corrected and self.jackknife:
+            for size in np.unique(sizes[sizes > 0]).tolist():
+                kept, weights = left_out(size)
+                blocks, groups = np.flatnonzero(sizes == size), len(kept)
+                mean = np.add.reduce(found[blocks, 1 : 1 + groups] * weights, axis=1) / np.add.reduce(weights)
+                out[blocks] = groups * out[blocks] - (groups - 1) * mean
+        return out[:, places_of]
 
     def _estimate(self, records: NDArray[np.float64]) -> NDArray[np.float64] | float:
         """Return the estimate from records that only the estimator has; NaN if it fails."""
         try:
-            estimate = np.asarray(self.estimator(records), dtype=np.float64).reshape(-1)
+            found = self.estimator(records)
+            if type(found) is np.float64 and len(self.parameters) == 1:
+                return found
+            estimate = np.asarray(found, dtype=np.float64).reshape(-1)
         except Exception:
             return math.nan
         return estimate if estimate.shape == (len(self.parameters),) else math.nan
-
-    def _corrected(
-        self, block: NDArray[np.float64], kept: list[NDArray[np.intp]], sizes: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the jackknife: the weights of the estimates add up to 1, and divided by numbers of records to 0."""
-        without = np.empty((len(kept), len(self.parameters)))
-        for j, places in enumerate(kept):
-            without[j] = self._estimate(block[places])
-        mean = np.add.reduce(without * sizes) / np.add.reduce(sizes)
-        return np.asarray(len(kept) * self._estimate(block.copy()) - (len(kept) - 1) * mean)
 
 
 def _left_out(b: int) -> tuple[list[NDArray[np.intp]], NDArray[np.float64]]:

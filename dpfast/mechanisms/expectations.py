@@ -57,10 +57,10 @@ def expected_error(
     if statistic.adds or isinstance(statistic, Huber):
         law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
         population = target(statistic, assumed) if isinstance(statistic, Mean) else None
-        return Expected(mean_distance(law, population), sampling)
+        return Expected(mean_distances(law, population)[0], sampling)
     laws = [law_for(law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels, _SAMPLES)]
-    centers = None, target(statistic, assumed)
-    noise, joint = (float(np.mean([mean_distance(law, center) for law in laws])) for center in centers)
+    population = target(statistic, assumed)
+    noise, joint = np.mean([mean_distances(law, None, population) for law in laws], axis=0).tolist()
     return Expected(noise, sampling, joint)
 
 
@@ -106,8 +106,8 @@ def _codes(assumed: Assumed, grid: Points, ranks: Integers, n: int) -> Integers:
     return np.where(ranks < 1, 0, np.where(ranks > n, grid.size - 1, codes))
 
 
-def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = None) -> float:
-    """E|release - target| of a law whose values are evenly spaced; the target is by default the exact statistic.
+def mean_distances(law: NestedIntervals | ClampedNoise, *targets: float | None) -> list[float]:
+    """E|release - target| for each target of a law whose values are evenly spaced; None is the exact statistic.
 
     The codes between two knots count with their middle. The knots are the ends of the intervals of equal score, or lie
     around the exact integer at distances that grow by 3 %.
@@ -121,14 +121,14 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
         around = np.concatenate([center + away, center + 1 - away])
     start, stop = law.value(first), law.value(last)
     if start == stop:  # the variance of one record
-        return 0.0 if target is None else abs(float(target - start))
+        return [0.0 if target is None else abs(float(target - start)) for target in targets]
     unit = (stop - start) / max(last - first, 1)
-    place = center if target is None else first + (target - start) / unit
-    cut = math.floor(min(max(place, first), last))  # the place may be infinite
-    knots = distinct(np.concatenate([around, [first, last + 1, cut, cut + 1]]).clip(first, last + 1))
-    middles = (knots[:-1] + knots[1:] - 1) / 2
-    distance = float(np.sum(np.diff(law.cdf(knots - 1)) * np.abs(middles - place)))
-    return distance * float(unit)
+    places = [center if target is None else first + (target - start) / unit for target in targets]
+    cuts = [math.floor(min(max(place, first), last)) for place in places]  # a place may be infinite
+    ends = [first, last + 1, *cuts, *(cut + 1 for cut in cuts)]
+    knots = distinct(np.concatenate([around, ends]).clip(first, last + 1))
+    middles, shares = (knots[:-1] + knots[1:] - 1) / 2, np.diff(law.cdf(knots - 1))
+    return [float(np.sum(shares * np.abs(middles - place))) * float(unit) for place in places]
 
 
 @singledispatch

@@ -29,7 +29,7 @@ from dpfast.mechanisms.assumptions import (
     normal_points,
     target,
 )
-from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
+from dpfast.mechanisms.expectations import mean_distances, mean_magnitude
 from dpfast.mechanisms.grouped_sums import GroupsOfSums
 from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
 from dpfast.mechanisms.mechanism import UNKNOWN_ERROR
@@ -493,7 +493,7 @@ class GlobalSensitivity(StatisticMechanism):
         center, deviation = _normal(statistic, assumed, grid, n)
         code, step = min(max(round(center / unit), 0), last), self._unit(n)
         law = ClampedNoise(self._noise(n), center=code, last=last, decode=partial(statistic.decode, grid, n))
-        return Expected(mean_distance(law, population), mean_magnitude(deviation / unit * step))
+        return Expected(mean_distances(law, population)[0], mean_magnitude(deviation / unit * step))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:

@@ -30,7 +30,7 @@ from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.moments import MomentPair
 from dpfast.mechanisms.quantiles import Quantiles
-from dpfast.mechanisms.references import Typical, assumption
+from dpfast.mechanisms.references import Typical, assumption, references_of
 from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.random import RandomSource
@@ -243,11 +243,11 @@ def _traps_under(distribution: Any, mechanism: Mechanism, n: int, whole: bool) -
     if isinstance(mechanism, GlobalSensitivity):
         low, high = distribution if typical else Assumed(distribution).points(np.array([0.05, 0.95])).tolist()
         traps += of_width(mechanism.grid.upper - mechanism.grid.lower, high - low)
-    elif isinstance(mechanism, InverseSensitivity) and _needs_order_only(mechanism.statistic) and n and not whole:
-        references = distribution.references_within(mechanism.grid) if typical else ()
-        assumed = [each.assumed for each in references] or [distribution]
+    elif isinstance(mechanism, InverseSensitivity) and n and not whole and _needs_order_only(mechanism.statistic):
+        grid = cast(Grid, mechanism.grid)  # on floats no expected error is known
+        assumed = [each.assumed for each in references_of(distribution, grid)]
         with suppress(TypeError, ValueError):
-            traps += of_step(mechanism.grid.step, max(mechanism.expected_error(n, each).total for each in assumed))
+            traps += of_step(grid.step, max(mechanism.expected_error(n, each).total for each in assumed))
     return tuple(traps)
 
 

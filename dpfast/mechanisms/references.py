@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import checks
 from dpfast.core.grid import Grid
-from dpfast.mechanisms.assumptions import Affine, Assumed
+from dpfast.mechanisms.assumptions import Affine, Assumed, is_fixed
 
 _SCALES = (1e-3, 1e-2, 1e-1, 1.0)  # of references, relative to the bounds; narrow ones first, which decide most often
 _CENTER = (3 - math.sqrt(5)) / 2  # of the bounds: not a round number of any grid
@@ -101,8 +101,13 @@ def assumption(distribution: Any) -> Any:
 
 def references_of(assumed: Any, grid: Grid | None) -> tuple[Reference, ...]:
     """Return the distributions under which candidates are compared, for an `assumption` and a grid of the records."""
+    if assumed is None:
+        return () if grid is None else references(grid)
+    return (_references_under if is_fixed(assumed) else _references_under.__wrapped__)(assumed, grid)
+
+
+@lru_cache(maxsize=4)
+def _references_under(assumed: Any, grid: Grid | None) -> tuple[Reference, ...]:
     if isinstance(assumed, Typical):
         return assumed.references_within(grid)
-    if assumed is not None:
-        return (Reference("assumed", 1.0, Assumed(assumed)),)
-    return () if grid is None else references(grid)
+    return (Reference("assumed", 1.0, Assumed(assumed)),)

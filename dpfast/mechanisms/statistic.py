@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dpfast.core import checks, containers
 from dpfast.core.traps import Trap, of_corner
 from dpfast.laws import anywhere
-from dpfast.mechanisms.assumptions import Assumed, error_under
+from dpfast.mechanisms.assumptions import Assumed, error_under, is_fixed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import Huber
@@ -125,8 +126,10 @@ class StatisticMechanism(Mechanism):
         return error_under(self, n, distribution, confidence)
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
-        assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)
-        return self._expected_under(checks.whole("n", n, least=1), assumed)
+        n = checks.whole("n", n, least=1)
+        if isinstance(distribution, Assumed) and is_fixed(getattr(self, "statistic", None)):
+            return _expected_under(self, n, distribution)
+        return self._expected_under(n, Assumed(distribution))
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         raise TypeError(f"no expected error is known for a {type(self).__name__} release")
@@ -145,3 +148,9 @@ class StatisticMechanism(Mechanism):
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> Any:
         raise TypeError("a deviation gives the error of a mean or sum by GlobalSensitivity only: give distribution=")
+
+
+@lru_cache(maxsize=16)
+def _expected_under(mechanism: StatisticMechanism, n: int, assumed: Assumed) -> Expected:
+    """`StatisticMechanism._expected_under`: a choice, its text and its warnings ask for the same."""
+    return mechanism._expected_under(n, assumed)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks
+from dpfast.core.recent import recent
 from dpfast.core.rounding import up
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, RoundedBall, RoundedGaussian, VectorNoise
@@ -164,7 +165,8 @@ class GradientSums(GaussianOrPure):
         if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
             raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
         checks.finite_scale(float(np.abs(self._theta).max()) * math.ldexp(1.0, self._exponents[1]))
-        self._check_columns(d - 1)
+        if self.scale(1) > _MOST_SCALE:
+            raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
 
     def _checked(self, coefficients: Any) -> tuple[Any, ...]:
         """Check the numbers and the shape of coefficients."""
@@ -218,6 +220,10 @@ class GradientSums(GaussianOrPure):
 
         Rounding to release codes adds at most 1 to the change of each sum.
         """
+        return self._scale(checks.whole("n", n))
+
+    @recent
+    def _scale(self, n: int) -> float:
         count, shift = self._theta.size, self.shift(n)
         change = 2 * Fraction(self._clip) / 2**shift + (math.isqrt(count) + 1 if shift else 0)
         return up(change / Fraction(self.amount))
@@ -252,8 +258,6 @@ class GradientSums(GaussianOrPure):
         expected = self.transform.matrix.shape[0] - 1
         if d != expected:
             raise ValueError(f"X must have {expected} columns, like the transform, not {d}")
-        if self.scale(1) > _MOST_SCALE:
-            raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
 
     # ---- the release ----
 

@@ -23,6 +23,7 @@ def _normal_nodes(count: int) -> tuple[Values, Values]:
 _NODES, _WEIGHTS = _normal_nodes(14)
 _PLANE = np.column_stack([part.ravel() for part in (np.outer(_WEIGHTS, _WEIGHTS), *np.meshgrid(_NODES, _NODES))])
 _PLANE = _PLANE[_PLANE[:, 0] > 1e-9]
+_POINTS = _PLANE[:, 1:].T.copy()
 _LENGTHS = np.column_stack(_normal_nodes(6)[::-1])
 _SQUARES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # the places of the products of (1, u, v)
 _LEAST = 1e-100  # of a square length
@@ -62,9 +63,9 @@ class NormalRows:
         rest = self._covariance - axes[1:].T @ axes[1:]
         size = max(float(rest.trace()), _LEAST)
         deviation = math.sqrt(float(np.vdot(rest, rest)) / 4.5) / size  # of the cube root of the length, relative
-        predictors, true = (_PLANE[:, 1:] @ (axes[1:] @ by) + self._mean @ by for by in (theta, truth))
-        slopes = self._model.curvature(np.stack([predictors, true]))
-        labels = np.stack(self._model.labels(predictors, true))
+        both = np.array([theta, truth])
+        predictors = both @ axes[1:].T @ _POINTS + (both @ self._mean)[:, None]
+        slopes, labels = self._model.curvature(predictors), np.array(self._model.labels(*predictors))
         _populations.clipped(axes, np.array([size, deviation]), self._clip, _PLANE, _LENGTHS, labels, slopes, sums)
         return NormalGradient(axes, rest / size, sums)
 

@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, Ledger, SmoothSensitivity
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import built
+from dpfast.mechanisms import expectations
 from dpfast.mechanisms.candidates import ExpectedErrors
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.prediction import Expected, Predicted
@@ -348,3 +349,12 @@ def test_expected_errors_against_simulation(mechanism):
     target = population.get(str(mechanism.statistic), 400)
     releases = [mechanism(rng.normal(400, 100, n), rng=PCG64(i)) for i in range(draws)]
     assert np.mean(np.abs(np.array(releases) - target)) == pytest.approx(expected.total, rel=0.1)
+
+
+def test_an_expected_error_is_computed_once(monkeypatch):
+    """The choice, its text and the warnings ask for three errors of each of three mechanisms."""
+    counted, imagined = [], expectations.summaries
+    monkeypatch.setattr(expectations, "summaries", lambda *of: counted.append(of) or imagined(*of))
+    public = {"bounds": (0, 100), "epsilon": 0.987, "distribution": (30, 70)}
+    dpf.median(np.linspace(20, 80, 4321), **public, explain=lambda text: None)
+    assert 3 < len(counted) <= 9
