@@ -217,13 +217,14 @@ def cases():
     ):
         shared = {"draw": partial(_draw, n=n, sizes=sizes), "error": _distance, "datasets": 8, "rounds": 4}
         records, mu = f"{len(sizes)} columns", dpf.theory.gaussian_mu(epsilon, DELTA)
+        small = [Published("AIM", partial(adaptive_marginals, sizes=sizes, mu=mu))] if np.prod(sizes) < 10_000 else []
         public = {"neighbors": "add-remove", "epsilon": epsilon, "delta": DELTA}
         yield Case(
             "table", records, n, f"({epsilon:g}, {DELTA:g}), add-remove",
             ours=partial(_ours, sizes=sizes, **public), **shared,
             algorithms=(
                 Published("MST", partial(spanning_tree, sizes=sizes, mu=mu)),
-                *([Published("AIM", partial(adaptive_marginals, sizes=sizes, mu=mu))] if np.prod(sizes) < 10_000 else []),
+                *small,
             ),
         )  # fmt: skip
         yield Case(
