@@ -13,19 +13,24 @@ TITLE = "Linear regression"
 TEXT = """Lines: the root mean squared distance from the line of the population, at the x of the records, which are
     uniform in [0, 1]; y in [0, 1]. DPTheilSen: Alabi, McMillan, Sarathy, Smith and Vadhan 2022, medians of the
     predictions at 0.25 and 0.75 of all pairs of one or of ten random matchings, by the exponential mechanism in
-    [-0.5, 1.5]. Planes: the root mean squared distance of predictions from
-    those of least squares, rows within the ball of radius 3, labels within 8. AdaSSP: Wang 2018; boosted: Tang and
-    others 2024, twenty rounds of sums of residuals clipped at 1, twice the deviation of the errors. Both are analysed
-    for one added or removed record; here their noise is that of the least Gaussian mechanism for one replaced record,
-    whose second moments are sqrt(2) apart. TukeyEM: Amin, Joseph, Ribero and Vassilvitskii 2022, fits of blocks of
-    records, which need no bounds, as many as have the least error among three."""
+    [-0.5, 1.5]; wide: the same with ten matchings, widened by 0.01. NoisyStats: by the same, Laplace noise on the
+    sums. Planes: the root mean squared distance of predictions from those of least squares, rows within the ball of
+    radius 3, labels within 8. AdaSSP: Wang 2018; boosted: Tang and others 2024, twenty rounds of sums of residuals
+    clipped at 1, twice the deviation of the errors. Both are analysed for one added or removed record; here their
+    noise is that of the least Gaussian mechanism for one replaced record, whose second moments are sqrt(2) apart.
+    TukeyEM: Amin, Joseph, Ribero and Vassilvitskii 2022, fits of blocks of records, which need no bounds, as many as
+    have the least error among three."""
 DELTA = 1e-6
 SLOPE, INTERCEPT = 0.6, 0.15
 RADIUS, LABELS = 3.0, 8.0
 
 
-def theil_sen(generator, x, y, epsilon, matchings):
-    """Each matching has epsilon / k, as a record is in one pair of each."""
+def theil_sen(generator, x, y, epsilon, matchings, widening=0.0):
+    """Each matching has epsilon / k, as a record is in one pair of each.
+
+    With `widening`, a prediction is as good as the best one at that distance: the set of each score is wider by so much
+    on both sides.
+    """
     n, predictions = len(x) // 2 * 2, []
     for _ in range(matchings):
         order = generator.permutation(len(x))[:n].reshape(2, -1)
@@ -33,9 +38,22 @@ def theil_sen(generator, x, y, epsilon, matchings):
         slopes = (y1 - y0) / np.where(x1 == x0, 1e-12, x1 - x0)
         middle = (y0 + y1) / 2 - slopes * (x0 + x1) / 2
         predictions.append(middle + np.array([[0.25], [0.75]]) * slopes)
-    low, high = (exponential(generator, p, 0.5, (-0.5, 1.5), epsilon / (2 * matchings)) for p in np.hstack(predictions))
+    both = np.sort(np.hstack(predictions), axis=1)
+    both = both + widening * np.where(np.arange(both.shape[1]) < both.shape[1] / 2, -1, 1)
+    low, high = (exponential(generator, p, 0.5, (-0.5, 1.5), epsilon / (2 * matchings)) for p in both)
     slope = 2 * (high - low)
     return slope, low - slope / 4
+
+
+def noisy_statistics(generator, x, y, epsilon):
+    """Least squares from noisy sums of squares and of products, and a noisy intercept: a third of epsilon each."""
+    n, (x, y) = len(x), (np.clip(x, 0, 1), np.clip(y, 0, 1))
+    scale = 3 * (1 - 1 / n) / epsilon
+    products, squares = ((x - x.mean()) @ (v - v.mean()) + generator.laplace(0, scale) for v in (y, x))
+    if squares <= 0:
+        return 0.0, 0.5
+    slope = products / squares
+    return slope, y.mean() - slope * x.mean() + generator.laplace(0, 3 * (1 + abs(slope)) / (n * epsilon))
 
 
 def adaptive_ridge(generator, X, y, epsilon, delta, rounds=0, clip=1.0, chance=0.05):
@@ -124,11 +142,15 @@ def _lines():
         yield Case(
             "line", "errors t(2)" if heavy else "errors normal", n, f"{epsilon:g}", draw, ours,
             lambda released, x, y: np.mean((released[1] - INTERCEPT + (released[0] - SLOPE) * x) ** 2),
-            tuple(
-                Published(
-                    f"DPTheilSen, {k} matching{'s' * (k > 1)}",
-                    partial(theil_sen, epsilon=epsilon, matchings=k))
-                for k in (1, 10)
+            (
+                *[
+                    Published(
+                        f"DPTheilSen, {k} matching{'s' * (k > 1)}",
+                        partial(theil_sen, epsilon=epsilon, matchings=k))
+                    for k in (1, 10)
+                ],
+                Published("DPWideTheilSen", partial(theil_sen, epsilon=epsilon, matchings=10, widening=0.01)),
+                Published("NoisyStats", partial(noisy_statistics, epsilon=epsilon)),
             ),
             root=True, datasets=40, rounds=20,
         )  # fmt: skip

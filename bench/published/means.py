@@ -21,7 +21,8 @@ TEXT = """Mean distances from the mean of the records, with bounds of 10 to 40 d
     sqrt(2 log 2n) deviations around it. CoinPress: Biswas, Dong, Kamath and Ullman 2020, two and three rounds of
     Gaussian noise for normal data of known deviation; dpfast has `distribution=` with this deviation, around the middle
     of the bounds, and spends no delta. Trimmed mean: Bun and Steinke 2019, a tenth from each side, smooth sensitivity
-    and Student's t noise with three degrees of freedom."""
+    and Student's t noise with three degrees of freedom. Propose-test-release of such a mean: Dwork and Lei 2009; dpfast
+    spends no delta."""
 DELTA = 1e-6
 TRIM = 0.1
 
@@ -60,24 +61,44 @@ def coinpress_mean(generator, x, bounds, mu, deviation, rounds, beta=0.01):
     return center
 
 
+def trimmed_widths(x, bounds):
+    """After k = 0, 1, ... replaced records, the largest change of the sum of the kept ones by one more.
+
+    A kept record and one beyond the cut change places: the width of the kept order statistics, moved by k + 1.
+    """
+    n, cut = len(x), int(TRIM * len(x))
+    padded = np.concatenate([np.full(n, bounds[0]), np.sort(np.clip(x, *bounds)), np.full(n, bounds[1])])
+    for k in range(n):
+        shifts = np.arange(k + 2)
+        yield (padded[n + n - cut - 1 + shifts] - padded[n + cut - k - 1 + shifts]).max()
+
+
+def _trimmed(x, bounds):
+    cut = int(TRIM * len(x))
+    return np.sort(np.clip(x, *bounds))[cut : len(x) - cut]
+
+
 def smooth_trimmed_mean(generator, x, bounds, epsilon, degrees=3):
     """Student's t of d degrees is moved by s S and stretched by exp(beta) for d beta + s (d + 1) / (2 sqrt d).
 
-    A fifth of epsilon is for the stretching. After k replaced records, a kept record and one beyond the cut change
-    places, so that the local sensitivity is at most the width of the kept order statistics moved by k + 1.
+    A fifth of epsilon is for the stretching.
     """
-    n, cut = len(x), int(TRIM * len(x))
-    ordered, kept = np.sort(np.clip(x, *bounds)), n - 2 * cut
-    padded = np.concatenate([np.full(n, bounds[0]), ordered, np.full(n, bounds[1])])
     beta, scale = 0.2 * epsilon / degrees, 0.8 * epsilon * 2 * math.sqrt(degrees) / (degrees + 1)
-    size, width = 0.0, bounds[1] - bounds[0]
-    for k in range(n):
-        shifts = np.arange(k + 2)
-        gaps = padded[n + n - cut - 1 + shifts] - padded[n + cut - k - 1 + shifts]
-        size = max(size, math.exp(-beta * k) * gaps.max())
+    kept, size, width = _trimmed(x, bounds), 0.0, bounds[1] - bounds[0]
+    for k, gap in enumerate(trimmed_widths(x, bounds)):
+        size = max(size, math.exp(-beta * k) * gap)
         if math.exp(-beta * (k + 1)) * width <= size:
             break
-    return ordered[cut : n - cut].mean() + size / kept / scale * generator.standard_t(degrees)
+    return kept.mean() + size / len(kept) / scale * generator.standard_t(degrees)
+
+
+def tested_trimmed_mean(generator, x, bounds, epsilon, delta, proposed):
+    """Half of epsilon for the distance to where the width is more than the proposed one, half for the noise."""
+    kept, needed = _trimmed(x, bounds), 2 * math.log(1 / (2 * delta)) / epsilon
+    distance = next((k for k, gap in enumerate(trimmed_widths(x, bounds)) if gap > proposed), len(x))
+    if distance + generator.laplace(0, 2 / epsilon) <= needed:
+        return sum(bounds) / 2
+    return kept.mean() + generator.laplace(0, 2 * proposed / len(kept) / epsilon)
 
 
 def _from_mean(released, x):
@@ -140,7 +161,22 @@ def _centers():
         )  # fmt: skip
 
 
+def _tested():
+    """The proposed width is that of nine tenths of the population and half as much more, which no analyst knows."""
+    for population, center, n, epsilon in ((NORMAL, 3.0, 2001, 1.0), (SCORES, 100.0, 1601, 2.0)):
+        bounds = float(population.grid.lower), float(population.grid.upper)
+        proposed = 1.5 * float(np.diff(population.values(np.array([TRIM / 2, 1 - TRIM / 2])))[0])
+        tested = partial(tested_trimmed_mean, bounds=bounds, epsilon=epsilon, delta=DELTA, proposed=proposed)
+        yield Case(
+            "center, trimmed mean", population.name, n, f"({epsilon:g}, {DELTA:g})", drawer(population, n),
+            partial(dpf.trimmed_mean, trim=TRIM, grid=population.grid, epsilon=epsilon),
+            lambda released, x, center=center: abs(float(released) - center),
+            (Published("propose-test-release", tested),),
+        )  # fmt: skip
+
+
 def cases():
     yield from _bounded()
     yield from _known_deviation()
     yield from _centers()
+    yield from _tested()

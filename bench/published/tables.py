@@ -108,6 +108,80 @@ def bayes_network(generator, X, sizes, epsilon):
     return _drawn(generator, n, order, shares, pairs, sizes)
 
 
+def adaptive_marginals(generator, X, sizes, mu, share=0.9):
+    """Rounds: the pair or column that the model fits worst, less the noise of measuring it, then the model anew.
+
+    The model is the joint table itself, of the largest entropy among those near the noisy marginals: there are few
+    cells. A round has `share` of its rho for noise; where the model hardly moved, the next ones have four times rho.
+    """
+    d, rho = len(sizes), mu**2 / 2
+    # In the workload of all pairs, a column counts for each pair with it, and a pair for those with one of its columns.
+    cliques = {(j,): d - 1 for j in range(d)} | dict.fromkeys(itertools.combinations(range(d), 2), 2 * (d - 1))
+
+    def marginal(table, clique):
+        return table.sum(axis=tuple(set(range(d)) - set(clique))).ravel()
+
+    exact = np.zeros(sizes)
+    np.add.at(exact, tuple(X.T), 1.0)
+    sigma, epsilon = np.sqrt(16 * d / (2 * share * rho)), np.sqrt(8 * (1 - share) * rho / (16 * d))
+    measured, used = {}, 0.0  # the precision of all noisy counts of a clique together, and their sum by precision
+
+    def measure(clique):
+        counts, (precision, noisy) = marginal(exact, clique), measured.get(clique, (0.0, 0.0))
+        noisy = noisy + (counts + sigma * generator.normal(size=counts.size)) / sigma**2
+        measured[clique] = precision + 1 / sigma**2, noisy
+
+    for j in range(d):
+        measure((j,))
+        used += 1 / (2 * sigma**2)
+    total = max(1.0, np.mean([noisy.sum() / precision for precision, noisy in measured.values()]))
+    table = _entropic(np.full(sizes, total / np.prod(sizes)), measured, total)
+    while used < rho:
+        left = rho - used
+        if left <= 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):  # the last round
+            sigma, epsilon = np.sqrt(1 / (2 * share * left)), np.sqrt(8 * (1 - share) * left)
+        lost = [
+            weight * (np.abs(marginal(exact - table, clique)).sum() - np.sqrt(2 / np.pi) * sigma * size)
+            for clique, weight in cliques.items()
+            for size in [np.prod([sizes[j] for j in clique])]
+        ]
+        logarithms = epsilon / 2 / max(cliques.values()) * np.array(lost)
+        clique = list(cliques)[np.argmax(logarithms + generator.gumbel(size=len(lost)))]
+        measure(clique)
+        used += (1 / (2 * sigma**2) + epsilon**2 / 8) * (1 + 1e-9)
+        before, table = table, _entropic(table, measured, total)
+        moved = marginal(table - before, clique)
+        if np.abs(moved).sum() <= np.sqrt(2 / np.pi) * sigma * moved.size:
+            sigma, epsilon = sigma / 2, epsilon * 2
+    flat = generator.choice(table.size, round(total), p=(table / table.sum()).ravel())
+    return np.column_stack(np.unravel_index(flat, sizes))
+
+
+def _entropic(table, measured, total, steps=60):
+    """Mirror descent of the squares of the distances from the noisy marginals, in units of their noise."""
+    step, logarithms = 1 / total, np.log(np.maximum(table, 1e-300))
+
+    def loss(table):
+        value, slope = 0.0, np.zeros(table.shape)
+        for clique, (precision, noisy) in measured.items():
+            away = table.sum(axis=tuple(set(range(table.ndim)) - set(clique)), keepdims=True)
+            away = away - noisy.reshape(away.shape) / precision
+            value, slope = value + precision / 2 * (away**2).sum(), slope + precision * away
+        return value, slope
+
+    value, slope = loss(table)
+    for _ in range(steps):
+        moved = logarithms - step * slope
+        moved += np.log(total) - np.log(np.exp(moved - moved.max()).sum()) - moved.max()
+        other = np.exp(moved)
+        found = loss(other)
+        if found[0] < value:
+            table, logarithms, step, (value, slope) = other, moved, 1.5 * step, found
+        else:
+            step /= 2
+    return table
+
+
 def _distance(released, X):
     sizes = X.max(axis=0) + 1
     found = []
@@ -136,14 +210,22 @@ def _ours(X, sizes, **public):
 
 
 def cases():
-    for sizes, n, epsilon in (((4, 6, 3, 5, 4), 3000, 0.5), ((8, 5, 6, 3, 7, 4), 15_000, 1.0)):
+    for sizes, n, epsilon in (
+        ((4, 6, 3, 5, 4), 3000, 0.5),
+        ((8, 5, 6, 3, 7, 4), 15_000, 1.0),
+        ((6, 4, 5, 3, 5, 3), 20_000, 0.1),
+    ):
         shared = {"draw": partial(_draw, n=n, sizes=sizes), "error": _distance, "datasets": 8, "rounds": 4}
         records, mu = f"{len(sizes)} columns", dpf.theory.gaussian_mu(epsilon, DELTA)
+        small = [Published("AIM", partial(adaptive_marginals, sizes=sizes, mu=mu))] if np.prod(sizes) < 10_000 else []
         public = {"neighbors": "add-remove", "epsilon": epsilon, "delta": DELTA}
         yield Case(
             "table", records, n, f"({epsilon:g}, {DELTA:g}), add-remove",
             ours=partial(_ours, sizes=sizes, **public), **shared,
-            algorithms=(Published("MST", partial(spanning_tree, sizes=sizes, mu=mu)),),
+            algorithms=(
+                Published("MST", partial(spanning_tree, sizes=sizes, mu=mu)),
+                *small,
+            ),
         )  # fmt: skip
         yield Case(
             "table", records, n, f"{epsilon:g}", ours=partial(_ours, sizes=sizes, epsilon=epsilon), **shared,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast._kernels import _scores
+from dpfast._kernels import _samplers, _scores
 from dpfast._kernels._samplers import in_one_piece
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers
@@ -26,7 +26,7 @@ from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
-from dpfast.prior import Cauchy, edges
+from dpfast.prior import Cauchy, Weights, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Chunks, Gathered, Values
@@ -56,7 +56,7 @@ class MEstimator(BoundedRange):
         Public bounds and granularity of data and release. Use ``prior.grid(step)`` for a parameter without bounds.
     epsilon : float
         Positive; rounded down to a double.
-    prior : {"uniform"} or dpfast.prior.Cauchy
+    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.Weights
         Public weights of the grid points.
 
     Raises
@@ -108,7 +108,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     psi: Psi
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
-    prior: str | Cauchy = field(kw_only=True, default="uniform")
+    prior: str | Cauchy | Weights = field(kw_only=True, default="uniform")
     _table: IntegerTable = field(init=False, compare=False)
     _spread: int = field(init=False, compare=False)
     _edges: NDArray[np.int64] = field(init=False, compare=False)
@@ -121,13 +121,15 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         *,
         grid: Grid,
         epsilon: float,
-        prior: str | Cauchy = "uniform",
+        prior: str | Cauchy | Weights = "uniform",
     ) -> None:
         check_grid(grid)
-        if not isinstance(prior, (str, Cauchy)):
-            raise TypeError(f"prior must be 'uniform' or a dpfast.prior.Cauchy, not {type(prior).__name__}")
+        if not isinstance(prior, (str, Cauchy, Weights)):
+            raise TypeError(f"prior must be 'uniform' or one of dpfast.prior, not {type(prior).__name__}")
         if isinstance(prior, str) and prior != "uniform":
-            raise ValueError(f"prior must be 'uniform' or a dpfast.prior.Cauchy, not {prior!r}")
+            raise ValueError(f"prior must be 'uniform' or one of dpfast.prior, not {prior!r}")
+        if isinstance(prior, Weights):
+            prior.check(grid)
         if not isinstance(psi, Psi):
             if not (callable(psi) or is_pointer(psi)) or isinstance(psi, type):
                 raise TypeError(f"psi must be one of dpfast.psi or a function, not {psi!r}")
@@ -168,8 +170,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         weights; at most 1 + 2 n W, where the cap has no effect.
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
-        ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
-        return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * checks.whole("n", n))))
+        ratio = math.log1p(away**2)
+        if isinstance(self.prior, Weights):
+            ratio = math.log(max(self.prior.weights) / min(self.prior.weights))
+        most = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + ratio + TAIL)
+        return 1 + math.ceil(self.sensitivity * min(most, Fraction(2 * checks.whole("n", n))))
 
     def error(self, n: SupportsIndex, *, distribution: Any, confidence: float = 0.95) -> float:
         """Predict the error of a release from n records of an assumed distribution. It reads no data, costs no privacy.
@@ -228,7 +233,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     def reading(self) -> Values:
         return Values((self.grid,))
 
-    def law_of(self, batch: Gathered) -> ScoreLaw:
+    def law_of(self, batch: Gathered) -> ScoreLaw | WeightedScores:
         (values, threads), grid, table = batch, self.grid, self._table
         reach, rate = self.reach(len(values)), Fraction(self.epsilon) / (2 * self.sensitivity)
         prior = {"center": self._center, "width": self._width}
@@ -256,7 +261,8 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
         bends = min(len(values), reach // self.sensitivity) * table.knots.size  # about
         many = _BEND * bends > len(values) + _KNOT * table.knots.size
-        return ScoreLaw(pieces, grid=grid, **prior, few=few if many else None)
+        law = ScoreLaw(pieces, grid=grid, **prior, few=few if many else None)
+        return WeightedScores(law, self.prior.weights) if isinstance(self.prior, Weights) else law
 
 
 class ScoreLaw(ScalarLaw):
@@ -324,6 +330,54 @@ class ScoreLaw(ScalarLaw):
     def value(self, k: ArrayLike) -> Any:
         values = self.grid.decode(k)
         return values if values.ndim else float(values)
+
+
+class WeightedScores(ScalarLaw):
+    """A law times positive integer weights of its points.
+
+    Parameters
+    ----------
+    law : ScoreLaw
+    weights : sequence of int
+
+    Notes
+    -----
+    Drawn by rejection: a point of the law is kept if a uniform integer below the largest weight is below its own.
+    """
+
+    def __init__(self, law: ScoreLaw, weights: Sequence[int]) -> None:
+        self._law, self._weights = law, np.array(weights, np.int64)
+        self.support = law.support
+
+    @cached_property
+    def _logarithms(self) -> NDArray[np.float64]:
+        unscaled = self._law.logpmf(np.arange(len(self._weights))) + np.log(self._weights)
+        most = unscaled.max()
+        return np.asarray(unscaled - most - math.log(math.fsum(np.exp(unscaled - most))))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = containers.integers("k", k)
+        inside = np.clip(codes, *self.support)
+        return np.where(codes == inside, self._logarithms[inside], -np.inf)
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = containers.integers("k", k)
+        below = np.append(np.minimum(np.cumsum(np.exp(self._logarithms))[:-1], 1.0), 1.0)
+        return np.where(codes < 0, 0.0, below[np.clip(codes, *self.support)])
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        source, shape = bit_generator(rng), checks.shape(size)
+        kept, wanted = np.empty(0, np.int64), math.prod(shape)
+        while len(kept) < wanted:
+            left = wanted - len(kept)
+            points = np.array([self._law.sample(rng=source)] if left == 1 else self._law.sample((left,), rng=source))
+            coins = np.empty(left, np.uint64)
+            _samplers.fill_uniform(source, int(self._weights.max()) - 1, coins)
+            kept = np.concatenate([kept, points[coins < self._weights[points].astype(np.uint64)]])
+        return int(kept[0]) if size is None else kept.reshape(shape)
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._law.value(k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,7 +466,7 @@ def m_estimate(
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
     step: float | None = None,
-    prior: str | Cauchy = "uniform",
+    prior: str | Cauchy | Weights = "uniform",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -440,7 +494,7 @@ def m_estimate(
         Instead of both, for estimation without bounds under a Cauchy prior. theta and the clamped records are among the
         2**52 - 1 multiples of `step` (a power of two) nearest to the prior's center. A step of 1e-6 reaches 2e9 on each
         side, and less than ``width / (2**51 step)`` of the prior is beyond.
-    prior : {"uniform"} or dpfast.prior.Cauchy
+    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.Weights
     missing : float, "lower" or "half", optional
         See `dpfast.median`; not "drop", as the number of records is public.
     rng : numpy.random.Generator or BitGenerator, optional
