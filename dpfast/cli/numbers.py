@@ -106,12 +106,11 @@ def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
     statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
     settle_type(arguments)
-    like = np.empty(0, np.int64 if arguments.type == "integer" else np.float64)
+    like = np.ma.empty(0, np.int64 if arguments.type == "integer" else np.float64)  # cells may be missing
     method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
     public = Parameters(
         "private", None, arguments.epsilon, arguments.delta, method, arguments.missing, None, arguments.neighbors
     )
-    arguments.missing = "lower" if arguments.missing is None else arguments.missing
     with charging(arguments):
         mechanism = mechanism_for(statistic, like, public)
         answer = release(mechanism, arguments, rng)

@@ -164,7 +164,8 @@ def context(privacy: Privacy, grid: Points | None, n: int | None, arguments: arg
 def _become(grid: Points | None, missing: Any) -> str:
     """Return what unread cells become; without a grid, the bounds are found privately."""
     if grid is None:
-        return f"do not move the bounds, and count as --missing {missing}"
+        stands = "a median that is released first" if missing is None else f"--missing {missing}"
+        return f"do not move the bounds, and count as {stands}"
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":

@@ -19,7 +19,7 @@ def _array(*kinds: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}}
 
 
-def _among(*words: str) -> dict[str, Any]:
+def _among(*words: str | None) -> dict[str, Any]:
     return {"enum": list(words)}
 
 
@@ -50,7 +50,7 @@ _COLUMN = {
     "n": _or_null(_WHOLE),
     "step": _or_null(_NUMBER),
     "type": _among("number", "integer"),
-    "missing": {"anyOf": [_NUMBER, _among("lower", "half", "drop")]},
+    "missing": {"anyOf": [_NUMBER, _among("lower", "half", "drop", None)]},  # None: a median that is released first
 }
 _COUNT = {
     **_GUARANTEE,

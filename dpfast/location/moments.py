@@ -54,8 +54,7 @@ def mean(
     Parameters
     ----------
     x : array_like of shape (n,) or (n, d)
-        Numbers, or a record in each row; data frames, too. NaN and None count as the lower bound unless `missing` says
-        otherwise.
+        Numbers, or a record in each row; data frames, too. Of NaN and None see `missing`.
     bounds : pair (lower, upper), d pairs, or for frames a mapping from column names to pairs; or "private"
         Public bounds in data units, chosen without knowledge of x. For rows, one pair for all columns or one for each:
         ``[(0, 1), (0, 9)]``, or ``{"share": (0, 1), "grade": (0, 9)}``. For numbers, "private" finds bounds with a
@@ -84,8 +83,9 @@ def mean(
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, of the record in x or in each chunk), together like the middle of the bounds; or
         not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
-        of `grid`, else "lower". Not with a radius. The mean of a column with a quarter missing is far too low by the
-        default: see https://dpfast.readthedocs.io/en/latest/guides/missing.html.
+        of `grid`, else "lower"; with bounds="private" a median that is released first. Not with a radius. The mean of a
+        column with a quarter missing is far too low by "lower": see
+        https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
         of grid points, 2**63 or more, for rows 2**61.
@@ -159,8 +159,8 @@ def sum(
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
     epsilon, bounds, grid, center, radius, delta, distribution, missing, rng, workers, explain
-        See `mean`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing` says
-        otherwise; 0, within the bounds, or "drop" leave it out of the sum.
+        See `mean`, also for missing values, errors, privacy, cost and references. For ``missing=0``, within the bounds,
+        and "drop" the sum is that of the records that are present.
 
     Returns
     -------
@@ -271,8 +271,7 @@ def variance(
     distribution : object or pair (low, high), optional
         Public: what "auto" assumes of the records, see `mean`; it then takes the method of least expected error.
     epsilon, bounds, grid, delta, neighbors, missing, rng, workers, explain
-        See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise.
+        See `mean`, also for missing values, errors, privacy and references.
 
     Returns
     -------
@@ -315,8 +314,7 @@ def std(
     ----------
     x : array_like of shape (n,)
     epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
-        See `variance`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing`
-        says otherwise.
+        See `variance`, also for missing values, errors, privacy, cost and references.
 
     Returns
     -------

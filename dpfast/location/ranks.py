@@ -313,9 +313,9 @@ def trimmed_mean(
     bounds : tuple of two floats, or "private"
         See `mean`; bounds or a grid are needed.
     epsilon, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
-        See `median`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise. Raises a ValueError also if the number of records in
-        the mean times the number of grid points is 2**63 or more.
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound, with
+        bounds="private" as a released median, unless `missing` says otherwise. Raises a ValueError also if the number
+        of records in the mean times the number of grid points is 2**63 or more.
 
     Returns
     -------
@@ -363,8 +363,7 @@ def winsorized_mean(
     trim : float
         Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
     epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
-        See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references. NaN counts
-        as the lower bound unless `missing` says otherwise.
+        See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references.
 
     Examples
     --------
@@ -453,8 +452,8 @@ def huber(
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
     epsilon, bounds, grid, delta, method, distribution, neighbors, missing, rng, workers, explain
-        See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
-        otherwise. The release is a point of the grid. With given bounds, `workers` has no effect.
+        See `trimmed_mean`, also for missing values, errors, privacy and references. The release is a point
+        of the grid. With given bounds, `workers` has no effect.
 
     Notes
     -----

@@ -194,19 +194,20 @@ class _Finding(StatisticMechanism):
 
     def _quantiles(
         self, levels: Sequence[float], n: int, values: Any, epsilon: float, center: float, source: Any, threads: int
-    ) -> list[Fraction]:
+    ) -> tuple[list[Fraction], float | None]:
         """Draw quantiles of n records; before, for missing records, a median with the epsilon `center`, unless it is 0.
 
-        That median counts missing records as lowest and highest in turn. While fewer than half are missing, it is one
-        of the values, or between two, and so then are the quantiles.
+        That median, which is returned, too, counts missing records as lowest and highest in turn. While fewer than half
+        are missing, it is one of the values, or between two, and so then are the quantiles.
         """
-        grid = self._candidates.with_missing(self.missing)
+        grid, median = self._candidates.with_missing(self.missing), None
         if center:
             halves = grid.with_missing("half")
             middle = InverseSensitivity(Median(), grid=halves, epsilon=center)
-            grid = grid.with_missing(middle.plan(n).draw(values, source, threads))
+            median = float(middle.plan(n).draw(values, source, threads))
+            grid = grid.with_missing(median)
         released = Quantiles(levels, grid=grid, epsilon=epsilon).plan(n).draw(values, source, threads)
-        return list(map(Fraction, released.tolist()))
+        return list(map(Fraction, released.tolist())), median
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,7 +278,7 @@ class _ByCoverage(Plan):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> NDArray[np.float64]:
         quantiles, candidates = self.mechanism._quantiles, self.mechanism._candidates
-        found = quantiles(self._levels, self.n, values, self._epsilon, self._center, source, threads)
+        found, _ = quantiles(self._levels, self.n, values, self._epsilon, self._center, source, threads)
         low, high = found[0], found[-1]
         if self._beyond > self._wanted:  # exponential tails halve at equal distances
             further = Fraction(min(math.log2(self._beyond / self._wanted), _MOST_FURTHER))
@@ -369,6 +370,8 @@ class _PrivatelyBounded(_Finding):
         return split({_OF_CENTER: plan.center, "bounds": plan.finding, within: plan.releasing})
 
     def _explained_missing(self) -> str:
+        if self.missing is None and self._centers:
+            return "For missing records (NaN, None, null) stands a median that is released first"
         policy = "lower" if self.missing is None else self.missing
         if isinstance(policy, float):
             return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
@@ -482,8 +485,11 @@ class WithinBounds(Plan):
         """The levels of the quantiles."""
         return self.beyond, 2 * self.beyond, 1 - 2 * self.beyond, 1 - self.beyond
 
-    def grid_for(self, quantiles: Sequence[Fraction]) -> Grid:
-        """Return the grid within two quantiles on each side, the outer ones moved outward."""
+    def grid_for(self, quantiles: Sequence[Fraction], median: float | None = None) -> Grid:
+        """Return the grid within two quantiles on each side, the outer ones moved outward.
+
+        A median that was released for missing records stands for them unless another policy is given.
+        """
         # Fractions, because floats would overflow inside very wide bounds.
         mechanism, (low, inner_low, inner_high, high) = self.mechanism, quantiles
         stretch = Fraction(self.stretch)
@@ -492,11 +498,12 @@ class WithinBounds(Plan):
             return _inside(mechanism.within, low, high)
         lower, upper = rounded_outward(low, high, _PARTS)
         fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
-        return Grid(lower, upper, step=mechanism.step if fits else None, missing=mechanism.missing)
+        policy = median if mechanism.missing is None else mechanism.missing
+        return Grid(lower, upper, step=mechanism.step if fits else None, missing=policy)
 
-    def mechanism_within(self, quantiles: Sequence[Fraction]) -> Mechanism:
+    def mechanism_within(self, quantiles: Sequence[Fraction], median: float | None = None) -> Mechanism:
         """Return the mechanism of the statistic within the bounds that these quantiles give."""
-        mechanism, grid = self.mechanism, self.grid_for(quantiles)
+        mechanism, grid = self.mechanism, self.grid_for(quantiles, median)
         low, inner_low, inner_high, high = quantiles
         tails = sorted((inner_low - low, high - inner_high))
         if mechanism.pairs and self.n <= MOST_RECORDS and tails[0] > 0 and tails[0] >= _SHORTER_TAIL * sum(tails):
@@ -517,5 +524,5 @@ class WithinBounds(Plan):
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> Any:
         mechanism, n = self.mechanism, self.n
-        found = mechanism._quantiles(self.levels, n, values, self.finding, self.center, source, threads)
-        return self.mechanism_within(found).plan(n).draw(values, source, threads)
+        found, median = mechanism._quantiles(self.levels, n, values, self.finding, self.center, source, threads)
+        return self.mechanism_within(found, median).plan(n).draw(values, source, threads)

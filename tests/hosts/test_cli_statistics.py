@@ -227,7 +227,7 @@ def test_bounds_that_are_found_privately(command, least, most, incomes, capsys):
     assert main([*given, "--bounds", "private", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert least < report["value"] < most
-    assert (report["epsilon"], report["step"], report["missing"]) == (2, None, "lower")
+    assert (report["epsilon"], report["step"], report["missing"]) == (2, None, None)
     errors = {
         ("--bounds", "private", "--step", "1"): "--step needs --bounds LOWER UPPER, not private ones",
         ("--bounds", "private", "--epsilon", "0.1"): "--bounds private needs 4481 records for --epsilon 0.1",
@@ -243,6 +243,19 @@ def test_bounds_that_are_found_privately(command, least, most, incomes, capsys):
 def test_integers_within_private_bounds(incomes, capsys):
     assert main(["mean", incomes, "--column", "age", "--type", "integer", "--bounds", "private", "--epsilon", "5"]) == 0
     assert "read as type integer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["number", "integer"])
+def test_missing_cells_within_private_bounds(kind, tmp_path, capsys):
+    """Cells of integers may be missing, too; a median stands for them."""
+    path = tmp_path / "pay.csv"
+    path.write_text("\n".join(["pay", *(str(900 + i % 201) if i % 4 else "" for i in range(4000))]))
+    given = ["mean", str(path), "--column", "pay", "--type", kind, "--bounds", "private", "--epsilon", "5", "--json"]
+    assert main(given) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert abs(report["value"] - 1000) < 20
+    assert report["missing"] is None
+    assert "count as a median that is released first" in report["reading"]
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.3", "1e-3", "0.7", "2", "12.5"])
