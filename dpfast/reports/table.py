@@ -31,7 +31,7 @@ from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of
+from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of, of_missing
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
@@ -263,12 +263,12 @@ class Table:
     ) -> Any:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
         counts = statistic == "count" or isinstance(statistic, Count)
+        quantile = statistic == "median" or isinstance(statistic, _ORDER)
         cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
 
         def call() -> Any:
             x = self.records.values(column)
-            order = counts or statistic == "median" or isinstance(statistic, _ORDER)
-            given = self.records.parameters(column, x, order=order, besides=options)
+            given = self.records.parameters(column, x, order=counts or quantile, besides=options)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
                     f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
@@ -283,7 +283,8 @@ class Table:
             x, groups, part = self._grouped(by, x, cost, options)
             return interval(statistic, x, epsilon=part, **groups, **given, **self._drawn(options))
 
-        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column])
+        note = "" if counts else of_missing(column, self.records.facts(column), options, order=quantile)
+        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column], note=note)
 
     # ---- distributions ----
 
@@ -415,7 +416,8 @@ class Table:
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
         qs = tuple(arguments[0]) if several else ()
-        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column])
+        note = of_missing(column, self.records.facts(column), options, order=name in _UNBOUNDED)
+        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column], note=note)
 
     def _simple(
         self,
@@ -440,7 +442,8 @@ class Table:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
 
-        return self._release(_title(words, column, None), call, columns=[column])
+        note = of_missing(column, self.records.facts(column), options, order=False) if bounded else ""
+        return self._release(_title(words, column, None), call, columns=[column], note=note)
 
     def _keyed(
         self,

@@ -627,6 +627,25 @@ def test_a_release_has_its_own_charges_only():
     assert [charge.times for charge in outer] == [charge.times for charge in inner] == [2]
 
 
+def test_notes_say_what_missing_cells_are():
+    """Also where nothing is said of them, so that a mean that counts a quarter as 0 is no surprise; by public facts."""
+    for full in (False, True):
+        data = {"x": np.full(900, 5.0 if full else np.nan), "y": np.full(900, 5.0)}
+        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}, "z": {}})
+        one.mean("x", epsilon=1)
+        one.interval("median", "x", epsilon=1)
+        one.histogram("x", 3, epsilon=1)
+        one.mean("x", missing=4, epsilon=1)
+        one.median("y", epsilon=1)
+        one.quantile("y", 0.9, bounds=(0, 9), epsilon=1)
+        told = [re.findall(r"Missing[^.]*", release.note) for release in one.releases]
+        lower = ["Missing cells of x count as the lower bound"]
+        assert told == [lower, lower, lower, [], *[["Missing cells of y: drop"]] * 2]
+    alone = table(data={"x": np.arange(900.0)}, columns={})
+    alone.median("x", epsilon=1)
+    assert alone.releases[0].note == "Missing cells of x are left out."
+
+
 class TestOnceForEachKey:
     """``per_key=1``: a unit has at most one record in each group, because the table leaves out the others."""
 
