@@ -631,7 +631,7 @@ def test_notes_say_what_missing_cells_are():
     """Also where nothing is said of them, so that a mean that counts a quarter as 0 is no surprise; by public facts."""
     for full in (False, True):
         data = {"x": np.full(900, 5.0 if full else np.nan), "y": np.full(900, 5.0)}
-        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}, "z": {}})
+        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}})
         one.mean("x", epsilon=1)
         one.interval("median", "x", epsilon=1)
         one.histogram("x", 3, epsilon=1)
