@@ -31,7 +31,7 @@ def check_groups(arguments: argparse.Namespace) -> None:
     """Reject options of groups that do not fit together."""
     if (arguments.group_by is None) != (arguments.keys is None):
         raise ValueError("--group-by and --keys (a file of public keys, or private) must be given together")
-    if arguments.group_by and arguments.column is None and not _counts_all(arguments):
+    if arguments.group_by and arguments.column is None and not counts_all(arguments):
         raise ValueError("--group-by needs --column")
     if arguments.keys == "private" and not hides_n(arguments):
         raise ValueError("--keys private needs --neighbors add-remove")
@@ -39,7 +39,7 @@ def check_groups(arguments: argparse.Namespace) -> None:
         raise ValueError("--keys private needs a positive --delta, such as 1e-6")
 
 
-def _counts_all(arguments: argparse.Namespace) -> bool:
+def counts_all(arguments: argparse.Namespace) -> bool:
     """Whether the records are only counted, so that no column of them is read."""
     return arguments.name == "count" and arguments.within is None and arguments.missing is None
 
@@ -108,7 +108,7 @@ def between(confidence: float, low: float, high: float) -> str:
 def _labels_and_records(arguments: argparse.Namespace, names: list[str]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
     """Return the columns of labels, and that of the records; zeros if these are only counted."""
     columns = [WantedColumn(name, text=True) for name in names]
-    if _counts_all(arguments):
+    if counts_all(arguments):
         labels = _columns(arguments, columns)
         return labels, np.zeros(len(labels[0]))
     *labels, x = _columns(arguments, [*columns, WantedColumn(arguments.column)])

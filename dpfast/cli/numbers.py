@@ -12,13 +12,14 @@ import numpy as np
 
 from dpfast._kernels._calls import Parameters
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.keyed import between, check_groups, release_groups
+from dpfast.cli.keyed import between, check_groups, counts_all, release_groups
 from dpfast.cli.records import (
     UNREAD,
     Answer,
     charging,
     column_points,
     context,
+    first_column,
     guaranteed,
     hides_n,
     read,
@@ -143,6 +144,8 @@ def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
     rng, within = rng_of(arguments), arguments.within and tuple(arguments.within)
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of a count is for --keys private")
+    if arguments.column is None and counts_all(arguments) and not arguments.group_by:
+        arguments.column = first_column(arguments)
     arguments.type = "number" if arguments.column is None and arguments.group_by else None
     settle_type(arguments)
 

@@ -77,6 +77,14 @@ def check_columns(arguments: argparse.Namespace, names: Sequence[str]) -> None:
             raise no_column(name, known or [], IN_THE_HEADER)
 
 
+def first_column(arguments: argparse.Namespace) -> str | None:
+    """Return a column of a CSV file whose records are only counted; None if it has one, or is read once."""
+    if arguments.file == "-" or schema_type(arguments.file, None) is not None:
+        return None
+    names = column_names(arguments.file, format_of(arguments))
+    return None if names is not None and len(names) < 2 else names[0] if names else "1"
+
+
 def format_of(arguments: argparse.Namespace) -> Format:
     """Return how the file of a command is written, if it is CSV."""
     return Format(

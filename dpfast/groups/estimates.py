@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 from dpfast._kernels._calls import Calls, Parameters
 from dpfast.choosing import Explain, explained
@@ -62,6 +62,8 @@ def interval(
     keys: Iterable[Any],
     partitions: PartitionSelection | None = None,
     others: Any = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -82,6 +84,8 @@ def interval(
     keys: Any = None,
     partitions: PartitionSelection | None = None,
     others: Any = None,
+    contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     rng: RandomSource = None,
     workers: int = 1,
     explain: Explain = False,
@@ -120,7 +124,7 @@ def interval(
     missing : float, "lower", "half" or "drop", optional
         What a missing record becomes, as for `median`; the interval is for the population after this. "drop" is for
         quantiles, where it is the default without bounds, and for "add-remove".
-    labels, keys, partitions, others
+    labels, keys, partitions, others, contributions, per_key
         Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
         replaced record the labels and the sizes of groups are public; with one added or removed they are private.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -183,12 +187,13 @@ def interval(
             "finds bounds privately"
         )
     made = _kept(statistic, x, Parameters(bounds, grid, epsilon, missing=missing, neighbors=neighbors), confidence)
-    if all(given is None for given in (labels, keys, partitions, others)):
+    if all(given is None for given in (labels, keys, partitions, others, per_key)) and contributions == 1:
         return explained(made, explain, x)(x, rng=rng, workers=workers)
     if labels is None or keys is None:
-        raise TypeError("labels= and keys= must be given together")
+        raise TypeError("labels= and keys= must be given together, for groups")
     warn_of(made)
     groups = {"labels": labels, "keys": keys, "partitions": partitions, "others": others}
+    groups |= {"contributions": contributions, "per_key": per_key}
     return by_group(made, x, **groups, rng=rng, workers=workers, explain=explain)
 
 

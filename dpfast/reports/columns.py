@@ -141,11 +141,16 @@ class TableColumns:
             self._load(wanted)
             return [self._read[column] for column in wanted]
 
-    def _kept(self, unit: list[Any]) -> NDArray[np.bool_]:
+    def once_per_key(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which records are kept if a unit has at most one, at random, for each key of these columns."""
+        unit = self._get([self._label(name) for name in self._unit])
+        return self._kept(unit, keys=together([*self.labels(names).values()]), per_key=1)
+
+    def _kept(self, unit: list[Any], **limits: Any) -> NDArray[np.bool_]:
         """Return which records are kept of each unit."""
         keep = np.zeros(len(column_of(unit[0])), np.bool_)
-        places = bound_contributions(together(unit), np.arange(len(keep)), per_unit=self._per_unit or 1, rng=self._rng)
-        keep[places] = True
+        limits |= {"per_unit": self._per_unit or 1, "rng": self._rng}
+        keep[bound_contributions(together(unit), np.arange(len(keep)), **limits)] = True
         return keep
 
     def _load(self, wanted: list[WantedColumn]) -> None:

@@ -21,7 +21,7 @@ def like(function: Callable[..., Any], *, by: bool = False) -> Callable[[_Method
 
     A call with other parameters is refused, with what to write instead. `by` for a method that releases for groups.
     """
-    whole = [*(["by", "others"] if by else []), "epsilon", "share"]
+    whole = [*(["by", "others", "per_key"] if by else []), "epsilon", "share"]
     added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in whole]
     added.append(Parameter("delta", Parameter.KEYWORD_ONLY, default=0.0))
 

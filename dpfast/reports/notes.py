@@ -22,6 +22,15 @@ IN_THE_MIDDLE = (
 )
 
 
+def of_missing(name: str, facts: Facts, options: Mapping[str, Any], *, order: bool) -> str:
+    """Return what missing cells of a column are in a release whose facts do not say it; `order` for quantiles."""
+    if "missing" in options or facts.missing is not None:
+        return ""
+    if order and not isinstance(facts.bounds, tuple) and not {"bounds", "grid"} & set(options):
+        return f"Missing cells of {name} are left out."
+    return f"Missing cells of {name} count as the lower bound."
+
+
 def note_of(facts: Mapping[str, Facts], result: Any, *, grouped: bool, per_unit: int | None) -> str:
     """Return what the facts of the columns of a release say, how wide its intervals are, and what is left out."""
     parts = []

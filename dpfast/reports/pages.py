@@ -158,6 +158,9 @@ def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
     return [[shown(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
 
 
+_ENDLESS = 1e308  # of estimates on all floats
+
+
 def shown(cell: Any) -> str:
     """Return a cell as text, a number with six digits and marks between thousands."""
     if cell is None:
@@ -168,6 +171,8 @@ def shown(cell: Any) -> str:
         return f"{cell:,}"
     if math.isnan(cell):
         return "no records"
+    if abs(cell) >= _ENDLESS:
+        return "no bound"
     if cell and (abs(cell) >= 1e15 or abs(cell) < 1e-4):
         return f"{cell:.{_DIGITS}g}"
     places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(cell)))) if cell else 0

@@ -295,7 +295,8 @@ def _keys_of(name: str) -> tuple[str, ...]:
     left_out = {*_ELSEWHERE, *_OF_ALL, *(() if name in _MULTIPLE else _OF_ROWS)}
     own = [key for key in signature(getattr(Table, name)).parameters if key not in left_out]
     needed = [*([] if name in (*_MULTIPLE, "count") else ["column"]), *METHODS[name]]
-    return tuple(dict.fromkeys([*needed, *own, *(["by", "interval", "others"] if name in WITH_INTERVAL else [])]))
+    of_interval = ["by", "interval", "others", "per_key"] if name in WITH_INTERVAL else []
+    return tuple(dict.fromkeys([*needed, *own, *of_interval]))
 
 
 def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:

@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
@@ -19,6 +20,7 @@ from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
 from dpfast.groups import by_group, interval
+from dpfast.groups.contributions import taken
 from dpfast.groups.labels import together
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
@@ -29,7 +31,7 @@ from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of
+from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of, of_missing
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import source_of
@@ -102,7 +104,8 @@ class Table:
     epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
     ``categories`` of these columns the keys are public, and for one replaced record it is also taken as public who is
     in which group; else they are private, which takes half of epsilon and a delta; their noisy counts are in the
-    result. All other parameters are those of the function.
+    result. With ``per_key=1`` a unit has at most one record in each group, at random: private keys need fewer records,
+    and a ledger in rho or mu is charged less. All other parameters are those of the function.
     Privacy: that of the functions, added up by the ledger; for units by
     https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
 
@@ -240,10 +243,9 @@ class Table:
             if column is not None and by is None:
                 given = {"within": within, "missing": missing, "epsilon": cost.epsilon}
                 return location.count(self.records.values(column), **{**given, **self._drawn(options)})
-            labels = self._labels(by)
-            first = next(iter(labels.values()))
+            first = next(iter(self._labels(by).values()))
             x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
-            return self._groups(by, labels, x, lambda part: count_of(within, part, missing), cost, options)
+            return self._groups(by, x, lambda part: count_of(within, part, missing), cost, options)
 
         return self._release(_title("count", column, by), call, by, columns=[column])
 
@@ -261,12 +263,12 @@ class Table:
     ) -> Any:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
         counts = statistic == "count" or isinstance(statistic, Count)
+        quantile = statistic == "median" or isinstance(statistic, _ORDER)
         cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
 
         def call() -> Any:
             x = self.records.values(column)
-            order = counts or statistic == "median" or isinstance(statistic, _ORDER)
-            given = self.records.parameters(column, x, order=order, besides=options)
+            given = self.records.parameters(column, x, order=counts or quantile, besides=options)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
                     f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
@@ -278,11 +280,11 @@ class Table:
                 given["neighbors"] = cost.neighbors
             if by is None:
                 return interval(statistic, x, **{"epsilon": cost.epsilon, **given, **self._drawn(options)})
-            keyed, part = self._keys(by, cost)
-            grouped = {"labels": self._labels(by), "epsilon": part, **keyed}
-            return interval(statistic, x, **{**grouped, **given, **self._drawn(options)})
+            x, groups, part = self._grouped(by, x, cost, options)
+            return interval(statistic, x, epsilon=part, **groups, **given, **self._drawn(options))
 
-        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column])
+        note = "" if counts else of_missing(column, self.records.facts(column), options, order=quantile)
+        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column], note=note)
 
     # ---- distributions ----
 
@@ -412,11 +414,12 @@ class Table:
             public = given | public | {"neighbors": cost.neighbors}
             chosen = {key: options.pop(key) for key in ("definition",) if key in options}
             make = partial(_mechanism, STATISTICS[name](*arguments, **chosen), x, public)
-            return self._groups(by, self._labels(by), x, make, cost, options)
+            return self._groups(by, x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
         qs = tuple(arguments[0]) if several else ()
-        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column])
+        note = of_missing(column, self.records.facts(column), options, order=name in _UNBOUNDED)
+        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column], note=note)
 
     def _simple(
         self,
@@ -441,7 +444,8 @@ class Table:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
 
-        return self._release(_title(words, column, None), call, columns=[column])
+        note = of_missing(column, self.records.facts(column), options, order=False) if bounded else ""
+        return self._release(_title(words, column, None), call, columns=[column], note=note)
 
     def _keyed(
         self,
@@ -468,7 +472,10 @@ class Table:
         def call() -> Any:
             spent = cost.for_unit() if "contributions" in given else cost
             spent = spent if public is None else spent.pure()
-            keys_of = together([*self._labels(column).values()])
+            labels = self._labels(column)
+            if (keep := self._once(column, options)) is not None:
+                labels, given["per_key"] = {name: taken(cells, keep) for name, cells in labels.items()}, 1
+            keys_of = together([*labels.values()])
             return self._call(function, (keys_of,), spent, given | options)
 
         return self._release(_title(words, column, None), call)
@@ -539,7 +546,15 @@ class Table:
             return None
         return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
 
-    def _keys(self, by: Any, cost: ReleaseCost) -> tuple[dict[str, Any], Any]:
+    def _once(self, by: Any, options: dict[str, Any]) -> NDArray[np.bool_] | None:
+        """Return which records are kept if a unit has at most one for each key; None without ``per_key=1``."""
+        if checks.one_or_none("per_key", options.pop("per_key", None)) is None:
+            return None
+        if self.ledger.privacy.per_unit is None:
+            raise TypeError("per_key=1 is for a table with a unit, of which it keeps one record for each key")
+        return self.records.once_per_key(_names(by))
+
+    def _keys(self, by: Any, cost: ReleaseCost, per_key: int | None) -> tuple[dict[str, Any], Any]:
         """Return the parameters of the keys of groups, and what is left of epsilon for each record."""
         public = self._categories(by)
         if public is not None:
@@ -552,21 +567,24 @@ class Table:
         half, per_unit = cost.half(), self.ledger.privacy.per_unit
         chosen = half if per_unit is None else half.for_unit()
         selection = PartitionSelection(
-            checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1
+            checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1, per_key=per_key
         )
         return {"keys": "private", "partitions": selection}, half.epsilon
 
+    def _grouped(self, by: Any, x: Any, cost: ReleaseCost, options: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
+        """Return the records of groups, the parameters of the groups, and what is left of epsilon for each record."""
+        labels, keep = self._labels(by), self._once(by, options)
+        keyed, part = self._keys(by, cost, None if keep is None else 1)
+        if keep is not None:
+            labels, x = {name: taken(cells, keep) for name, cells in labels.items()}, taken(x, keep)
+            keyed |= {"contributions": self.ledger.privacy.per_unit, "per_key": 1}
+        return x, {"labels": labels, **keyed}, part
+
     def _groups(
-        self,
-        by: Any,
-        labels: Any,
-        x: Any,
-        make: Callable[[Any], Mechanism],
-        cost: ReleaseCost,
-        options: Mapping[str, Any],
+        self, by: Any, x: Any, make: Callable[[Any], Mechanism], cost: ReleaseCost, options: dict[str, Any]
     ) -> Any:
-        keyed, part = self._keys(by, cost)
-        return by_group(make(part), x, labels=labels, **keyed, **self._drawn(options))
+        x, groups, part = self._grouped(by, x, cost, options)
+        return by_group(make(part), x, **groups, **self._drawn(options))
 
 
 @cache

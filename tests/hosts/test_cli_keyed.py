@@ -359,3 +359,13 @@ def test_blank_lines_of_keys_are_no_keys(capsys, tmp_path):
     keys.write_text("1,2\n\n2,1\n\n")
     found = report(capsys, "partitions", path, "--column", "a", "b", "--epsilon", 50, "--keys", keys)
     assert found["keys"] == [["1", "2"], ["2", "1"]]
+
+
+def test_a_count_of_all_records_needs_no_column(tmp_path, capsys):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,2\n" * 500)
+    for more in ([], ["--no-header"]):
+        assert main(["count", str(path), "--epsilon", "9", "--seed", "1", *more]) == 0
+        assert capsys.readouterr().out.startswith(f"count = {500 + bool(more)}")
+    assert main(["count", str(path), "--epsilon", "9", "--within", "0", "1"]) == 2
+    assert "name one with --column" in capsys.readouterr().err

@@ -368,6 +368,10 @@ def test_a_plan_declares_all(capsys, files):
         assert f"--{option} is for --release: REPORT.toml declares it" in told
 
 
+def test_an_end_beyond_all_numbers_is_no_number():
+    assert [shown(x) for x in (1.7976931348623157e308, -1.7e308, 1e300)] == ["no bound", "no bound", "1e+300"]
+
+
 def test_words_with_a_number(capsys, files):
     """Of bins, which a histogram of a private number of records needs."""
     given = [files[0], "--epsilon", 1, "--bounds", "pay=0,200", "--missing", "pay=drop", "--json", "--release"]

@@ -3,6 +3,7 @@
 import re
 import threading
 import warnings
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import statistics
-from dpfast.errors import BudgetError, UtilityWarning
+from dpfast.errors import BudgetError, PrivacyWarning, UtilityWarning
 from dpfast.reports.costs import cost_of
 from dpfast.tables import TableError
 from tests.cases import every
@@ -624,3 +625,85 @@ def test_a_release_has_its_own_charges_only():
         with pytest.raises(BudgetError):
             ledger.reserve(quarter, times=1000)
     assert [charge.times for charge in outer] == [charge.times for charge in inner] == [2]
+
+
+def test_notes_say_what_missing_cells_are():
+    """Also where nothing is said of them, so that a mean that counts a quarter as 0 is no surprise; by public facts."""
+    for full in (False, True):
+        data = {"x": np.full(900, 5.0 if full else np.nan), "y": np.full(900, 5.0)}
+        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}})
+        one.mean("x", epsilon=1)
+        one.interval("median", "x", epsilon=1)
+        one.histogram("x", 3, epsilon=1)
+        one.mean("x", missing=4, epsilon=1)
+        one.median("y", epsilon=1)
+        one.quantile("y", 0.9, bounds=(0, 9), epsilon=1)
+        told = [re.findall(r"Missing[^.]*", release.note) for release in one.releases]
+        lower = ["Missing cells of x count as the lower bound"]
+        assert told == [lower, lower, lower, [], *[["Missing cells of y: drop"]] * 2]
+    alone = table(data={"x": np.arange(900.0)}, columns={})
+    alone.median("x", epsilon=1)
+    assert alone.releases[0].note == "Missing cells of x are left out."
+
+
+class TestOnceForEachKey:
+    """``per_key=1``: a unit has at most one record in each group, because the table leaves out the others."""
+
+    def made(self, **budget):
+        """300 persons with three records in one group each, and one in another."""
+        person = np.repeat(np.arange(300), 4)
+        data = {"pay": np.tile([10.0, 20.0, 30.0, 90.0], 300), "kind": np.array(["a", "a", "a", "b"] * 300)}
+        facts = {"pay": {"bounds": (0, 100)}, "kind": {"categories": ["a", "b"]}}
+        return dpf.Table({**data, "person": person}, unit=("person", 4), columns=facts, **budget)
+
+    def test_records_of_a_unit_in_one_group(self):
+        one = self.made(epsilon=800)
+        keep = one.records.once_per_key(["kind"])
+        kinds, persons = one.records.labels(["kind", "person"]).values()
+        assert max(Counter(zip(persons[keep], kinds[keep], strict=True)).values()) == 1
+        assert keep.sum() == 600
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            assert one.count(by="kind", per_key=1, epsilon=400).array.tolist() == pytest.approx([300, 300], abs=2)
+            assert one.count(by="kind", epsilon=400).array.tolist() == pytest.approx([900, 300], abs=2)
+
+    def test_keys_that_are_released(self):
+        """The guarantee of ``per_key=1`` holds for records that are bounded so: these have three with one key."""
+        one = self.made(epsilon=20, delta=1e-5)
+        one.columns.pop("kind")  # so that the keys are private
+        found = one.partitions("kind", per_key=1, epsilon=20, delta=1e-5)
+        assert dict(zip(found.keys, found.counts.tolist(), strict=True)) == pytest.approx({"a": 300, "b": 300}, abs=99)
+
+    def test_what_is_charged(self):
+        """Four times the rho of one record, and not that of four records at once; epsilon is the same."""
+        each = dpf.GlobalSensitivity(statistics.Sum(), grid=dpf.Grid(0, 100), epsilon=0.5, neighbors="add-remove")
+        for release in (
+            lambda t, **limit: t.sum("pay", by="kind", epsilon=2, **limit),
+            lambda t, **limit: t.interval("sum", "pay", by="kind", epsilon=2, **limit),
+        ):
+            spent = []
+            for limit in ({"per_key": 1}, {}):
+                ledger = dpf.Ledger(rho=100, neighbors="add-remove", per_unit=4)
+                result = release(self.made(ledger=ledger), **limit)
+                spent.append(ledger.spent.rho)
+                assert result.privacy.epsilon == (2 if limit else 0.5)
+            assert spent[0] == pytest.approx(4 * each.privacy_profile.rho, rel=1e-9)
+            assert spent[1] > 2 * spent[0]
+
+    def test_it_is_for_units(self):
+        with pytest.raises(TypeError, match="per_key=1 is for a table with a unit"):
+            table().mean("pay", by="kind", per_key=1, epsilon=1)
+        with pytest.raises(ValueError, match="per_key must be 1 or None"):
+            self.made(epsilon=9).mean("pay", by="kind", per_key=2, epsilon=1)
+
+
+def test_intervals_of_units():
+    """`interval` states and charges the guarantee of units, as `by_group` does."""
+    ledger = dpf.Ledger(4, neighbors="add-remove", per_unit=2)
+    groups = {"labels": ["a", "b"] * 500, "keys": ["a", "b"], "bounds": (0, 9), "neighbors": "add-remove"}
+    with ledger:
+        found = dpf.interval("mean", np.full(1000, 4.0), epsilon=2, **groups, contributions=2, per_key=1)
+    assert found.privacy.per_unit == 2
+    assert (ledger.spent.epsilon, found.privacy.epsilon) == (4, 4)
+    with pytest.raises(TypeError, match="for groups"):
+        dpf.interval("mean", [1.0], bounds=(0, 9), epsilon=1, contributions=2)
