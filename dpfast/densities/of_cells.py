@@ -122,5 +122,5 @@ class OfCells(Tabular):
         Run time: about twice that of ``Generator.random(k)`` for one column.
         """
         threads, k = checks.threads(workers), checks.whole("k", k)
-        points = self.cells.draw(_bins.Weights(self.weights.reshape(-1)).fill, k, rng, threads)
+        points = self.cells.draw(_bins.WeightedCells(self.weights.reshape(-1)).fill, k, rng, threads)
         return points[:, 0] if len(self.cells.bins) == 1 else points

@@ -291,10 +291,10 @@ class SeriesDensity(Tabular):
         return edges, np.maximum.accumulate(self._cdf(edges))
 
     @cached_property
-    def _law_of_cells(self) -> _bins.Weights:
+    def _law_of_cells(self) -> _bins.WeightedCells:
         """Weights of the cells, proportional to the envelope."""
         envelope = self._envelope["envelope"]
-        return _bins.Weights(np.rint(envelope / np.max(envelope) * 2.0**_WEIGHT_BITS).astype(np.int64))
+        return _bins.WeightedCells(np.rint(envelope / np.max(envelope) * 2.0**_WEIGHT_BITS).astype(np.int64))
 
     @cached_property
     def _envelope(self) -> dict[str, Any]:

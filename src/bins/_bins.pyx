@@ -182,7 +182,7 @@ def locate(cnp.ndarray values not None, list axes not None, int32_t[::1] out not
             i += BINS_BLOCK
 
 
-cdef class Weights:
+cdef class WeightedCells:
     """A law on cells: each with probability proportional to its weight, an integer.
 
     **Law** exact. **Assumes** nonnegative weights, of a positive sum below 2**63. **Cost** O(cells) to build, O(1) a
