@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parents[1]))  # after everything that is installed
@@ -19,6 +21,13 @@ def pytest_configure(config):
     # warnings.
     config.addinivalue_line("filterwarnings", "ignore:epsilon = .* is above 20")
     config.addinivalue_line("filterwarnings", "ignore:delta = .* is not below 0.001")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    # A test draws the same numbers, whichever tests of its module ran before it in this process.
+    if hasattr(getattr(item, "module", None), "RNG"):
+        item.module.RNG = np.random.default_rng(0)
 
 
 def pytest_collection_modifyitems(items):

@@ -43,7 +43,7 @@ def kolmogorov_rejects(sample, cdf):
 
 def exceeds(ratio, epsilon):
     """Whether a rational is more than e^epsilon, certified."""
-    ctx.prec = 200
-    edge, value = arb(epsilon).exp(), arb(ratio.numerator) / arb(ratio.denominator)
-    assert (value > edge) != (value < edge)
-    return bool(value > edge)
+    with ctx.workprec(200):
+        edge, value = arb(epsilon).exp(), arb(ratio.numerator) / arb(ratio.denominator)
+        assert (value > edge) != (value < edge)
+        return bool(value > edge)

@@ -13,9 +13,8 @@ pytestmark = pytest.mark.kernel
 
 @pytest.fixture(autouse=True)
 def precision():
-    before, ctx.prec = ctx.prec, 200
-    yield
-    ctx.prec = before
+    with ctx.workprec(200):
+        yield
 
 
 def words():
@@ -78,12 +77,11 @@ def test_student_tail_bound():
     c = np.concatenate([10.0 ** np.linspace(-9, 21, 900), np.linspace(0.01, 4, 900)])
     c = np.append(c, [1.0, np.nextafter(1.0, 0), 2.5, np.nextafter(2.5, 0)])
     got = _samplers.student_tails(c)
-    before, ctx.prec = ctx.prec, 600
     worst = arb(0)
-    for v, g in zip(c, got, strict=True):
-        x = rational(v)
-        worst = max(worst, abs(arb(g) / (1 - 2 / arb.pi() * (x.atan() + x / (1 + x * x))) - 1))
-    ctx.prec = before
+    with ctx.workprec(600):
+        for v, g in zip(c, got, strict=True):
+            x = rational(v)
+            worst = max(worst, abs(arb(g) / (1 - 2 / arb.pi() * (x.atan() + x / (1 + x * x))) - 1))
     assert worst < arb(2) ** -44
     assert worst > arb(2) ** -49
     assert _samplers.student_tails(np.array([0.0, np.inf])).tolist() == [1.0, 0.0]

@@ -31,14 +31,13 @@ BETAS = [2.0**-30, 1e-5, 0.01, 0.35, np.nextafter(0.35, 1), 0.7, 3.0, 40.0]
 @every("beta", BETAS)
 def test_weights_never_fall_faster_than_exp_minus_beta(beta):
     weights = _gaps.weights(beta, 2.0**52, 5000)
-    before, ctx.prec = ctx.prec, 200
-    discount = (-arb(fmpq(*float(beta).as_integer_ratio()))).exp()
-    exact = [arb(fmpq(*float(w).as_integer_ratio())) for w in weights]
-    assert weights[0] == 1
-    assert all(b >= discount * a for a, b in pairwise(exact))
-    assert all(b <= (discount + min(beta, 1.0) * 2.0**-45 + 2.0**-51) * a for a, b in pairwise(exact))
-    assert (np.diff(weights) < 0).all()
-    ctx.prec = before
+    with ctx.workprec(200):
+        discount = (-arb(fmpq(*float(beta).as_integer_ratio()))).exp()
+        exact = [arb(fmpq(*float(w).as_integer_ratio())) for w in weights]
+        assert weights[0] == 1
+        assert all(b >= discount * a for a, b in pairwise(exact))
+        assert all(b <= (discount + min(beta, 1.0) * 2.0**-45 + 2.0**-51) * a for a, b in pairwise(exact))
+        assert (np.diff(weights) < 0).all()
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.7])

@@ -29,9 +29,8 @@ def draws(sigma, n, seed=0, source=None, **options):
 
 @pytest.fixture
 def precision():
-    before, ctx.prec = ctx.prec, 160
-    yield
-    ctx.prec = before
+    with ctx.workprec(160):
+        yield
 
 
 # The inverse normal in doubles
