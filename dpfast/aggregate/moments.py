@@ -189,24 +189,34 @@ class Moments:
         return phi, means, slopes
 
     @cached_property
-    def _ascending(self) -> tuple[Values, Values]:
-        """The table of one parameter in the order of the means."""
-        phi, means = self._table[0][:, 0], self._table[1][:, 0]
-        return (phi, means) if means[-1] >= means[0] else (phi[::-1], means[::-1])
+    def _ascending(self) -> tuple[Values, Values, Values]:
+        """The table of one parameter in the order of the means, and the derivative of phi by the mean."""
+        with np.errstate(all="ignore"):
+            parts = self._table[0][:, 0], self._table[1][:, 0], 1 / self._table[2][:, 0, 0]
+        phi, means, rises = parts if parts[1][-1] >= parts[1][0] else (part[::-1] for part in parts)
+        return phi, means, rises
 
     def _monotone(self, averages: Values) -> Values:
-        """Return the root of a monotone function of one parameter, by the secant in a bracket from a table."""
-        phi, means = self._ascending
+        """Return the root of a monotone function of one parameter, by the secant in a bracket from a table.
+
+        It begins at the cubic through both ends of the bracket with the slopes there, about 1e-9 from the root.
+        """
+        phi, means, rises = self._ascending
         place = np.searchsorted(means, averages).clip(1, len(phi) - 1)
         lower, upper, below, above = phi[place - 1], phi[place], means[place - 1] - averages, means[place] - averages
         lower, upper = np.where(above <= 0, upper, lower), np.where(below >= 0, lower, upper)
+        share, height = below / (below - above), above - below
+        ends = np.array([phi[place - 1], phi[place], height * rises[place - 1], height * rises[place]])
+        start = np.einsum("im,im->m", _cubic(share), ends)
         at: Values = np.where(np.abs(below) < np.abs(above), lower, upper)
         side = np.zeros(len(at))
         for i in range(_ITERATIONS):
             before, at = at, (lower + upper) / 2
             if i < 8 or i % 2:
                 secant = lower - below * (upper - lower) / (above - below)
-                between = (secant - lower) * (upper - secant) > 0
+                if not i:
+                    secant = np.where((start - lower) * (upper - start) > 0, start, secant)
+                between = (secant - lower) * (upper - secant) >= 0  # at an end, if that is the root to rounding
                 at[between] = secant[between]
             if np.logical_and.reduce(np.abs(at - before) <= _CLOSE * (1 + np.abs(at))):
                 break
@@ -313,6 +323,12 @@ class Moments:
         values = distance((of - self.at(tried.reshape(-1, p))[0].reshape(-1, m, p)).reshape(-1, p))
         pick = np.argmin(values.reshape(-1, m), axis=0)
         return np.asarray(tried[pick, np.arange(m)])
+
+
+def _cubic(t: Values) -> Values:
+    """Return the weights at t of the values at 0 and 1, and of the slopes there, of the cubic that they determine."""
+    bent = t * t * (3 - 2 * t)
+    return np.array([1 - bent, bent, t * (1 - t) ** 2, t * t * (t - 1)])
 
 
 def _covariance(covariances: Values, slopes: Values, n: int, noise: Values) -> Values:

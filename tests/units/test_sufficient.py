@@ -10,6 +10,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import SampleAndAggregate, SufficientStatistics, audit
 from dpfast.aggregate.choice import choice_between, sums_for
+from dpfast.aggregate.moments import Moments
 from dpfast.choosing import rounded_down
 from dpfast.families.summed import summed
 from dpfast.families.user import family_of
@@ -54,6 +55,17 @@ class Claiming:
 
     def __init__(self, made, epsilon):
         self.law, self.privacy = made.law, dpf.Privacy(epsilon)
+
+
+@every("family, bounds", [("exponential", (0.1, 10)), ("poisson", (0.1, 20)), ("geometric", (0.01, 0.9))])
+def test_one_parameter_takes_three_evaluations_of_its_moment(family, bounds, monkeypatch):
+    moments, counted, at = SufficientStatistics(family, bounds=bounds, epsilon=1.0).moments, [], Moments.at
+    levels = np.linspace(0.05, 0.5, 100)[:, None]
+    assert moments.estimates(levels, 1000, np.zeros(1), corrected=False).shape == (100, 1)  # makes the table
+    monkeypatch.setattr(Moments, "at", lambda self, phi: counted.append(phi) or at(self, phi))
+    for level in levels:
+        moments.estimates(level[None], 1000, np.zeros(1), corrected=False)
+    assert len(counted) <= 3 * len(levels)
 
 
 class TestMoments:
