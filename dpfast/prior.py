@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.core import checks
 from dpfast.core.grid import MAX_SIZE, Grid
 
-__all__ = ["Cauchy", "Weights"]
+__all__ = ["Cauchy", "PointWeights"]
 
 _REACH = MAX_SIZE // 2 - 1
 _MOST_STEPS = 2**53
@@ -94,7 +94,7 @@ class Cauchy:
 
 
 @dataclass(frozen=True)
-class Weights:
+class PointWeights:
     """A weight for each point of a grid, in any unit: one of last year's histogram, or of an expert.
 
     Parameters
@@ -111,7 +111,7 @@ class Weights:
     Examples
     --------
     >>> import dpfast as dpf
-    >>> prior = dpf.prior.Weights([1, 2, 4, 2, 1])
+    >>> prior = dpf.prior.PointWeights([1, 2, 4, 2, 1])
     >>> mechanism = dpf.MEstimator(dpf.psi.Pinball(0.5), grid=dpf.Grid(0, 4, step=1), epsilon=1.0, prior=prior)
     >>> dpf.audit.verify(mechanism, n=2).holds
     True

@@ -26,7 +26,7 @@ from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
-from dpfast.prior import Cauchy, Weights, edges
+from dpfast.prior import Cauchy, PointWeights, edges
 from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Chunks, Gathered, Values
@@ -56,7 +56,7 @@ class MEstimator(BoundedRange):
         Public bounds and granularity of data and release. Use ``prior.grid(step)`` for a parameter without bounds.
     epsilon : float
         Positive; rounded down to a double.
-    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.Weights
+    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.PointWeights
         Public weights of the grid points.
 
     Raises
@@ -108,7 +108,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     psi: Psi
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
-    prior: str | Cauchy | Weights = field(kw_only=True, default="uniform")
+    prior: str | Cauchy | PointWeights = field(kw_only=True, default="uniform")
     _table: IntegerTable = field(init=False, compare=False)
     _spread: int = field(init=False, compare=False)
     _edges: NDArray[np.int64] = field(init=False, compare=False)
@@ -121,14 +121,14 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         *,
         grid: Grid,
         epsilon: float,
-        prior: str | Cauchy | Weights = "uniform",
+        prior: str | Cauchy | PointWeights = "uniform",
     ) -> None:
         check_grid(grid)
-        if not isinstance(prior, (str, Cauchy, Weights)):
+        if not isinstance(prior, (str, Cauchy, PointWeights)):
             raise TypeError(f"prior must be 'uniform' or one of dpfast.prior, not {type(prior).__name__}")
         if isinstance(prior, str) and prior != "uniform":
             raise ValueError(f"prior must be 'uniform' or one of dpfast.prior, not {prior!r}")
-        if isinstance(prior, Weights):
+        if isinstance(prior, PointWeights):
             prior.check(grid)
         if not isinstance(psi, Psi):
             if not (callable(psi) or is_pointer(psi)) or isinstance(psi, type):
@@ -171,7 +171,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
         ratio = math.log1p(away**2)
-        if isinstance(self.prior, Weights):
+        if isinstance(self.prior, PointWeights):
             ratio = math.log(max(self.prior.weights) / min(self.prior.weights))
         most = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + ratio + TAIL)
         return 1 + math.ceil(self.sensitivity * min(most, Fraction(2 * checks.whole("n", n))))
@@ -262,7 +262,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         bends = min(len(values), reach // self.sensitivity) * table.knots.size  # about
         many = _BEND * bends > len(values) + _KNOT * table.knots.size
         law = ScoreLaw(pieces, grid=grid, **prior, few=few if many else None)
-        return WeightedScores(law, self.prior.weights) if isinstance(self.prior, Weights) else law
+        return WeightedScores(law, self.prior.weights) if isinstance(self.prior, PointWeights) else law
 
 
 class ScoreLaw(ScalarLaw):
@@ -466,7 +466,7 @@ def m_estimate(
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
     step: float | None = None,
-    prior: str | Cauchy | Weights = "uniform",
+    prior: str | Cauchy | PointWeights = "uniform",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -494,7 +494,7 @@ def m_estimate(
         Instead of both, for estimation without bounds under a Cauchy prior. theta and the clamped records are among the
         2**52 - 1 multiples of `step` (a power of two) nearest to the prior's center. A step of 1e-6 reaches 2e9 on each
         side, and less than ``width / (2**51 step)`` of the prior is beyond.
-    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.Weights
+    prior : {"uniform"}, dpfast.prior.Cauchy or dpfast.prior.PointWeights
     missing : float, "lower" or "half", optional
         See `dpfast.median`; not "drop", as the number of records is public.
     rng : numpy.random.Generator or BitGenerator, optional

@@ -19,7 +19,7 @@ from dpfast import psi as psis
 from dpfast._kernels import _balls
 from dpfast.mechanisms.mestimation import _sum_rule
 from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
-from dpfast.prior import Cauchy, Weights
+from dpfast.prior import Cauchy, PointWeights
 from dpfast.psi import IntegerTable
 from tests.cases import every
 from tests.reference import scores as reference
@@ -60,7 +60,7 @@ def exact_psi(psi, grid):
 
 
 def exact_prior(prior, grid):
-    if isinstance(prior, Weights):
+    if isinstance(prior, PointWeights):
         return lambda theta: Fraction(prior.weights[theta])
     return reference.uniform if prior == "uniform" else reference.cauchy(*prior.codes(grid))
 
@@ -224,7 +224,7 @@ class TestPrivacy:
 class TestWeights:
     """A weight for each point."""
 
-    PRIOR = Weights([1, 5, 2, 2, 9, 1, 1, 3, 40, 2, 2, 1, 7])
+    PRIOR = PointWeights([1, 5, 2, 2, 9, 1, 1, 3, 40, 2, 2, 1, 7])
 
     @every("psi", PSIS, ids=str)
     def test_equals_enumeration(self, psi):
@@ -237,21 +237,21 @@ class TestWeights:
         psi, grid, data = psis.Huber(3.0), dpf.Grid(0, 12, step=1), [2, 5, 9, 9, 11]
         law = mechanism(psi, grid, 0.5, self.PRIOR).law(data)
         counts = np.bincount(law.sample(50_000, rng=PCG64(3)), minlength=13)
-        for prior in (self.PRIOR, "uniform", Weights([round(10 * w**0.5) for w in self.PRIOR.weights])):
+        for prior in (self.PRIOR, "uniform", PointWeights([round(10 * w**0.5) for w in self.PRIOR.weights])):
             expected = reference.law(exact_psi(psi, grid), data, 12, 0.5, exact_prior(prior, grid))
             assert chi_square_rejects(counts, expected) == (prior is not self.PRIOR)
         assert law.sample(rng=PCG64(4)) in range(13)
 
     def test_privacy(self):
-        m = mechanism(psis.Pinball(0.5), dpf.Grid(0, 3, step=1), 0.8, Weights([1, 7, 2, 1]))
+        m = mechanism(psis.Pinball(0.5), dpf.Grid(0, 3, step=1), 0.8, PointWeights([1, 7, 2, 1]))
         assert dpf.audit.verify(m, n=3).holds
 
     def test_refusals(self):
         for weights in ([], [1, 0], [1.5], [[1]], [1, 2**21], 3):
             with pytest.raises((TypeError, ValueError)):
-                Weights(weights)
+                PointWeights(weights)
         with pytest.raises(ValueError, match="a weight for each of the 13 points, not 2"):
-            mechanism(prior=Weights([1, 2]))
+            mechanism(prior=PointWeights([1, 2]))
 
 
 class TestDraws:

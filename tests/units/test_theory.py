@@ -9,7 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import Huber, Mean, Median, Quantile, RankStatistic, Statistic, Sum, Variance
+from dpfast.statistics import Huber, LinearQuantile, Mean, Median, Quantile, RankStatistic, Statistic, Sum, Variance
 from tests.cases import every
 from tests.reference.statistics import CASES, RANK_CASES
 
@@ -100,6 +100,8 @@ def slow_value(statistic, points):
     n = len(x)
     if isinstance(statistic, Variance):
         return sum(v * v for v in x) / n - (sum(x) / n) ** 2
+    if isinstance(statistic, LinearQuantile):  # the limit of many copies, between which there is no gap
+        return sorted(x)[max(1, math.ceil(Fraction(str(statistic.q)) * n)) - 1]
     if not isinstance(statistic, Huber):
         return TWINS[statistic](x) / Fraction(statistic.codes_per_step(n))
     k = Fraction(str(statistic.k))
@@ -190,11 +192,11 @@ def test_influence_is_exact_where_doubles_cancel(name):
 
 
 def test_functionals_match_releases():
-    """T(F) of a sample is the statistic that the mechanisms release, where trim n is whole."""
+    """T(F) of a sample is the statistic that the mechanisms release, where trim n is whole; not between two records."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 1000, 40) / 4.0
     grid = dpf.Grid(0, 250, step=0.25)
-    for statistic in STATISTICS.values():
+    for statistic in (each for each in STATISTICS.values() if not isinstance(each, LinearQuantile)):
         release = dpf.InverseSensitivity if isinstance(statistic, RankStatistic) else dpf.GlobalSensitivity
         released = release(statistic, grid=grid, epsilon=1e6)(x, rng=rng)
         moved = theory.influence_function(statistic, x, 100.0, Fraction(1))  # all mass: T(delta) - T(F)
