@@ -84,10 +84,16 @@ class ZeroSumLaplace(RejectedLaplace):
         )
 
     @cached_property
+    def _log_of_terms(self) -> float:
+        """The natural logarithm of A(x), whatever a caller raises for: far terms are below all doubles."""
+        with np.errstate(all="ignore"):
+            return float(scipy.special.logsumexp(self._terms))
+
+    @cached_property
     def acceptance(self) -> float:
         """``A(q**2) / (1 + q)**(2 k - 2)``, q = exp(-1 / scale): that two binomial numbers are equal."""
         log_of_sum = math.log1p(math.exp(-self._rate / 2))
-        return math.exp(scipy.special.logsumexp(self._terms) - 2 * (self.dimension - 1) * log_of_sum)
+        return math.exp(self._log_of_terms - 2 * (self.dimension - 1) * log_of_sum)
 
     @cached_property
     def variance(self) -> float:
@@ -97,7 +103,8 @@ class ZeroSumLaplace(RejectedLaplace):
         is proportional to ``comb(s + k - 1, k - 1)**2 x**s``.
         """
         k, rate = self.dimension, self._rate
-        i, shares = np.arange(k), np.exp(self._terms - scipy.special.logsumexp(self._terms))
+        with np.errstate(all="ignore"):
+            i, shares = np.arange(k), np.exp(self._terms - self._log_of_terms)
         mean = float(i @ shares)
         # Its mean and variance are sums of those of the powers of x in A(x) and in (1 - x)**(1 - 2 k).
         odds = 1 / math.expm1(rate) if rate < 700 else 0.0
@@ -106,7 +113,7 @@ class ZeroSumLaplace(RejectedLaplace):
         return 2 * (k - 1) / (k * k * (k + 1)) * (spread + expected * (expected + k)) if k > 1 else 0.0
 
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        log_sum = scipy.special.logsumexp(self._terms) - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
+        log_sum = self._log_of_terms - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
         return np.where(z.sum(axis=-1) == 0, -float(1 / self.scale) * np.abs(z).sum(axis=-1) - log_sum, -np.inf)
 
     def _propose(self, source: np.random.BitGenerator, rows: int, out: NDArray[np.int64]) -> int:

@@ -428,18 +428,18 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
     Where Gauss's rule of few nodes has the same sum over the cells to 2**-43, the steps take this rule; where it is
     less exact, they start at its result and take its slope; for a noise of more than twice the deviation they do not.
     """
-    cells = _magnitudes(noise, unit)
+    with np.errstate(all="ignore"):  # what is beyond doubles is 0 or inf, whatever a caller raises for
+        cells = _magnitudes(noise, unit)
 
-    def inside(t: float, masses: Array, places: Array) -> float:
-        inner = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
-        return float(np.sum(masses * inner))
+        def inside(t: float, masses: Array, places: Array) -> float:
+            inner = scipy.special.ndtr((t - places) / deviation) - scipy.special.ndtr((-t - places) / deviation)
+            return float(np.sum(masses * inner))
 
-    low, high = 0.0, 10 * deviation + float(cells[1][-1])
-    spread, t = unit * float(noise.scale), float(scipy.special.ndtri((1 + confidence) / 2)) * deviation
-    smooth, left, right = deviation > spread / 2, 0.0, 0.0
-    count = _NODES[0] if deviation > spread else _FEWER
-    rough = _Sum(*(_rule(noise, unit, count) if smooth else cells), deviation)
-    with np.errstate(under="ignore"):
+        low, high = 0.0, 10 * deviation + float(cells[1][-1])
+        spread, t = unit * float(noise.scale), float(scipy.special.ndtri((1 + confidence) / 2)) * deviation
+        smooth, left, right = deviation > spread / 2, 0.0, 0.0
+        count = _NODES[0] if deviation > spread else _FEWER
+        rough = _Sum(*(_rule(noise, unit, count) if smooth else cells), deviation)
         if smooth:
             t = rough.quantile(confidence, min(t * math.hypot(1, math.sqrt(2) * spread / deviation), high / 2), high)
         if deviation > spread:
@@ -450,11 +450,11 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
                 left, right = t - doubt * t, t + doubt * t
         if not right:
             left, right = _enclosed(lambda t: confidence - inside(t, *cells), rough.slope, low, high, t)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        reached = middle >= right or (middle > left and inside(middle, *cells) >= confidence)
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            reached = middle >= right or (middle > left and inside(middle, *cells) >= confidence)
+            low, high = (low, middle) if reached else (middle, high)
+        return high
 
 
 class _Sum:

@@ -1,6 +1,7 @@
 """Errors predicted from an assumed distribution, against releases: every statistic by every mechanism."""
 
 import inspect
+import itertools
 import math
 
 import numpy as np
@@ -479,6 +480,15 @@ def test_a_distribution_that_changes_is_asked_again():
     first = str(dpf.explain("median", n=500, **public, distribution=assumed))
     assumed.center = 127.9
     assert str(dpf.explain("median", n=500, **public, distribution=assumed)) != first
+
+
+def test_the_error_state_of_a_caller_does_not_decide_about_intervals():
+    """Masses times probabilities may be below all doubles."""
+    for scale, deviation, unit in itertools.product((0.01, 1.0, 2.0**40), (1e-300, 1e-3, 30.0), (1e-300, 0.25, 1e9)):
+        arguments = deviation, DiscreteLaplace(scale), unit, 0.95
+        with np.errstate(all="raise"):
+            found = assumptions.normal_plus_noise_error(*arguments)
+        assert found == assumptions.normal_plus_noise_error(*arguments)
 
 
 def test_few_nodes_find_the_same_double(monkeypatch):

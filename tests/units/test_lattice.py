@@ -76,6 +76,12 @@ class TestZeroSum:
                 float(2 * (k - 1) / mpf(k * k * (k + 1)) * (moment + k * mean)), rel=1e-9
             )
 
+    def test_the_error_state_of_a_caller_does_not_decide(self):
+        with np.errstate(all="raise"):
+            law = ZeroSumLaplace(3000, Fraction(1, 50))
+            found = law.variance, law.acceptance
+        assert found == (ZeroSumLaplace(3000, law.scale).variance, 1.0)
+
     def test_a_single_integer_has_no_noise(self):
         law = ZeroSumLaplace(1, Fraction(2))
         assert (law.variance, law.acceptance, float(law.logpmf(np.zeros(1)))) == (0, 1, 0)
