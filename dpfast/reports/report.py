@@ -60,7 +60,8 @@ class TableRelease:
         if isinstance(self.result, Tabular):
             found = self.result.to_columns()
             named = {"value" if name == RELEASE else name: cells for name, cells in found.items()}
-            return {name: cells for name, cells in named.items() if name not in _LEFT_OUT} | self._of_groups
+            found = {name: cells for name, cells in named.items() if name not in _LEFT_OUT or name in self.keys}
+            return {**found, **{name: cells for name, cells in self._of_groups.items() if name not in found}}
         if isinstance(self.result, (list, tuple, np.ndarray)):
             values = {"value": np.asarray(self.result).reshape(-1).tolist()}
             return {"q": list(self.qs), **values} if self.qs else values
@@ -171,7 +172,7 @@ class Report(Document):
     def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
-            few = cells.pop(FEW, [])
+            few = [] if FEW in release.keys else cells.pop(FEW, [])
             for i in np.flatnonzero(few):
                 cells[release.keys[-1]][i] += f" ({FEW})"
             whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])

@@ -100,6 +100,16 @@ def test_reports_and_commands_mark_them_alike(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["few"] == few
 
 
+def test_a_column_of_keys_keeps_its_name():
+    """Also one that is named as what a report adds to the numbers of groups."""
+    for name in ("few", "low", "weight"):
+        table = dpf.Table({name: ["a"] * 9}, epsilon=1, columns={name: {"categories": ["a", "b"]}})
+        table.count(by=name, epsilon=1)
+        report = table.report()
+        assert report.releases[0].columns[name] == ["a", "b"]
+        assert re.search(r"\| b( \(few\))? \|", report.to_markdown())
+
+
 def test_a_plot_says_what_it_shows():
     """The label of numbers without a name is their statistic."""
     pytest.importorskip("matplotlib").use("agg")
