@@ -404,21 +404,21 @@ class Table:
         if by is not None and name == "std":
             raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
 
+        order = name in _UNBOUNDED and options.get("definition", "record") == "record"
+
         def call() -> Any:
             x = self.records.values(column)
-            order = name in _UNBOUNDED and options.get("definition") in (None, "record")
             given = self.records.parameters(column, x, order=order, besides=options)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
-            public = {key: options.pop(key) for key in _PUBLIC if key in options}
-            public = given | public | {"neighbors": cost.neighbors}
+            public = given | {key: options.pop(key) for key in _PUBLIC if key in options} | {"neighbors": cost.neighbors}
             chosen = {key: options.pop(key) for key in ("definition",) if key in options}
             make = partial(_mechanism, STATISTICS[name](*arguments, **chosen), x, public)
             return self._groups(by, x, make, cost, options)
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
         qs = tuple(arguments[0]) if several else ()
-        note = of_missing(column, self.records.facts(column), options, order=name in _UNBOUNDED)
+        note = of_missing(column, self.records.facts(column), options, order=order)
         return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column], note=note)
 
     def _simple(
