@@ -411,7 +411,7 @@ class Table:
             given = self.records.parameters(column, x, order=order, besides=options)
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
-            public = given | {key: options.pop(key) for key in _PUBLIC if key in options} | {"neighbors": cost.neighbors}
+            public = given | {k: options.pop(k) for k in _PUBLIC if k in options} | {"neighbors": cost.neighbors}
             chosen = {key: options.pop(key) for key in ("definition",) if key in options}
             make = partial(_mechanism, STATISTICS[name](*arguments, **chosen), x, public)
             return self._groups(by, x, make, cost, options)
