@@ -166,6 +166,7 @@ def test_a_ledger_of_several_processes(tmp_path, fault, found):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == bool(fault), done.stdout + done.stderr
     assert found in done.stdout or "damaged" in done.stdout or "not a ledger" in done.stdout
+    assert "TypeError" not in done.stdout  # the fault is found, not a mistake in it
 
 
 @every(
