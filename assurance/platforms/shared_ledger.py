@@ -17,7 +17,7 @@ KILLED_AFTER = 3  # charges of the first process
 FAULTS = {
     "text": "disk.BINARY = os.O_TEXT if hasattr(os, 'O_TEXT') else 0",
     "unlocked": (
-        "disk.lock = disk.unlock = lambda file: None\n"
+        "disk.lock = disk.unlock = lambda file, **_: None\n"
         "seek = os.lseek\n"
         "os.lseek = lambda file, offset, how: (seek(file, offset, how), time.sleep(0.001))[0]"
     ),

@@ -90,10 +90,10 @@ def run(command: list[str], **options: object) -> str:
     return str(done.stdout)
 
 
-def check(name: str, folder: Path, wheel: Path | None, most: int) -> None:
+def check(name: str, folder: Path, options: argparse.Namespace) -> None:
     """Run a row, and print what it has and how its tests closed."""
-    row, place = ROWS[name], folder / name
-    python = python_of(row.python)
+    row, place, wheel = ROWS[name], folder / name, options.wheel and options.wheel.resolve()
+    python = python_of(options.python or row.python)
     shutil.rmtree(place, ignore_errors=True)
     run([python, "-m", "venv", str(place / "venv")])
     inside = str(place / "venv/bin/python")
@@ -105,10 +105,10 @@ def check(name: str, folder: Path, wheel: Path | None, most: int) -> None:
             shutil.copytree(ROOT / copied, tests / copied)
         else:
             shutil.copy2(ROOT / copied, tests)
-    print(f"{name}: Python {row.python}, {', '.join(row.versions)}", flush=True)
+    print(f"{name}: Python {options.python or row.python}, {', '.join(row.versions)}", flush=True)
     print(run([inside, "-m", "assurance.platforms.table"], cwd=tests).splitlines()[-1], flush=True)
-    limited = ["-p", "assurance.platforms.limited", "--most", str(most), "--seconds", "60"]
-    chosen = ["-q", "-n", "2", "-m", "not slow", *limited, "tests/units", "tests/local", "tests/hosts"]
+    limited = ["-p", "assurance.platforms.limited", "--most", str(options.most), "--seconds", "60"]
+    chosen = ["-q", "-n", "2", "-m", "not slow", *limited, *options.tests]
     done = subprocess.run([inside, "-m", "pytest", *chosen], cwd=tests, capture_output=True, text=True, check=False)
     print(done.stdout[-6000:] if done.returncode else done.stdout.splitlines()[-1], flush=True)
     if done.returncode:
@@ -121,10 +121,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=ROWS, action="append", help="a row; may be repeated")
     parser.add_argument("--wheel", type=Path, help="a wheel for the interpreter of the rows")
+    parser.add_argument("--python", help="the interpreter of all rows, such as 3.11, so that one wheel is enough")
+    parser.add_argument("--tests", nargs="+", default=["tests/units", "tests/local", "tests/hosts"], help="folders")
     parser.add_argument("--most", type=int, default=4, help="tests of each file")
     options = parser.parse_args()
     for name in options.only or ROWS:
-        check(name, options.folder.resolve(), options.wheel and options.wheel.resolve(), options.most)
+        check(name, options.folder.resolve(), options)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ def install_wheels(folder: Path) -> Path:
 
 def stand_ins(folder: Path, python: Path, site: Path) -> None:
     """Give wine the functions that it lacks: modules that import complex ones take them from a library of our own."""
-    cc = [*cross.compiler(folder), "-target", "x86_64-windows-gnu", "-O1", "-w", "-shared"]
+    # With the options of the kernels' links, so that the compiler makes the C library of its own once.
+    cc = [*cross.compiler(folder), "-target", "x86_64-windows-gnu", "-w", "-fno-sanitize=undefined", "-shared", "-s"]
     environment = os.environ | cross.environment(folder)
     here = Path(__file__).with_name("wine")
     names: set[str] = set()

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from assurance.headers import INCLUDE
-from assurance.platforms import limited, lock, macos, outcomes, table
+from assurance.platforms import cross, limited, lock, macos, outcomes, table
 from assurance.platforms.builds import ROOT
 from tests.cases import every
 
@@ -141,6 +141,14 @@ def test_systems_without_a_verified_identity_of_threads_are_refused(tmp_path):
     assert "no verified identity of threads on this system" in done.stderr
 
 
+def test_a_wheel_is_as_large_as_the_modules_of_its_target(tmp_path):
+    target = cross.Target("any", "any", ".there.pyd", ())
+    (tmp_path / "dpfast").mkdir()
+    for name in ("_one.there.pyd", "_one.here.so", "one.c"):
+        (tmp_path / "dpfast" / name).write_bytes(os.urandom(10_000))
+    assert 10_000 < cross.wheel_size(tmp_path, target) < 11_000
+
+
 def test_a_missing_compiler_is_named(tmp_path):
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")
@@ -158,6 +166,7 @@ def test_a_ledger_of_several_processes(tmp_path, fault, found):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == bool(fault), done.stdout + done.stderr
     assert found in done.stdout or "damaged" in done.stdout or "not a ledger" in done.stdout
+    assert "TypeError" not in done.stdout  # the fault is found, not a mistake in it
 
 
 @every(

@@ -415,12 +415,12 @@ def test_a_charge_for_other_units_or_neighbors_is_refused(tmp_path, written):
         {"label": "mine", "times": 1, "epsilon": 0.25, "delta": 0.0, **ADD_REMOVE, "parts": [["pure", 0.25, 1]]}
         | ({} if written is None else {"per_unit": written})
     )
-    path.write_text(f"{path.read_text()}{cost}\n")
+    path.write_text(f"{path.read_text()}{cost}\n", newline="\n")
     for read in (lambda: made.spent, lambda: Ledger.open(path)):
         with pytest.raises(ValueError, match=r"damaged.*per_unit"):
             read()
     other = tmp_path / "other"
     open_ledger(other)
-    other.write_text(f"{other.read_text()}{cost}\n")
+    other.write_text(f"{other.read_text()}{cost}\n", newline="\n")
     with pytest.raises(ValueError, match=r"damaged.*neighbors must be 'replace-one'"):
         open_ledger(other)
