@@ -289,6 +289,7 @@ def calls() -> Iterator[tuple[str, Callable[..., Any], str]]:
         lambda x, rng: dpf.by_group(_ADDED, x, labels=np.nan_to_num(x) // 60, keys=[0, 1], rng=rng),
         "add-remove",
     )
+    yield "dpf.contribution_limit", lambda x, rng: dpf.contribution_limit(x, most=9, **E1, rng=rng), "add-remove"
     yield "dpf.partitions", lambda x, rng: dpf.partitions(x, domain=100, **E1, rng=rng), "add-remove"
     yield "dpf.top_k", lambda x, rng: dpf.top_k(x, 2, keys=[0.0, 50.0, 100.0], **E1, rng=rng), "add-remove"
     yield "dpf.marginals", lambda x, rng: dpf.marginals({"a": x, "b": x > 50}, table, **E1, rng=rng), one

@@ -35,7 +35,6 @@ class RejectedLaplace(VectorNoise):
 
     def __init__(self, dimension: int, scale: Fraction) -> None:
         super().__init__(dimension)
-        checks.scale(scale)
         self.scale = scale
 
     @property
@@ -136,6 +135,7 @@ class SumAndCount(RejectedLaplace):
 
     def __init__(self, half_width: int, epsilon: Fraction) -> None:
         super().__init__(2, 2 * half_width / epsilon)
+        checks.scale(self.scale)
         self.half_width, self.epsilon, self._count_scale = half_width, epsilon, 2 / epsilon
 
     @cached_property
@@ -208,6 +208,7 @@ class PairOfMoments(RejectedLaplace):
 
     def __init__(self, last: int, epsilon: Fraction) -> None:
         super().__init__(2, 2 * last / epsilon)
+        checks.scale(self.scale)
         self.last, self.epsilon = last, epsilon
         self._second_scale = Fraction(last * last, 2) / epsilon
 

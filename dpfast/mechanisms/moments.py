@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpfast.core import checks
 from dpfast.core.grid import Grid, check_grid, coarser
 from dpfast.core.privacy import Privacy
+from dpfast.core.spending import imagined
 from dpfast.laws import NoisyIntegers, PairOfMoments
 from dpfast.mechanisms.assumptions import Assumed, code_moments, target
 from dpfast.mechanisms.expectations import law_for, mean_magnitude
@@ -166,5 +167,6 @@ def _noise(last: int, epsilon: float) -> PairOfMoments:
 def _imagined(last: int, epsilon: float) -> NDArray[np.int64]:
     """Return draws of the noise, always the same."""
     made = np.empty((_DRAWS, 2), np.int64)
-    _noise(last, epsilon).fill(np.random.PCG64(_SEED), made)
+    with imagined():
+        _noise(last, epsilon).fill(np.random.PCG64(_SEED), made)
     return made

@@ -147,7 +147,7 @@ class TestDraws:
             weights = np.asarray(weights, np.int64)
             words = [0, 1, 2**63, 2**64 - 1, *rng.integers(0, 2**64, 500, dtype=np.uint64).tolist()]
             source, out = ScriptedBits(words, PCG64(1)), np.empty(len(words), np.int32)
-            _bins.Weights(weights).fill(source, out)
+            _bins.WeightedCells(weights).fill(source, out)
             sums, total = np.cumsum(weights), int(weights.sum())
             ranks = [word * total >> 64 for word in words]
             fair = [(word * total) % 2**64 >= 2**64 % total for word in words]

@@ -146,8 +146,11 @@ class TestAnswers:
             state(value)
 
     def test_saturated_noise_goes_on(self, monkeypatch):
-        drawn, noise = iter([2**63 - 1, 5]), DiscreteLaplace(Fraction(1))
-        noise.draw = lambda source: -(2**63 - 1)
+        class Saturated(DiscreteLaplace):
+            def draw(self, source):
+                return -(2**63 - 1)
+
+        drawn, noise = iter([2**63 - 1, 5]), Saturated(Fraction(1))
         monkeypatch.setattr(module._samplers, "one_geometric", lambda source, scale: next(drawn))
         assert module.unbounded(noise, None) == -(2 * (2**63 - 1) + 5)
 

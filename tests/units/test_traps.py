@@ -58,6 +58,7 @@ CALLS = {
     "synthesize by series": lambda e: dpf.synthesize(X, 5, bounds=(0, 100), epsilon=e, method="series"),
     "synthesize by tree": lambda e: dpf.synthesize({"a": [1, 2]}, 5, columns={"a": dpf.Categories([1, 2])}, epsilon=e),
     "marginals": lambda e: dpf.marginals({"a": [1, 2]}, {"a": dpf.Categories([1, 2])}, epsilon=e),
+    "contribution_limit": lambda e: dpf.contribution_limit([1, 2], epsilon=e),
     "partitions": lambda e: dpf.partitions(["a"], epsilon=e, delta=1e-6),
     "select": lambda e: dpf.select([1, 2], epsilon=e),
     "top_k": lambda e: dpf.top_k([1, 2], 1, keys=[1, 2, 3], epsilon=e),
