@@ -13,7 +13,7 @@ from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.core import checks, containers
 from dpfast.core.grid import Grid
 from dpfast.core.spending import Cost, spending_together
-from dpfast.core.traps import warn
+from dpfast.core.traps import warn, warn_of
 from dpfast.core.types import Exact
 from dpfast.keys import KeyColumn, KeyCounts, KeyTable, column_of
 from dpfast.keys.columns import Numbers, Several
@@ -169,6 +169,7 @@ def contribution_limit(
         neighbors="add-remove",
     )
     source, plan, profile = bit_generator(rng), mechanism.plan(), mechanism.privacy_profile
+    warn_of(mechanism)
     warn(plan.traps)
     whole = replace(profile, privacy=replace(profile.privacy, per_unit=_LIMIT))
     with spending_together((Cost(f"limit on the records of a unit: {mechanism!r}", whole),), of=(mechanism,)):
