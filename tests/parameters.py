@@ -170,6 +170,7 @@ PARAMETERS = {
     "keys": lambda rng: pick(rng, [(0, 1, 2), tuple(range(100)), (7, -(2**63), 2**64), ("a", "b")]),
     "method": lambda rng: pick(rng, [None, "auto", "counts", "peeling", "joint"]),
     "typical": lambda rng: pick(rng, [None, None, (3.0, 2.0), (0.0, 1e300, 7.0)]),
+    "aim": lambda rng: pick(rng, ["greatest", "mean"]),
     "share": lambda rng: pick(rng, [1e-3, 0.5, 1.0, Fraction(1, 3)]),
     "mechanism": lambda rng: pick(
         rng,
