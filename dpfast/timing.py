@@ -72,7 +72,7 @@ class AnswerTime:
     Examples
     --------
     >>> import asyncio, dpfast as dpf
-    >>> at = dpf.timing.AnswerTime("0.01", stability="1e-6", epsilon="0.001", delta="1e-9", overrun="1e-9")
+    >>> at = dpf.timing.AnswerTime("3", stability="1e-6", epsilon="0.001", delta="1e-9", overrun="1e-9")
     >>> round(at.reach / 1e9, 3)
     0.021
     >>> middle = asyncio.run(at.run(lambda: dpf.median([23, 45, 31, 62], bounds=(0, 100), epsilon=0.5)))
