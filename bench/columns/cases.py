@@ -328,6 +328,7 @@ OTHERS = {
     "dpf.glm": "coefficients",
     "dpf.linear_regression": "coefficients",
     "dpf.mle": "parameters of a family, inside their bounds",
+    "dpf.contribution_limit": "a number of records of a unit, within public bounds",
     "dpf.partitions": "keys",
     "dpf.select": "one of public candidates",
     "dpf.top_k": "keys",
