@@ -237,8 +237,21 @@ class Median(OrderStatistic):
         return 0.5
 
 
+class BetweenPoints(RankStatistic):
+    """A statistic between points of the grid: a release code is one of `codes_per_step` parts of a step."""
+
+    def last(self, grid: Points, n: int) -> int:
+        return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
+
+    def value(self, grid: Points, n: int, code: int) -> float:
+        return _mean(grid, self.codes_per_step(n), code)
+
+    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
+        return partial(_mean, grid, self.codes_per_step(n))
+
+
 @dataclass(frozen=True)
-class LinearQuantile(RankStatistic):
+class LinearQuantile(BetweenPoints):
     """The q-quantile of ``np.quantile(x, q)``: at the place (n - 1) q, between two records, the mean of both for a
     median of an even number of records.
 
@@ -294,15 +307,6 @@ class LinearQuantile(RankStatistic):
         ranks = self.ranks(n)
         return min(ranks[0] - 1, n - ranks[-1])
 
-    def last(self, grid: Points, n: int) -> int:
-        return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
-
-    def value(self, grid: Points, n: int, code: int) -> float:
-        return _mean(grid, self.codes_per_step(n), code)
-
-    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
-        return partial(_mean, grid, self.codes_per_step(n))
-
     def breakdown(self, n: int) -> int:
         ranks = self.ranks(n)
         return max(ranks[-1], n - ranks[0] + 1)
@@ -322,7 +326,7 @@ class LinearQuantile(RankStatistic):
         return Gaps(((ranks[0], ranks[1]),), (before - inner, after - inner), inner)
 
 
-class TrimmedSum(RankStatistic):
+class TrimmedSum(BetweenPoints):
     """The sum x_(L) + ... + x_(H), L = m + 1, H = n - m, divided by a number of records in `decode`.
 
     Replacing the t smallest records by the upper bound shifts every rank by t: ``upper[t] = x_(L+t) + ... + x_(H+t)``,
@@ -340,15 +344,6 @@ class TrimmedSum(RankStatistic):
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return self.cut(n) + 1, n - self.cut(n)
-
-    def last(self, grid: Points, n: int) -> int:
-        return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
-
-    def value(self, grid: Points, n: int, code: int) -> float:
-        return _mean(grid, self.codes_per_step(n), code)
-
-    def valued(self, grid: Points, n: int) -> Callable[[int], float]:
-        return partial(_mean, grid, self.codes_per_step(n))
 
     def breakdown(self, n: int) -> int:
         return n - self.cut(n)
