@@ -197,14 +197,14 @@ class SampleAndAggregate(BlockParameters, Mechanism):
 
     def law_of(self, blocks: BlockState | Estimates) -> Law:
         """Return the exact law of the release, from a state that has read all records. PRIVATE."""
-        n, estimates = blocks.estimates()
-        return self._combined(self.released(n, len(estimates)), estimates)
+        return self.plan(blocks.n).law_of(blocks)
 
     def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
         """Release from a state that has read all records; spends the budget of `privacy` once."""
         return self.plan(state.n).draw_from(state, bit_generator(rng))
 
-    def _combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
+    def combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
+        """Return the law of the release of what is public for each parameter and the estimates of the blocks. PRIVATE."""
         k, grids = len(estimates), [each.grid for each in released]
         noise = self.sums_noise(sum(each.widening is not None for each in released))
         widths = [grid.size - 1 for grid in grids]
@@ -233,6 +233,7 @@ class Blocks(Plan):
     ----------
     k : int
         The number of blocks.
+    parameters : list of ReleasedParameter
     """
 
     mechanism: SampleAndAggregate
@@ -240,7 +241,10 @@ class Blocks(Plan):
     def __init__(self, mechanism: SampleAndAggregate, n: int) -> None:
         super().__init__(mechanism, n)
         self.k = mechanism.block_count(n)
-        mechanism.released(n, self.k)  # reject an n that is not supported
+        self.parameters = mechanism.released(n, self.k)
+
+    def law_of(self, summary: Estimates | BlockState) -> Law:
+        return self.mechanism.combined(self.parameters, summary.estimates().values)
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Estimates | BlockState]:
         """Return the plan, and the estimates of the blocks or their sums. PRIVATE."""

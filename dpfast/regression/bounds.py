@@ -61,8 +61,11 @@ class ColumnBounds:
             raise ValueError(f"X must have {self.columns} columns, like bounds, not {d}")
         return Ball(math.sqrt(d or self.columns or 1))
 
-    def scaled(self, records: Labelled | Chunks) -> Chunks:
-        """Yield the records with scaled rows, which are made in pieces."""
+    def scaled(self, records: Labelled | Chunks) -> Labelled | Chunks:
+        """Return the records with scaled rows; many are made in pieces, anew for each pass."""
+        if isinstance(records, Labelled) and records.rows.size <= _NUMBERS:
+            self.domain(records.columns)
+            return Labelled(self._scaled(records.rows), records.labels)
         pieces = records if isinstance(records, Chunks) else (records,)
 
         def opened() -> Iterator[Any]:

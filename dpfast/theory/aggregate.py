@@ -51,29 +51,40 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
         return max(-ends[0], 0.0) - max(-ends[1], 0.0)
     skewness = checks.real("skewness", skewness)
     lower, upper = (
-        deviation * _excess_over(end / deviation, skew) for end, skew in zip(ends, (-skewness, skewness), strict=True)
+        deviation * _excess_over(skew)(end / deviation) for end, skew in zip(ends, (-skewness, skewness), strict=True)
     )
     return lower - upper
 
 
-def _excess_over(z: float, skewness: float) -> float:
-    """E (Z - z)^+ for Z of mean 0, variance 1 and given skewness: normal if it is about 0, else shifted lognormal."""
+def _excess_over(skewness: float) -> Callable[[float], float]:
+    """z -> E (Z - z)^+ for Z of mean 0, variance 1 and given skewness: normal if it is about 0, else shifted lognormal.
+
+    The search of `clamp_margin` asks for about 26 of them: the lognormal distribution is found once.
+    """
     if abs(skewness) < _STRAIGHT:
-        if z > _FAR:
-            return 0.0
-        return max(math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * _beyond(z), 0.0)
-    if z == math.inf:
-        return 0.0
-    if skewness < 0:  # E (Z - z)^+ = E (-Z + z)^+ - z
-        return max(_excess_over(-z, -skewness) - z, 0.0)
+        return _normal_excess_over
     half = skewness**2 / 2
-    root = math.cbrt(1 + half + skewness * math.sqrt(1 + half / 2))
+    root = math.cbrt(1 + half + abs(skewness) * math.sqrt(1 + half / 2))
     variance = root + 1 / root - 2  # of a lognormal variable of mean 1 with skewness (variance + 3) sqrt(variance)
-    level, tau = 1 + z * math.sqrt(variance), math.sqrt(math.log1p(variance))
-    if level <= 0:
-        return -z
-    d = math.log(level) / tau
-    return max(_beyond(d - tau / 2) - level * _beyond(d + tau / 2), 0.0) / math.sqrt(variance)
+    deviation, tau = math.sqrt(variance), math.sqrt(math.log1p(variance))
+
+    def over(z: float) -> float:
+        if z == math.inf:
+            return 0.0
+        level = 1 + z * deviation
+        if level <= 0:
+            return -z
+        d = math.log(level) / tau
+        return max(_beyond(d - tau / 2) - level * _beyond(d + tau / 2), 0.0) / deviation
+
+    # Reflected, E (Z - z)^+ = E (-Z + z)^+ - z.
+    return over if skewness > 0 else lambda z: 0.0 if z == math.inf else max(over(-z) - z, 0.0)
+
+
+def _normal_excess_over(z: float) -> float:
+    if z > _FAR:
+        return 0.0
+    return max(math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * _beyond(z), 0.0)
 
 
 def _beyond(z: float) -> float:
@@ -105,12 +116,13 @@ def clamp_margin(bias: float, deviation: float, skewness: float = 0.0) -> float:
     2.72
     """
     bias, deviation = checks.positive("bias", bias), checks.nonnegative("deviation", deviation)
+    excess = _excess_over(skewness)
     low, high = 0.0, _FAR
-    if bias >= deviation * _excess_over(low, skewness):
+    if bias >= deviation * excess(low):
         return 0.0
     while high - low > 2.0**-20:
         middle = (low + high) / 2
-        low, high = (middle, high) if deviation * _excess_over(middle, skewness) > bias else (low, middle)
+        low, high = (middle, high) if deviation * excess(middle) > bias else (low, middle)
     return high * deviation
 
 
