@@ -14,7 +14,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench.compare import memory, startup
+from bench.compare import commands, memory, startup
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
 from bench.peers import installed
@@ -29,7 +29,11 @@ def _shown(value, unit):
     return f"{value * 1e9:.3g} ns"
 
 
-PROCESSES = {"memory": memory.rows, "startup": startup.rows}  # groups of rows that take processes of their own
+PROCESSES = {
+    "memory": memory.rows,
+    "startup": startup.rows,
+    "commands": commands.rows,
+}  # groups of rows that take processes of their own
 HEADINGS = ("job", "dpfast", "floor", "ratio", "target", "ok", "peers")
 WIDTHS = (43, 9, 46, 5, 7, 3, 0)
 

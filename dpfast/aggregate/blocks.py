@@ -16,6 +16,7 @@ from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.core.least import least
+from dpfast.core.recent import recent
 from dpfast.families.family import Family, Ranges, Theta
 from dpfast.families.user import family_of
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
@@ -176,6 +177,11 @@ class BlockParameters:
                 margins.append(0.0)
         return max(scale.low - margins[0], scale.least), min(scale.high + margins[1], scale.most)
 
+    @recent
+    def _all_ends(self, n: int, k: int) -> dict[str, tuple[float, float]]:
+        """Return these ranges of all parameters, by name; a choice asks for them at each assumed value."""
+        return {name: self._ends(n, k, name) for name, _ in self.bounds}
+
     def grids(self, n: SupportsIndex) -> tuple[Grid, ...]:
         """Return the public grids to which the estimates of the parameters, or their logarithms, are rounded for n
         records.
@@ -263,6 +269,7 @@ class BlockParameters:
             for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)
         ]
 
+    @recent
     def sums_noise(self, windows: int = 0) -> SumsNoise:
         """Return the noise of the sums of all parameters, of which `windows` are Winsorized; half of their shares is
         left.
@@ -344,9 +351,9 @@ class BlockParameters:
                 continue
         return points or [self._point(name, self._theta())]
 
-    def _excess(self, n: int, k: int, name: str, point: _Point) -> float:
-        """Return the excess of the mean squared error over 1 / (n I), on the scale of the average."""
-        lower, upper = ends = self._ends(n, k, name)
+    def _excess(self, n: int, k: int, name: str, point: _Point, ends: tuple[float, float]) -> float:
+        """Return the excess of the mean squared error over 1 / (n I), on the scale of the average, with these ends."""
+        lower, upper = ends
         below, above = self._clamped(name, point.at, ends)
         clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
         epsilon = self.sums_noise().laplace_epsilon
@@ -373,10 +380,12 @@ class BlockParameters:
                 return narrow
 
         def error(k: int) -> float:
-            return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
+            ends = self._ends(n, k, name)
+            return max(point.deviation**2 / n + self._excess(n, k, name, point, ends) for point in points)
 
         best = best_near(k, error, most=n // least)
-        excess = max(self._excess(n, best, name, point) for point in points)  # tends to 0, and so does the slack
+        ends = self._ends(n, best, name)
+        excess = max(self._excess(n, best, name, point, ends) for point in points)  # tends to 0, and so does the slack
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
 
     def _least_block(self, n: int, points: list[_Point]) -> int:
@@ -470,9 +479,10 @@ class BlockParameters:
         distance to a bound.
         """
         k, theta, found = self.block_count(n), self.family.reference(self.box, known), []
+        ends = self._all_ends(n, k)
         for name, (low, high) in self.bounds:
             point = self._point(name, theta)
-            error = math.sqrt(point.deviation**2 / n + self._excess(n, k, name, point))
+            error = math.sqrt(point.deviation**2 / n + self._excess(n, k, name, point, ends[name]))
             farther = max(theta[name] - low, high - theta[name])
             found.append(min(error * theta[name] if name in self.box.logs else error, farther))
         return found
@@ -483,7 +493,7 @@ class BlockParameters:
         for (name, (low, high)), winsorizes in zip(self.bounds, windows, strict=True):
             self.family.information(name, assumed)  # raises a TypeError if unknown
             at, one, skewness, terms, reach = self._point(name, assumed)
-            lower, upper = ends = self._ends(n, k, name)
+            lower, upper = ends = self._all_ends(n, k)[name]
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             width = upper - lower
             if winsorizes:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.aggregate.moments import Moments, positive, scaled_range
+from dpfast.aggregate.moments import Moments, covariance_of, positive, scaled_range
 from dpfast.families.family import Family
 from dpfast.families.summed import Summed, summed
 
@@ -74,24 +74,44 @@ def clamping(
     noise : float
         The variance of the noise on the sum of a statistic of width 1.
     """
+    candidates = _candidates(family, names, bounds, guess)
+    variances = np.full(len(names), noise / n**2)
+    with np.errstate(all="ignore"):
+        covariances = covariance_of(candidates.covariances, candidates.slopes, n, variances)
+        found = np.log(candidates.moments.deviations(candidates.phi, covariances)).mean(axis=1)
+    losses = np.nan_to_num(found, nan=_FARTHEST, posinf=_FARTHEST, neginf=-_FARTHEST).reshape(len(candidates.pairs), -1)
+    relative = np.exp(np.minimum(losses - losses.min(axis=0), _MOST_LOSS))
+    best = int(np.argmin(relative.mean(axis=1)))
+    return Clamping(*candidates.pairs[best], losses[best])
+
+
+class _Candidates(NamedTuple):
+    """Intervals, and the moments of a record in each of them at each assumed value, in this order."""
+
+    pairs: list[tuple[float, float]]
+    moments: Moments  # of any of them: what is asked does not depend on the interval
+    phi: Values
+    covariances: Values
+    slopes: Values
+
+
+@lru_cache(maxsize=32)
+def _candidates(
+    family: Family, names: tuple[str, ...], bounds: Ranges, guess: tuple[float, ...] | None
+) -> _Candidates:
+    """Return what does not depend on the number of records and the noise, most of the time of a choice."""
     model = summed(family, names)
     assert model is not None
     theta = assumed(model, bounds, guess)
-    variances = np.full(len(names), noise / n**2)
     with np.errstate(all="ignore"):
-        pairs = [(low, high) for low, high in itertools.product(*_candidates(model, theta)) if low < high]
-        found = []
-        for low, high in pairs:
-            moments = Moments(model, bounds, low, high)
-            phi = moments.phi(theta)
-            found.append(np.log(moments.deviations(phi, moments.covariance(phi, n, variances))).mean(axis=1))
-    losses = np.nan_to_num(np.array(found), nan=_FARTHEST, posinf=_FARTHEST, neginf=-_FARTHEST)
-    relative = np.exp(np.minimum(losses - losses.min(axis=0), _MOST_LOSS))
-    best = int(np.argmin(relative.mean(axis=1)))
-    return Clamping(*pairs[best], losses[best])
+        pairs = [(low, high) for low, high in itertools.product(*_ends_of(model, theta)) if low < high]
+        found = [Moments(model, bounds, low, high) for low, high in pairs]
+        phi = found[0].phi(theta)
+        _, covariances, slopes = map(np.concatenate, zip(*(moments.slopes(phi) for moments in found), strict=True))
+    return _Candidates(pairs, found[0], np.tile(phi, (len(pairs), 1)), covariances, slopes)
 
 
-def _candidates(model: Summed, theta: Values) -> tuple[list[float], list[float]]:
+def _ends_of(model: Summed, theta: Values) -> tuple[list[float], list[float]]:
     """Return the ends of intervals: quantiles of the coordinate at the assumed parameters."""
     least, most = model.most
     lows, highs = _ENDS[model.statistics]

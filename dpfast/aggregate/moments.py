@@ -124,7 +124,7 @@ class Moments:
 
     def covariance(self, phi: Values, n: int, noise: Values) -> Values:
         """Return a, for noise of these variances on the averages; infinite where the moments do not determine phi."""
-        return _covariance(*self.slopes(phi)[1:], n, noise)
+        return covariance_of(*self.slopes(phi)[1:], n, noise)
 
     def bias(self, phi: Values, covariance: Values) -> Values:
         """Return the bias of second order of the parameters, of shape (m, p)."""
@@ -168,7 +168,7 @@ class Moments:
             theta = self.theta(phi)
             if corrected:
                 covariances, *expansion = self._expanded(phi)
-                covariance = _covariance(covariances, expansion[0], n, noise)
+                covariance = covariance_of(covariances, expansion[0], n, noise)
                 trust, most = self._trust(covariance), self.deviations(phi, covariance) / 2
                 correction = np.where(trust > 0, trust * self._bias(phi, covariance, *expansion), 0.0)
                 theta = theta - np.nan_to_num(np.clip(correction, -most, most))
@@ -331,7 +331,8 @@ def _cubic(t: Values) -> Values:
     return np.array([1 - bent, bent, t * (1 - t) ** 2, t * t * (t - 1)])
 
 
-def _covariance(covariances: Values, slopes: Values, n: int, noise: Values) -> Values:
+def covariance_of(covariances: Values, slopes: Values, n: int, noise: Values) -> Values:
+    """Return a from the covariances and the slopes of one record; see `Moments.covariance`."""
     spread = covariances / n + np.diag(noise)
     with np.errstate(all="ignore"):
         inverse = inverses(slopes)

@@ -57,8 +57,9 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
 
 
 def _excess_over(skewness: float) -> Callable[[float], float]:
-    """z -> E (Z - z)^+ for Z of mean 0, variance 1 and given skewness: normal if it is about 0, else shifted lognormal.
+    """Return the function E (Z - z)^+ of z, for Z of mean 0, variance 1 and given skewness.
 
+    Z is normal if the skewness is about 0, else shifted lognormal.
     The search of `clamp_margin` asks for about 26 of them: the lognormal distribution is found once.
     """
     if abs(skewness) < _STRAIGHT:

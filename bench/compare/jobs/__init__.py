@@ -1,6 +1,6 @@
 """The jobs of ``bench.compare`` and their floors, in groups."""
 
-from bench.compare.jobs import arrays, calls, draws, hosts, models, reports, tables
+from bench.compare.jobs import arrays, calls, draws, fixed, hosts, models, reports, tables
 
 GROUPS = {
     "median": arrays.median,
@@ -10,6 +10,13 @@ GROUPS = {
     "orders": arrays.orders,
     "dtypes": arrays.dtypes,
     "call": calls.call,
+    "likelihoods": fixed.likelihoods,
+    "small-regressions": fixed.small_regressions,
+    "private-bounds": fixed.private_bounds,
+    "pieces": fixed.pieces,
+    "new-numbers": fixed.new_numbers,
+    "ledgers": fixed.ledgers,
+    "laws": fixed.laws,
     "unbounded": arrays.unbounded,
     "noise": draws.noise,
     "random": draws.random,
@@ -28,6 +35,8 @@ GROUPS = {
     "tables": tables.tables,
     "groups": arrays.groups,
     "frames": hosts.frames,
+    "inputs": hosts.inputs,
+    "scalers": hosts.scalers,
     "series": arrays.series,
     "local": reports.local_privacy,
     "many-categories": reports.many_categories,

@@ -83,6 +83,9 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"trimmed mean 10 %, {suffix}", lambda: dpf.trimmed_mean(x, 0.1, **public), (trimmed,))
     quartiles = Floor("np.percentile(x, [25, 75])", lambda: np.percentile(x, [25, 75]), 0.25)
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
+    inside = Floor("np.count_nonzero(inside)", lambda: np.count_nonzero((x >= 2e4) & (x <= 5e4)), 1.0)
+    run = partial(dpf.count, x, within=(2e4, 5e4), epsilon=data.EPSILON)
+    yield Job(f"count within, {suffix}", run, (inside,))
     options = public | {"epsilon": 1e-5}
     run = lambda: dpf.iqr(x, **options)  # noqa: E731
     yield Job(f"interquartile range, epsilon = 1e-5, {suffix}", run, (Floor("1 s", 1.0, 1.0),))

@@ -64,6 +64,61 @@ def frames(size) -> Iterator[Job]:
     yield Job(f"medians of {power(count)} groups of a polars frame, n = {power(n)}", run, (floor,))
 
 
+def inputs(size) -> Iterator[Job]:
+    """The same numbers in other containers, against the median of a plain array of float64."""
+    x, mechanism = np.rint(data.pay(size(10**7))), data.median_mechanism(step=1.0)
+    floor = Floor("array of float64", partial(mechanism, x), 1.5)
+    for name, column in _containers(x).items():
+        yield Job(f"median, {name}, n = {power(x.size)}", partial(mechanism, column), (floor,))
+    rows = data.pay(size(10**7)).reshape(-1, 10)
+    means = partial(dpf.mean, bounds=data.BOUNDS, epsilon=data.EPSILON)
+    floor = Floor("array of float64", partial(means, rows), 1.5)
+    for name, frame in _frames(rows).items():
+        yield Job(f"mean of 10 columns, {name}, n = {power(len(rows))}", partial(means, frame), (floor,))
+
+
+def _containers(x):
+    """Integers as other libraries hold them, with nulls and in pieces, and arrays of other kinds."""
+    whole, absent = x.astype(np.int64), np.random.default_rng(1).random(x.size) < 0.01
+    found = {"big-endian": x.astype(">f8"), "masked": np.ma.array(x, mask=absent)}
+    if find_spec("pandas"):
+        pandas = importlib.import_module("pandas")
+        found["pandas Int64"] = pandas.Series(whole, dtype="Int64")
+    if installed.polars is not None:
+        column = installed.polars.Series(whole)
+        nulls = installed.polars.Series(np.where(absent, -1, whole)).replace(-1, None)
+        pieces = installed.polars.concat([column[i::8] for i in range(8)], rechunk=False)
+        found |= {"polars Int64": column, "polars Int64 with nulls": nulls, "polars Int64 in 8 pieces": pieces}
+    if find_spec("pyarrow"):
+        found["Arrow int64"] = importlib.import_module("pyarrow").array(whole)
+    return found
+
+
+def _frames(rows):
+    columns = {f"x{j}": np.ascontiguousarray(column) for j, column in enumerate(rows.T)}
+    found = {}
+    if find_spec("pandas"):
+        found["pandas"] = importlib.import_module("pandas").DataFrame(columns)
+    if installed.polars is not None:
+        found["polars"] = installed.polars.DataFrame(columns)
+    if find_spec("pyarrow"):
+        found["Arrow"] = importlib.import_module("pyarrow").table(columns)
+    return found
+
+
+def scalers(size) -> Iterator[Job]:
+    """Preprocessing of columns, if scikit-learn is installed, against its own."""
+    if not find_spec("sklearn"):
+        return
+    theirs, ours = importlib.import_module("sklearn.preprocessing"), importlib.import_module("dpfast.sklearn")
+    x = np.random.default_rng(0).normal(size=(size(10**6), 10))
+    public = {"bounds": (-5.0, 5.0), "epsilon": data.EPSILON}
+    for name in ("StandardScaler", "QuantileTransformer"):
+        model, floor = getattr(ours, f"Private{name}")(**public), getattr(theirs, name)()
+        run = partial(model.fit, x)
+        yield Job(f"Private{name}, n = {power(len(x))}, d = 10", run, (Floor(name, partial(floor.fit, x), 1.5),))
+
+
 def streams(size) -> Iterator[Job]:
     """Generated chunks, and chunks of files in the page cache, against the sum of each chunk and a plain read of it."""
     n = size(records_that_fit())
