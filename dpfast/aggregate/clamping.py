@@ -96,9 +96,7 @@ class _Candidates(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _candidates(
-    family: Family, names: tuple[str, ...], bounds: Ranges, guess: tuple[float, ...] | None
-) -> _Candidates:
+def _candidates(family: Family, names: tuple[str, ...], bounds: Ranges, guess: tuple[float, ...] | None) -> _Candidates:
     """Return what does not depend on the number of records and the noise, most of the time of a choice."""
     model = summed(family, names)
     assert model is not None

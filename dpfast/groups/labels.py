@@ -109,12 +109,15 @@ class GroupKeys:
     def __len__(self) -> int:
         return len(self.listed)
 
-    def places(self) -> NDArray[np.int64]:
+    def places(self, threads: int = 1) -> NDArray[np.int64]:
         """Return the place of each record's label among the keys; -1 for one without a group."""
         columns = together(self.columns)
         null = self.listed.index(None) if None in self.listed else None
         known = [key for key in self.listed[: len(self) - self.others] if key is not None]
-        codes = keys.lookup(columns, known, "labels") if self.table is None else self.table.find(columns, "labels")
+        if self.table is None:
+            codes = keys.lookup(columns, known, "labels")
+        else:
+            codes = self.table.find(columns, "labels", threads=threads)
         if null is None and not self.others:
             return codes
         missing, unlisted = keys.KeyTable().add(columns) < 0, codes < 0

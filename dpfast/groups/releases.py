@@ -219,7 +219,7 @@ def by_group(
     floats = any(isinstance(grid, FloatGrid) for job in jobs for grid in job.mechanism.points)
     if not hides_n and (floats or explain is not False):
         # Only floats may be of no use. Sizes are public: one pass over the labels counts them before the charge.
-        groups = _groups(labels, named, offsets, count, hides_n)
+        groups = _groups(labels, named, offsets, count, hides_n, threads)
         sizes = [groups.sizes(column) for column in given]
         smallest = min((int(found[found > 0].min()) for found in sizes if found.any()), default=None)
     if explain is not False:
@@ -237,7 +237,7 @@ def by_group(
             released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
             named, counts = GroupKeys.of(columns, released.keys), released.counts
         if groups is None:
-            groups = _groups(labels, named, offsets, count, hides_n)
+            groups = _groups(labels, named, offsets, count, hides_n, threads)
         groups.check_records(n)
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
@@ -291,10 +291,12 @@ def _explanation(jobs: Sequence[_Job], partitions: PartitionSelection | None, sm
     return "\n".join([*texts, f"{charged}, for all groups together, because a record is in one group{size}."])
 
 
-def _groups(labels: Any, named: GroupKeys | None, offsets: Any, count: int | None, private: bool) -> Groups:
+def _groups(
+    labels: Any, named: GroupKeys | None, offsets: Any, count: int | None, private: bool, threads: int
+) -> Groups:
     """Return the groups by their labels, keys or offsets; the records are not read."""
     if named is not None:
-        return Groups(len(named), _flat(named.places()), sparse=not private)
+        return Groups(len(named), _flat(named.places(threads)), sparse=not private)
     if offsets is not None:
         ends = _offsets(offsets, count)
         return Groups(len(ends) - 1, offsets=ends)

@@ -20,6 +20,10 @@ Mask = NDArray[np.uint8]
 _SIGN, _ALL_BUT_SIGN = np.uint64(2**63), np.int64(2**63 - 1)
 
 
+def _cut(missing: Mask | None, start: int, stop: int) -> Mask | None:
+    return None if missing is None else missing[start:stop]
+
+
 @dataclass(frozen=True)
 class Numbers:
     """Keys as 64-bit integers in their order; unsigned ones with their first bit flipped, floats as `ordered_bits`."""
@@ -30,6 +34,10 @@ class Numbers:
     @property
     def n(self) -> int:
         return len(self.values)
+
+    def between(self, start: int, stop: int) -> Numbers:
+        """Return these records."""
+        return Numbers(self.values[start:stop], _cut(self.missing, start, stop))
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,10 @@ class Offsets:
     def n(self) -> int:
         return len(self.offsets) - 1
 
+    def between(self, start: int, stop: int) -> Offsets:
+        """Return these records."""
+        return Offsets(self.offsets[start : stop + 1], self.data, _cut(self.missing, start, stop))
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -56,6 +68,10 @@ class Fixed:
     @property
     def n(self) -> int:
         return len(self.records)
+
+    def between(self, start: int, stop: int) -> Fixed:
+        """Return these records."""
+        return Fixed(self.records[start:stop], self.layout, _cut(self.missing, start, stop))
 
 
 @dataclass(frozen=True)

@@ -474,6 +474,30 @@ def test_counts_do_not_depend_on_chunks(column):
     assert whole.sorted().counts.sum() == (keys.read(column)[0] >= 0).sum()
 
 
+@every(
+    "column",
+    [
+        lambda places: places,
+        lambda places: np.ma.array(places, mask=places == 3),
+        lambda places: places.astype("U6"),
+        lambda places: np.array([b"a", None, b"", b"abc", b"d"], object)[places % 5],
+        lambda places: pa.array([f"key {i}" if i % 7 else None for i in places.tolist()])[5:],
+        lambda places: (places, places.astype("S3")),
+    ],
+)
+def test_threads_find_the_same_places(column, monkeypatch):
+    """Of pieces of few records, also where the first ones are left out, keys are missing or not in the table."""
+    monkeypatch.setattr("dpfast.keys.table._PIECE", 64)
+    rng = np.random.default_rng(0)
+    table = keys.KeyTable()
+    table.add(column(rng.integers(0, 50, 100)))
+    looked_up = column(rng.integers(0, 99, 5000))
+    one = table.find(looked_up)
+    assert len(set(one.tolist())) > 3
+    for threads in (2, 3, 1000):
+        np.testing.assert_array_equal(table.find(looked_up, threads=threads), one)
+
+
 class TestLookup:
     def test_places(self):
         assert keys.lookup(["b", "z", "a", None], ["a", "b"]).tolist() == [1, -1, 0, -1]

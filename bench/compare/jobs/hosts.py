@@ -60,8 +60,10 @@ def frames(size) -> Iterator[Job]:
     frame = polars.DataFrame({"key": names[data.labels(count, n // count)], "pay": x})
     keys, middle = names.tolist(), polars.col("pay").median()
     floor = Floor("group_by(...).agg(median)", lambda: frame.group_by("key").agg(middle))
-    run = lambda: dpf.by_group(mechanism, frame["pay"], labels=frame["key"], keys=keys)  # noqa: E731
-    yield Job(f"medians of {power(count)} groups of a polars frame, n = {power(n)}", run, (floor,))
+    groups = {"labels": frame["key"], "keys": keys}
+    for name, workers in (("", 1), (", workers=2", 2)):
+        run = partial(dpf.by_group, mechanism, frame["pay"], **groups, workers=workers)
+        yield Job(f"medians of {power(count)} groups of a polars frame{name}, n = {power(n)}", run, (floor,))
 
 
 def inputs(size) -> Iterator[Job]:
