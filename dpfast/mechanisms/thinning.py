@@ -22,6 +22,7 @@ from dpfast.streaming import Selected
 
 # A draw from more levels reads a few of them; the intervals of the interquartile range take the square of their number.
 MOST_LEVELS, MOST_SQUARED_LEVELS = 2**16, 2**12
+_PLACES, _BLOCKS = 2**8, 2**10  # of a block of places, and blocks that are read at once
 
 
 class Levels(ABC):
@@ -207,12 +208,48 @@ class DifferenceLevels(Levels):
     def box(self, t: int) -> tuple[int, int]:
         low, high, middle = self._low, self._high, self.count - 1
         after, before = slice(middle, middle + t + 1), slice(middle - t, middle + 1)
-        least, greatest = high[before] - low[after], high[after] - low[before]
-        return max(int(least.min()), 0), int(greatest.max())
+        return max(_least_difference(high[before], low[after]), 0), -_least_difference(low[before], high[after])
 
     def score(self, code: int) -> int:
         low, high, middle = self._low, self._high, self.count - 1
-        moved = np.arange(self.count)  # records on the side of the lower rank; the least number on the other side
-        upward = np.searchsorted(high[middle:], low[middle::-1] + (code - self._radius))
-        downward = middle + 1 - np.searchsorted(high[: middle + 1], low[middle:] + (code + self._radius), side="right")
-        return min(max(int((moved + upward).min()), int((moved + downward).min())), self.count)
+
+        def upward(moved: NDArray[np.int64]) -> NDArray[np.int64]:
+            """Return how many records above must move, if so many on the side of the lower rank do."""
+            return np.searchsorted(high[middle:], low[middle - moved] + (code - self._radius))
+
+        def downward(moved: NDArray[np.int64]) -> NDArray[np.int64]:
+            wide = low[middle + moved] + (code + self._radius)
+            return middle + 1 - np.searchsorted(high[: middle + 1], wide, side="right")
+
+        return min(max(_least_sum(upward, self.count), _least_sum(downward, self.count)), self.count)
+
+
+def _least_difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
+    """Return min(first - second) of two nondecreasing arrays of one length."""
+    return _least(
+        lambda places: first[places] - second[places], lambda starts, ends: first[starts] - second[ends], len(first)
+    )
+
+
+def _least_sum(falling: Callable[[NDArray[np.int64]], NDArray[np.int64]], count: int) -> int:
+    """Return the least j + falling(j), j = 0..count - 1, of a function that does not increase."""
+    return _least(lambda places: places + falling(places), lambda starts, ends: starts + falling(ends), count)
+
+
+def _least(
+    values: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    bounds: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
+    count: int,
+) -> int:
+    """Return the least value at 0..count - 1, given lower bounds on those from starts to ends.
+
+    Few blocks of places have a bound below the least value at a start: 99 levels of up to 5e6 places take a thirtieth
+    of the time of all differences.
+    """
+    starts = np.arange(0, count, _PLACES)
+    least = int(values(starts).min())
+    kept = starts[bounds(starts, np.minimum(starts + _PLACES, count) - 1) < least]
+    for some in np.array_split(kept, max(len(kept) // _BLOCKS, 1)):
+        places = (some[:, None] + np.arange(_PLACES)).ravel()
+        least = min(least, int(values(places[places < count]).min(initial=least)))
+    return least

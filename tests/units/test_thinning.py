@@ -54,6 +54,21 @@ def levels_of(mechanism, x):
     return found, Listed(law.lower, law.upper, grid.size - 1), law
 
 
+@pytest.mark.parametrize(("places", "blocks"), [(1, 1), (3, 2), (2**8, 2**10)])
+def test_blocks_of_places_spare_no_least_value(places, blocks, monkeypatch):
+    """By all values: of ascending numbers with and without ties, and of sums with a function that falls."""
+    monkeypatch.setattr(thinning, "_PLACES", places)
+    monkeypatch.setattr(thinning, "_BLOCKS", blocks)
+    rng = np.random.default_rng(places)
+    for n in (1, 2, 7, 1000):
+        for most in (1, 5, 10**9):
+            for _ in range(20):
+                first, second = np.sort(rng.integers(0, most, (2, n)), axis=1)
+                assert thinning._least_difference(first, second) == np.min(first - second)
+                falling = first[::-1] * rng.integers(1, 3)
+                assert thinning._least_sum(lambda j, falling=falling: falling[j], n) == np.min(np.arange(n) + falling)
+
+
 @given(
     st.lists(st.integers(0, 15) | st.sampled_from([0, 7, 15]), min_size=1, max_size=30),
     LEVELS,
