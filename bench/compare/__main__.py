@@ -1,4 +1,4 @@
-"""The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--quick]``.
+"""The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--page FILE] [--quick]``.
 
 Each row runs a job of dpfast, its baseline (the floor, mostly the non-private NumPy call) and installed peers in one
 process. dpfast and its floors take turns, so that other load on the machine affects them equally; the table shows the
@@ -6,6 +6,7 @@ least time of each and their ratio. Calls are as a user would write them: they a
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -17,17 +18,8 @@ import dpfast as dpf
 from bench.compare import commands, memory, startup
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
+from bench.compare.page import page, shown
 from bench.peers import installed
-
-
-def _shown(value, unit):
-    if unit == "B":
-        return f"{value / 1e6:.3g} MB"
-    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if value * factor >= 1:
-            return f"{value * factor:.3g} {name}"
-    return f"{value * 1e9:.3g} ns"
-
 
 PROCESSES = {
     "memory": memory.rows,
@@ -41,10 +33,10 @@ WIDTHS = (43, 9, 46, 5, 7, 3, 0)
 def cells(row, *, quick):
     """The cells of a row; `quick` sizes are not compared with the targets."""
     ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
-    others = "; ".join(f"{name} {_shown(value, row.unit)}" for name, value in row.peers.items())
-    floor = f"{row.floor_name} {_shown(row.floor, row.unit)}"
+    others = "; ".join(f"{name} {shown(value, row.unit)}" for name, value in row.peers.items())
+    floor = f"{row.floor_name} {shown(row.floor, row.unit)}"
     limit = "" if row.limit is None else f"<= {row.limit:.2f}"
-    return row.job, _shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
+    return row.job, shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
 
 
 def line(texts):
@@ -80,6 +72,7 @@ def main(arguments=None):
         "--only", action="append", choices=[*GROUPS, *PROCESSES], help="a group of rows; may be repeated"
     )
     parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
+    parser.add_argument("--page", metavar="FILE", help="also write them as a page of the documentation")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test without verdicts")
     options = parser.parse_args(arguments)
     wanted = options.only or [*GROUPS, *PROCESSES]
@@ -93,28 +86,32 @@ def main(arguments=None):
     print(line(HEADINGS))
     print(line(["---"] * len(HEADINGS)))
 
-    rows = []
-    for row in _rows(wanted, quick=options.quick):
-        rows.append(row)
+    found: dict[str, list[Row]] = {}
+    for name, row in _rows(wanted, quick=options.quick):
+        found.setdefault(name, []).append(row)
         print(line(cells(row, quick=options.quick)), flush=True)
+    if options.page:
+        with open(options.page, "w") as file:
+            file.write(page(where, {name: ((GROUPS | PROCESSES)[name], rows) for name, rows in found.items()}))
     if options.json:
+        rows = itertools.chain.from_iterable(found.values())
         results = [asdict(row) | {"ratio": row.ratio, "ok": None if options.quick else row.ok} for row in rows]
         report = {"environment": where, "quick": options.quick, "statistic": "minimum", "rows": results}
         with open(options.json, "w") as file:
             json.dump(report, file, indent=1)
 
 
-def _rows(wanted, *, quick) -> Iterator[Row]:
+def _rows(wanted, *, quick) -> Iterator[tuple[str, Row]]:
     def size(n):
         return n // 100 if quick else n
 
     for name, jobs in GROUPS.items():
         if name in wanted:
             for job in jobs(size):
-                yield from measure(job, quick=quick)
+                yield from ((name, row) for row in measure(job, quick=quick))
     for name, rows in PROCESSES.items():
         if name in wanted:
-            yield from rows(size)
+            yield from ((name, row) for row in rows(size))
 
 
 if __name__ == "__main__":
