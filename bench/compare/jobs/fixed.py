@@ -12,11 +12,13 @@ import dpfast as dpf
 from bench import data
 from bench.asv import bench_fits
 from bench.compare.clock import Floor, Job
+from bench.compare.page import shown
 
 
 def _at_most(microseconds):
     """A time in which a call must be done, whatever it replaces."""
-    return Floor(f"{microseconds:g} us", microseconds * 1e-6, 1.0)
+    seconds = microseconds * 1e-6
+    return Floor(shown(seconds, "s"), seconds, 1.0)
 
 
 def likelihoods(size) -> Iterator[Job]:
