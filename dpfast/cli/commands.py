@@ -30,6 +30,7 @@ from dpfast.cli.options import (
     named_policy,
     named_range,
     number,
+    refuse_interval,
     whole,
 )
 from dpfast.cli.singles import SINGLE
@@ -99,7 +100,7 @@ def _add_single(name: str, parser: Parser) -> None:
     if single.interval:
         add_interval(parser)
     else:
-        parser.set_defaults(interval=None)
+        refuse_interval(parser)
     add_neighbors(parser)
     add_explain(parser)
     add_common(parser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,6 +64,14 @@ class TableColumns:
         if isinstance(name, (list, tuple)):
             raise TypeError(f"column must be the name of one column, not {list(name)!r}")
         return self._facts.get(name or "", Facts())
+
+    def categories(self, names: Sequence[str]) -> list[Any] | None:
+        """Return the public keys of groups by columns; None if they are private."""
+        each = [self.facts(name).categories for name in names]
+        found = [categories for categories in each if categories is not None]
+        if len(found) < len(each):
+            return None
+        return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
 
     def values(self, name: str) -> Any:
         """Return a column of numbers."""

@@ -145,7 +145,7 @@ class Imagined(Source):
     integers : set of str
         The columns of integers.
     unit : sequence of str
-        The columns of units, of which each record is another one.
+        The columns of units, of which each record is another one unless all of them have categories.
     names : sequence of str, optional
         The names of all columns.
     """
@@ -168,7 +168,7 @@ class Imagined(Source):
 
     def _column(self, column: WantedColumn) -> NDArray[Any]:
         facts = self._facts.get(str(column.name), Facts())
-        if column.name in self._unit:
+        if column.name in self._unit and facts.categories is None:
             return np.arange(self._n)
         if facts.categories is not None or column.text:
             keys = np.array(facts.categories or ["imagined"], object if column.text else None)
