@@ -247,7 +247,7 @@ def _add_report(parser: Parser) -> None:
     from dpfast.cli.reports import keys_in_help
 
     parser.epilog, parser.formatter_class = keys_in_help(), argparse.RawDescriptionHelpFormatter
-    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
+    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet")
     parser.add_argument("plan", metavar="REPORT.toml", nargs="?", help="budget, columns, releases; or --release")
     parser.add_argument(
         "--release",

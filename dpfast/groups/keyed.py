@@ -121,7 +121,8 @@ class RootColumn(ReleasedColumn):
     @classmethod
     def from_column(cls, column: ReleasedColumn) -> RootColumn:
         """Return the square roots of a column, whose releases are not negative."""
-        if not isinstance(getattr(column.mechanism, "statistic", None), Variance) or column.array.ndim > 1:
+        inner = getattr(column.mechanism, "mechanism", column.mechanism)  # of a sample
+        if not isinstance(getattr(inner, "statistic", None), Variance) or column.array.ndim > 1:
             raise TypeError(
                 "roots() are those of variances; interval('std', ...) has standard deviations with intervals"
             )

@@ -20,6 +20,8 @@ from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
 from dpfast.tables import TableError, WantedColumn
 
+_PRIVATE = "'private' finds them for means, sums and variances without intervals"
+
 
 class TableColumns:
     """The columns of a source, each of them read once.
@@ -109,7 +111,7 @@ class TableColumns:
         return self._source.declares_integers(name) if stated is None else stated == "integer"
 
     def parameters(
-        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str = ""
+        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str | None = None
     ) -> dict[str, Any]:
         """Return what the facts of a column say to a function; `order` for one that needs no bounds.
 
@@ -130,7 +132,7 @@ class TableColumns:
         elif not order:
             raise TypeError(
                 f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
-                f"{column}=LOWER,UPPER; 'private' finds them for means, sums and variances without intervals{otherwise}"
+                f"{column}=LOWER,UPPER; {otherwise or _PRIVATE}"
             )
         elif grid is not None:
             given["grid"] = grid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from dpfast.core.plotting import percent
 from dpfast.groups.keyed import KeyedReleases
 from dpfast.mechanisms import Estimate
 from dpfast.reports.facts import Facts
+from dpfast.reports.pages import ENDLESS
 
 PUBLIC_GROUPS = "Who is in which group is taken as public."
 AT_BOUNDS = "One as wide as the bounds is of too few records for its epsilon."
+NO_BOUND = "One without bounds is of too few numbers for its epsilon, as of a column of text."
 OF_NOISE = "From low to high: what the noise can have done, 95 %."
 FEW = "few"
 OF_FEW = f"({FEW}): a group of so few records that its number may be far from the truth."
@@ -55,6 +58,13 @@ def of_missing(name: str, facts: Facts, options: Mapping[str, Any], *, order: bo
     return f"Missing cells of {name} count as the lower bound."
 
 
+def _of_widest(estimate: Estimate, *, clamped: bool) -> list[str]:
+    """Return what an interval that is as wide as it can be means."""
+    if estimate.bounds is not None and ENDLESS <= estimate.bounds[1] < math.inf:
+        return [NO_BOUND]
+    return [AT_BOUNDS] if clamped else []
+
+
 def of_fit(name: str, facts: Facts, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return what a fit needs besides its options to read missing cells as the facts say, and a note of them.
 
@@ -92,8 +102,8 @@ def note_of(read: Mapping[str, Read], result: Any, *, grouped: bool, per_unit: i
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
         parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}.")
-        bounded = any(each.bounds is not None for each in read.values())
-        parts += [AT_BOUNDS] if bounded and not isinstance(result, KeyedReleases) else []
+        if isinstance(result, Estimate):
+            parts += _of_widest(result, clamped=any(each.bounds is not None for each in read.values()))
     elif isinstance(result, KeyedReleases) and result.has_noise_intervals:
         parts.append(OF_NOISE)
     if isinstance(result, KeyedReleases) and result.few is not None:

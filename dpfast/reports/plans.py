@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
-from dpfast.core.traps import trying
+from dpfast.core.traps import about, trying
 from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
@@ -303,10 +303,12 @@ def _keys_of(name: str) -> tuple[str, ...]:
 def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
     """Make one release after another, and yield after each."""
     for number, release in enumerate(releases, 1):
+        place = f"release {number}, {release['statistic']}"
         try:
-            release_entry(table, dict(release))
+            with about(place):
+                release_entry(table, dict(release))
         except (TypeError, ValueError, BudgetError, TableError) as error:
-            raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
+            raise type(error)(f"{place}: {error}") from None
         yield
 
 

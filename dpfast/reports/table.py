@@ -50,6 +50,13 @@ _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
 
+# What to do where public bounds are needed, by statistic; means, sums and variances find their own.
+_OTHERWISE = {
+    "density": "a release of bounds finds some",
+    "histogram": "a release of bounds finds some; of text, a count by this column counts its keys",
+    "iqr": "private ones are not for the iqr of groups",
+}
+
 
 class Table:
     """A private table: records, public facts of their columns, and the budget of all releases.
@@ -416,10 +423,11 @@ class Table:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
         cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
         order = name in _UNBOUNDED and options.get("definition", "record") == "record"
+        order = order and (by is None or name != "iqr")
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self.records.parameters(column, x, order=order, besides=options)
+            given = self.records.parameters(column, x, order=order, besides=options, otherwise=_OTHERWISE.get(name))
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = given | {k: options.pop(k) for k in _PUBLIC if k in options} | {"neighbors": cost.neighbors}
@@ -452,18 +460,16 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            text = f"; of text, count(by={column!r}) counts its keys" if function is densities.histogram else ""
+            text = _OTHERWISE.get(function.__name__)
             given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
 
         facts = self.records.facts(column)
-        read = read_as(facts, options)
-        if bounded:
-            note = of_missing(column, facts, options, order=False)
-        else:  # bounds are those of parameters, or the release itself
-            read = replace(read, bounds=None)
+        note = of_missing(column, facts, options, order=False) if bounded else note
+        # Otherwise bounds are those of parameters, or the release itself.
+        read = read_as(facts, options) if bounded else replace(read_as(facts, options), bounds=None)
         return self._release(_title(words, column, None), call, read={column: read}, note=note)
 
     def _keyed(

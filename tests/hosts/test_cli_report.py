@@ -312,6 +312,13 @@ def test_invalid_plans_release_nothing(capsys, files, tmp_path, old, new, messag
     assert found.err.count("\n") == 1
 
 
+def test_a_warning_says_of_which_release(capsys, files, tmp_path):
+    given = ["--epsilon", "0.01", "--release", "mean of pay", "--release", "median of age", "--bounds", "pay=0,200"]
+    told = run(capsys, files[0], *given).err
+    assert told.startswith("dpfast: warning: release 2, median: 2,000 records are too few for these quantiles")
+    assert told.count("\n") == 1
+
+
 def test_standard_input_is_refused(capsys, files):
     assert "needs a file, not standard input" in run(capsys, "-", files[1], code=2).err
 

@@ -260,6 +260,13 @@ def test_every_statistic_by_groups_and_with_intervals(name):
             assert compared(budget, releases).epsilon == pytest.approx(5), (words, interval, budget)
 
 
+@every("name", ["mean", "sum", "variance", "std", "trimmed_mean"])
+def test_groups_within_private_bounds(name):
+    for groups, missing, budget in itertools.product(KEYS.values(), ("lower", "drop"), BUDGETS):
+        release = {"statistic": name, **BASES[name], **groups, "bounds": "private", "missing": missing, "epsilon": 5}
+        assert compared(budget, (release,)).epsilon == pytest.approx(5), (groups, missing, budget)
+
+
 # What the commands of one statistic take besides, and the commands that their users may look for.
 COMMANDS = {
     **{name: ["--bounds", "0", "100"] for name in SINGLE},

@@ -391,7 +391,7 @@ class TestErrors:
             (lambda t: t.mean("pay", groupby="kind", share=0.1), "did you mean 'by'"),
             (lambda t: t.mean("pay", "kind", share=0.1), r"too many positional arguments: write mean\(column, by="),
             (lambda t: t.quantile("pay", share=0.1), r"missing a required argument: 'q': write quantile\(column, q, "),
-            (lambda t: t.histogram("name", share=0.1), r"of text, count\(by='name'\) counts its keys"),
+            (lambda t: t.histogram("name", share=0.1), "of text, a count by this column counts its keys"),
             (lambda t: t.histogram("kind", share=0.1), r"'kind' is text, .*: count\(by='kind'\) counts its keys"),
             (lambda t: t.median("kind", share=0.1), "'kind' is text, of which there are no numbers"),
         ],
@@ -701,6 +701,35 @@ def test_standard_deviations_of_groups_are_roots_of_variances():
             assert stds.counts.tolist() == variances.counts.tolist()
     with pytest.raises(TypeError, match=r"roots\(\) are those of variances; interval\('std', ...\)"):
         table().mean("pay", by="kind", epsilon=1).roots()
+
+
+def test_an_interval_without_bounds_says_what_it_may_mean():
+    """Whatever the records are: a column of text has none that are numbers."""
+    for cells in (np.full(3000, np.nan), np.arange(3000.0)):
+        one = table({"x": cells}, columns={})
+        one.interval("median", "x", epsilon=9)
+        one.interval("count", "x", epsilon=9)
+        assert (
+            "One without bounds is of too few numbers for its epsilon, as of a column of text." in one.releases[0].note
+        )
+        assert "One " not in one.releases[1].note
+
+
+def test_bounds_that_are_needed_say_what_finds_them():
+    one = table(columns={"kind": COLUMNS["kind"]})
+    start = "bounds of 'pay' are needed: .* --bounds pay=LOWER,UPPER; "
+    for call, told in (
+        (lambda: one.mean("pay", epsilon=1), "'private' finds them for means, sums and variances without intervals$"),
+        (
+            lambda: one.histogram("pay", epsilon=1),
+            "a release of bounds finds some; of text, a count by",
+        ),
+        (lambda: one.density("pay", epsilon=1), "a release of bounds finds some$"),
+        (lambda: one.iqr("pay", by="kind", epsilon=1), "private ones are not for the iqr of groups$"),
+    ):
+        with pytest.raises(TypeError, match=start + told):
+            call()
+    assert one.ledger.spent.epsilon == 0
 
 
 class TestOnceForEachKey:
