@@ -21,7 +21,7 @@ from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.pages import Document, Page, Section, csv_page
 from dpfast.reports.report import Report, TableRelease
-from dpfast.reports.sources import File, Imagined, source_of
+from dpfast.reports.sources import File, Imagined, check_categories, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
 from dpfast.statistics.named import WITH_INTERVAL, named
@@ -171,6 +171,7 @@ class ReportPlan:
             texts.clear()
         if source is not None:
             source.check(table.records.wanted)
+            check_categories(source, facts)
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:

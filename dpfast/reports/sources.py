@@ -56,6 +56,10 @@ class Source(ABC):
         """Whether the schema of a file says that a column has integers, which are read as floats."""
         return False
 
+    def has_integer_keys(self, name: str) -> bool:
+        """Whether the schema of a file says that a column has integers, which are its keys as they are."""
+        return False
+
 
 class Frame(Source):
     """Columns in memory: a frame of pandas or polars, a table of Arrow, or a mapping of columns."""
@@ -108,6 +112,9 @@ class File(Source):
         if name not in self._types:
             self._types[name] = schema_type(self.path, name)
         return self._types[name] == "integer"
+
+    def has_integer_keys(self, name: str) -> bool:
+        return schema_type(self.path, name, text=True) == "integer"
 
     def records(self) -> int | None:
         """Return the number of records that the file declares; None for CSV."""
@@ -178,6 +185,13 @@ class Imagined(Source):
 
     def declares_integers(self, name: str) -> bool:
         return name in self._integers
+
+
+def check_categories(source: Source, facts: Mapping[str, Facts]) -> None:
+    """Raise a TableError if the categories of a column are texts, and the schema of a file says integers."""
+    for name, each in facts.items():
+        if each.categories is not None and each.is_text and source.has_integer_keys(name):
+            raise TableError(f"column {name!r} holds integers: its categories must be, too, not {each.categories[0]!r}")
 
 
 def source_of(data: Any, declared: Sequence[str], format: Format) -> Source:

@@ -35,7 +35,7 @@ from dpfast.reports.likeness import like
 from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, Read, note_of, of_fit, of_missing, read_as
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
-from dpfast.reports.sources import source_of
+from dpfast.reports.sources import check_categories, source_of
 from dpfast.statistics import (
     Count,
     Median,
@@ -166,6 +166,7 @@ class Table:
         source = source_of(data, declared, Format(**(format or {})))
         self.records = TableColumns(source, self.columns, units, per_unit, rng)
         self.records.check(declared)
+        check_categories(source, self.columns)
         self._releases: list[TableRelease] = []
         self._lock = threading.Lock()
 
