@@ -132,6 +132,8 @@ def mle(
     if checks.choice("neighbors", neighbors, ("replace-one", "add-remove")) == "add-remove":
         if method == "blocks":
             raise ValueError("neighbors must be 'replace-one' for blocks, not 'add-remove': use method='sums'")
+        if of_blocks := _of_blocks(blocks=blocks, combine=combine, margin=margin, shuffle=shuffle):
+            raise ValueError(f"{of_blocks[0]} is a parameter of blocks, which are for neighbors='replace-one'")
         method = "sums"
         drops = isinstance(missing, str) and missing == "drop"
         policy, choice = None if drops else missing, None
@@ -163,9 +165,14 @@ def _sums(blocks: SampleAndAggregate, n: int, missing: Any) -> SufficientStatist
 _shared_sums = lru_cache(maxsize=256, typed=True)(sums_for)
 
 
+def _of_blocks(**options: Any) -> list[str]:
+    """Return which parameters of blocks are given."""
+    return [name for name, value in options.items() if value != _DEFAULTS[name]]
+
+
 def _chosen(blocks: SampleAndAggregate, method: str, missing: Any, n: int | None) -> tuple[Mechanism, Choice | None]:
     """Return the mechanism of a method; for "auto" also its choice."""
-    given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
+    given = _of_blocks(**{name: getattr(blocks, name) for name in _OF_BLOCKS})
     if method == "sums":
         if given:
             raise ValueError(f"{given[0]} is a parameter of blocks: leave it out for method='sums'")

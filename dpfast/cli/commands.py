@@ -30,6 +30,7 @@ from dpfast.cli.options import (
     named_policy,
     named_range,
     number,
+    refuse_interval,
     whole,
 )
 from dpfast.cli.singles import SINGLE
@@ -99,7 +100,7 @@ def _add_single(name: str, parser: Parser) -> None:
     if single.interval:
         add_interval(parser)
     else:
-        parser.set_defaults(interval=None)
+        refuse_interval(parser)
     add_neighbors(parser)
     add_explain(parser)
     add_common(parser)
@@ -246,7 +247,7 @@ def _add_report(parser: Parser) -> None:
     from dpfast.cli.reports import keys_in_help
 
     parser.epilog, parser.formatter_class = keys_in_help(), argparse.RawDescriptionHelpFormatter
-    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet; its form is in the plan")
+    parser.add_argument("file", metavar="DATA", help="CSV, also compressed, or Parquet")
     parser.add_argument("plan", metavar="REPORT.toml", nargs="?", help="budget, columns, releases; or --release")
     parser.add_argument(
         "--release",

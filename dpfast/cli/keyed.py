@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -164,14 +164,19 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
                 column += cells.tolist()
     except TableError as error:
         raise TableError(f"--keys takes a file with one key in each row, or private: {error}") from None
-    for j, name in enumerate(names):
-        if schema_type(arguments.file, name, text=True) == "integer":
-            columns[j] = [_whole(cell) for cell in columns[j]]
+    columns = [as_in_schema(arguments.file, name, found) for name, found in zip(names, columns, strict=True)]
     rows = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
     keys = [key for key in rows if key is not None and key != (None,) * len(names)]  # no blank lines
     if not keys or len(set(keys)) < len(keys):
         raise TableError(f"--keys: {arguments.keys} must have at least one key, and each key once")
     return keys
+
+
+def as_in_schema(path: str, name: str, keys: Sequence[Any]) -> list[Any]:
+    """Return keys, which are texts, as integers if the schema of the file says that their column has integers."""
+    if schema_type(path, name, text=True) != "integer":
+        return list(keys)
+    return [_whole(key) for key in keys]
 
 
 def _whole(cell: str | None) -> int | None:

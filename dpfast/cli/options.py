@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
+from dpfast.cli.singles import SINGLE
 from dpfast.core import checks
 from dpfast.core.words import meant
 
@@ -39,13 +40,34 @@ class Parser(argparse.ArgumentParser):
         if found := re.match(r"argument COMMAND: invalid choice: '(.+?)' \(choose from (.*)\)", message):
             commands = re.findall(r"[\w-]+", found[2])
             other = meant(found[1], commands)
-            message = f"no command {found[1]!r}: {f'did you mean {other}? ' if other else ''}{', '.join(commands)}"
+            hint = f"did you mean {other}? " if other else _in_report(found[1])
+            message = f"no command {found[1]!r}: {hint}{', '.join(commands)}"
         warn(f"{self.prog}: error: {message}")
         raise SystemExit(2)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if sys.stdout is not None:  # help on request
             show(message, spent=False)
+
+
+def _in_report(name: str) -> str:
+    """Return how a report releases a statistic that has no command of its own; nothing if none has this name."""
+    from dpfast.reports.plans import METHODS
+    from dpfast.statistics.named import named
+
+    needed = METHODS.get(named(name))
+    if needed is None or len(needed) > 1:
+        return ""
+    words = " ".join([name, *map(str.upper, needed)])
+    return f"dpfast report FILE --release '{words} of COLUMN' releases it; commands are "
+
+
+class _NoInterval(argparse.Action):
+    """Refuse an interval of a statistic for which none is known."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any, **options: Any) -> None:
+        known = [*(name for name, command in SINGLE.items() if command.interval), "count", "quantiles"]
+        parser.error(f"no interval is known for this statistic: {', '.join(known)} have --interval")
 
 
 def exact(text: str) -> Fraction:
@@ -227,6 +249,11 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
         metavar="CONFIDENCE",
         help="also release an interval for the population value, of one statistic (default 0.95)",
     )
+
+
+def refuse_interval(parser: argparse.ArgumentParser) -> None:
+    """Let the option of an interval say which commands have it; the help is silent about it."""
+    parser.add_argument("--interval", nargs="?", action=_NoInterval, help=argparse.SUPPRESS)
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from dpfast.cli.keyed import as_in_schema
 from dpfast.cli.output import UnfinishedError, released_to
 from dpfast.cli.records import rng_of
 from dpfast.core import checks
@@ -96,7 +97,8 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
     columns: dict[str, dict[str, Any]] = {}
     for fact in ("bounds", "categories", "missing"):
         for name, value in getattr(arguments, fact):
-            columns.setdefault(name, {})[fact] = value
+            given_keys = as_in_schema(arguments.file, name, value) if fact == "categories" else value
+            columns.setdefault(name, {})[fact] = given_keys
     share = Fraction(1, len(arguments.release))
     return ReportPlan(
         epsilon=arguments.epsilon,

@@ -12,6 +12,7 @@ import warnings
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import cached_property
 from types import FrameType
@@ -183,6 +184,19 @@ def trying() -> Iterator[None]:
         yield
 
 
+_subject: ContextVar[str] = ContextVar("subject", default="")
+
+
+@contextmanager
+def about(subject: str) -> Iterator[None]:
+    """Begin the warnings of a block with what they are about: public, such as the number of a release of a plan."""
+    token = _subject.set(f"{subject}: ")
+    try:
+        yield
+    finally:
+        _subject.reset(token)
+
+
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 
@@ -236,7 +250,7 @@ def warn(traps: Iterable[Trap]) -> None:
         level, frame = 1, inspect.currentframe()
         while frame is not None and _is_between(frame):
             level, frame = level + 1, frame.f_back
-        warnings.warn(trap.text, trap.category, stacklevel=level)
+        warnings.warn(_subject.get() + trap.text, trap.category, stacklevel=level)
 
 
 def _constructed_by_user() -> bool:

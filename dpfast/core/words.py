@@ -85,6 +85,20 @@ _INSTEAD = {
 }
 _NOTES = {word: note for note, words in _INSTEAD.items() for word in words.split()}
 
+# What to do where a function has no parameter that others have, by the function and the parameter.
+_ABSENT = {
+    ("covariance", "missing"): "a row with NaN counts as the center; impute cells before, each from its own row",
+    ("density", "neighbors"): "it is for one record replaced; histogram takes neighbors",
+    ("m_estimate", "neighbors"): "it is for one record replaced; huber and trimmed_mean take neighbors",
+    (
+        "marginals",
+        "missing",
+    ): "each column says so: Categories(values, missing=key), Grid(lower, upper, missing=number)",
+    ("robust_mean", "neighbors"): "it is for one record replaced; mean takes neighbors, also of rows",
+    ("synthesize", "neighbors"): "it is for one record replaced; histogram and marginals take neighbors",
+    ("theil_sen", "neighbors"): "it is for one record replaced; linear_regression takes neighbors",
+}
+
 # Names of other libraries for the functions of `dpfast`.
 _FUNCTIONS = {
     "aggregate": "by_group",
@@ -117,6 +131,8 @@ _FUNCTIONS = {
     "value_counts": "partitions",
     "var": "variance",
 }
+# The functions of arrays that a table has no method for; its ledger is charged for them all the same.
+_OF_ARRAYS = ("covariance", "m_estimate", "marginals", "robust_mean", "synthesize", "theil_sen")
 # What to do with a table of records instead of a method that it does not have.
 _OF_TABLES = {
     "groupby": "by=, as in median('pay', by='region')",
@@ -127,8 +143,6 @@ _OF_TABLES = {
     "min": "quantile(column, 0)",
     "value_counts": "count(by=column)",
     "logistic_regression": "glm",
-    "synthesize": "dpfast.synthesize",
-    "marginals": "dpfast.marginals",
     "save": "report().save(path)",
     "to_html": "report().to_html()",
 }
@@ -143,13 +157,15 @@ def advise(called: Callable[..., Any], error: TypeError) -> None:
     """Add advice to the message of an error that says which arguments of a call do not fit, which is public."""
     message, own = str(error), inspect.signature(called)
     if unexpected := re.search(r"(.*got an unexpected keyword argument '(\w+)')", message):
-        error.args = (f"{unexpected[1]}: {_instead_of(unexpected[2], list(own.parameters))}",)
+        error.args = (f"{unexpected[1]}: {_instead_of(unexpected[2], list(own.parameters), called.__name__)}",)
     elif re.search(r"(positional arguments? but .* given|required .*arguments?: .*)$", message):
         error.args = (f"{message}: write {_usage(called.__name__, own)}",)
 
 
-def _instead_of(word: str, names: list[str]) -> str:
-    """Return what to write instead of a word."""
+def _instead_of(word: str, names: list[str], function: str) -> str:
+    """Return what to write instead of a word, in a call of a function that takes these names."""
+    if (function, word) in _ABSENT:
+        return _ABSENT[function, word]
     known = {word.lower(), *_PARAMETERS.get(word.lower(), ())}
     meant = [name for name in names if name in known or name.lower() in known]
     if not meant and word.lower() in _NOTES:
@@ -178,7 +194,7 @@ def _written(part: inspect.Parameter) -> str:
 def misused(error: TypeError, name: str, own: inspect.Signature) -> TypeError:
     """Return the error of a call whose arguments do not bind to a signature, with what to write instead."""
     if unexpected := re.search(r"got an unexpected keyword argument '(\w+)'", str(error)):
-        return TypeError(f"{name}() {unexpected[0]}: {_instead_of(unexpected[1], list(own.parameters))}")
+        return TypeError(f"{name}() {unexpected[0]}: {_instead_of(unexpected[1], list(own.parameters), name)}")
     return TypeError(f"{name}(): {error}: write {_usage(name, own)}")
 
 
@@ -191,8 +207,18 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 def no_method(name: str, methods: Iterable[str]) -> str:
     """Return the message for a method that a `Table` does not have."""
+    missing = f"'Table' object has no attribute {name!r}"
+    if (function := of_arrays(name)) is not None:
+        return f"{missing}: {function}"
     instead = _OF_TABLES.get(name) or meant(name, methods)
-    return f"'Table' object has no attribute {name!r}" + (f": did you mean {instead}?" if instead else "")
+    return missing + (f": did you mean {instead}?" if instead else "")
+
+
+def of_arrays(name: str) -> str | None:
+    """Return how to call a function of arrays that tables and plans do not have; None if it is none."""
+    if name not in _OF_ARRAYS:
+        return None
+    return f"call dpfast.{name} of arrays under the same budget, in Python: with table.ledger: dpfast.{name}(...)"
 
 
 def unknown(name: str) -> str:

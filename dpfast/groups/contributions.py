@@ -153,7 +153,7 @@ def contribution_limit(
     inverse sensitivity mechanism (`dpfast.quantile`). **Privacy**: epsilon for one unit of *any* number of records
     added or removed, because it adds or removes one number. A ledger for units of any size charges it as it is.
     **Error**: the released limit is off by about log(`most`) / `epsilon` units in rank, so that `share` = .95 needs
-    some 250 / `epsilon` units. With fewer, it may be any number up to `most`, without a warning, as the number of units
+    some 400 / `epsilon` units. With fewer, it may be any number up to `most`, without a warning, as the number of units
     is private. **Cost**: counting the keys.
 
     Examples

@@ -20,7 +20,7 @@ from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.random import RandomSource
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
-from dpfast.statistics.named import WITH_INTERVAL
+from dpfast.statistics.named import STATISTICS, WITH_INTERVAL
 from dpfast.streaming import Chunks
 
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
@@ -222,6 +222,13 @@ def estimator(
     root = statistic == "std"
     if isinstance(statistic, str):
         names = [name for name in sorted(WITH_INTERVAL) if name != "quantile"]  # which has a level
+        if statistic in STATISTICS and statistic not in names:
+            raise ValueError(
+                "statistic must have its level, as in dpfast.statistics.Quantile(0.9), instead of 'quantile'"
+                if statistic == "quantile"
+                else f"no interval is known for {statistic!r}, which dpfast.{statistic} releases alone; there are some "
+                f"of {', '.join(names)} and of Quantile(q)"
+            )
         statistic = WITH_INTERVAL[checks.choice("statistic", statistic, names)]()
     if not isinstance(statistic, Statistic):
         raise TypeError(

@@ -19,7 +19,7 @@ from dpfast.groups.key_types import KeyType
 from dpfast.mechanisms import Estimate, GlobalSensitivity, Mechanism
 from dpfast.mechanisms.intervals import IntervalMechanism
 from dpfast.mechanisms.usefulness import are_few
-from dpfast.statistics import Count
+from dpfast.statistics import Count, Variance
 
 _SHOWN = 10  # keys in a repr
 _KEY = "key"  # the name of a column of keys without a name
@@ -80,7 +80,7 @@ class ReleasedColumn:
             return None
         sizes: NDArray[Any] | None = self.sizes if counts is None else counts
         if isinstance(getattr(self.mechanism, "statistic", None), Count):
-            sizes = self.array.reshape(len(self.array), -1)[:, 0]
+            sizes = self.array if self.array.ndim == 1 else self.array[:, 0]
         found = None if sizes is None else are_few(self.mechanism, sizes)
         if found is not None and self.sizes is not None:
             found &= self.sizes > 0  # which have a release
@@ -104,6 +104,41 @@ class ReleasedColumn:
                 for place, x in enumerate(self.array.tolist())
             ]
         ).reshape(-1, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RootColumn(ReleasedColumn):
+    """The square roots of the releases of a mechanism for all groups, as standard deviations are of variances.
+
+    Parameters
+    ----------
+    of : ReleasedColumn
+        The releases.
+    """
+
+    of: ReleasedColumn
+
+    @classmethod
+    def from_column(cls, column: ReleasedColumn) -> RootColumn:
+        """Return the square roots of a column, whose releases are not negative."""
+        inner = getattr(column.mechanism, "mechanism", column.mechanism)  # of a sample
+        if not isinstance(getattr(inner, "statistic", None), Variance) or column.array.ndim > 1:
+            raise TypeError(
+                "roots() are those of variances; interval('std', ...) has standard deviations with intervals"
+            )
+        return cls(
+            name=column.name, array=np.sqrt(column.array), mechanism=column.mechanism, sizes=column.sizes, of=column
+        )
+
+    @property
+    def label(self) -> str:
+        """The name of the numbers, or what they are if they have none."""
+        return self.name if self.name != RELEASE else "standard deviation"
+
+    def interval(self, confidence: float | None) -> NDArray[np.float64]:
+        """Return the square roots of the ends, rounded outward."""
+        low, high = np.sqrt(self.of.interval(confidence)).T
+        return np.column_stack([np.maximum(np.nextafter(low, -np.inf), 0), np.nextafter(high, np.inf)])
 
 
 class KeyedReleases(Tabular, Mapping[Any, Any]):
@@ -292,6 +327,26 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
             name = self._columns[0].name
             raise TypeError(f"these are releases of several mechanisms: use columns[{name!r}].{use}")
         return self._columns[0]
+
+    def roots(self) -> KeyedReleases:
+        """Return the square roots of variances: standard deviations, with the same guarantee and without a charge.
+
+        Raises
+        ------
+        TypeError
+            If these are not the variances of a single mechanism, without the intervals of a population.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> variance = dpf.GlobalSensitivity(dpf.statistics.Variance(), grid=dpf.Grid(0, 9, step=1), epsilon=500)
+        >>> released = dpf.by_group(variance, [2, 7, 3, 3] * 100, labels=["a", "b", "a", "b"] * 100, keys=["b", "a"])
+        >>> round(released["b"]), round(released.roots()["b"])
+        (4, 2)
+        """
+        column = RootColumn.from_column(self._single("roots()"))
+        shared: dict[str, Any] = {"names": self._names, "types": self._types, "counts": self.counts}
+        return KeyedReleases(list(self), [column], self.privacy, **shared, alone=self._alone)
 
     def plot(self, ax: Any = None, *, unit: str | None = None, confidence: float | None = None) -> Any:
         """Plot the release of each group with Matplotlib, with its interval where one is known.

@@ -30,7 +30,7 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
-from dpfast.mechanisms.usefulness import least_product, of_quantiles
+from dpfast.mechanisms.usefulness import explained_few, least_product, of_quantiles
 from dpfast.statistics import (
     Huber,
     InterquartileRange,
@@ -375,7 +375,7 @@ class InverseSensitivity(StatisticMechanism):
         ranks = 2 / self.epsilon * per_record
         text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
         if not isinstance(grid, FloatGrid):
-            return text
+            return f"{text}. {explained_few(self)}"
         least = least_product(grid, self.base_measure, (statistic.level,), per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
         if self.hides_n:

@@ -34,7 +34,7 @@ from dpfast.mechanisms.grouped import SortedGroups, sizes_of
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
 from dpfast.mechanisms.slots import Slots
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.mechanisms.usefulness import of_quantiles
+from dpfast.mechanisms.usefulness import explained_few, of_quantiles
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
 from dpfast.streaming import Counted, Ordered, PresentRanks, Ranks, Selected, absent_in
@@ -222,7 +222,8 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
-        return f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
+        text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
+        return ". ".join(filter(None, [text, explained_few(self)]))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]

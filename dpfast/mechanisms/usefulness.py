@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpfast._kernels._measures import Measure
 from dpfast.core.grid import FloatGrid, Grid
 from dpfast.core.traps import Trap, is_guess, of_few_records
+from dpfast.errors import UtilityWarning
 
 if TYPE_CHECKING:
     from dpfast.mechanisms.mechanism import Mechanism
@@ -106,7 +107,7 @@ def are_few(mechanism: Mechanism, sizes: NDArray[Any]) -> NDArray[np.bool_]:
     finds the least number that is enough; all below it are few.
     """
     plan, epsilon = mechanism.plan(), mechanism.privacy.epsilon
-    least = math.nextafter(_least_within_bounds(mechanism), 0)
+    least = math.nextafter(enough_within_bounds(mechanism), 0)
 
     def is_enough(n: float) -> bool:
         return n >= max(1, least) and not is_guess(math.sqrt(2) / epsilon, n) and not any(plan.traps_of(int(n)))
@@ -116,20 +117,40 @@ def are_few(mechanism: Mechanism, sizes: NDArray[Any]) -> NDArray[np.bool_]:
     return sizes < (found[place] if place < len(found) else math.inf)
 
 
-def _least_within_bounds(mechanism: Any) -> float:
+def enough_within_bounds(mechanism: Any) -> float:
     """Return about the least number of records of which a quantile within bounds is outside of all with at most 1 %.
 
     For records that are spread over a thousandth of the bounds, and by exp(-epsilon t), t the number of records on the
-    shorter side; of several quantiles by half of epsilon. 0 for other mechanisms.
+    shorter side; of several quantiles by half of epsilon. A sample of a private number of records (`Resized`) is
+    smaller by a margin. 0 for other mechanisms.
     """
     of = getattr(mechanism, "mechanism", mechanism)  # of a sample
-    levels = getattr(of, "qs", None) or [getattr(of.statistic, "level", 0)] if hasattr(of, "statistic") else [0]
+    levels = getattr(of, "qs", None) or [getattr(getattr(of, "statistic", None), "level", 0)]
     least, grid = float(min(min(level, 1 - level) for level in levels)), getattr(of, "grid", None)
     if not least or not isinstance(grid, Grid) or not hasattr(of, "base_measure"):
         return 0.0
     per_record = 1 - least if of.hides_n else 1.0
     needed = math.log(min(grid.size, 1 / _SPREAD)) + math.log(len(levels) / _MOST_CHANCE)
-    return (1 + (len(levels) > 1)) * per_record * needed / (float(of.epsilon) * least)
+    margin = 0 if of is mechanism else mechanism.margin
+    return margin + (1 + (len(levels) > 1)) * per_record * needed / (float(of.epsilon) * least)
+
+
+def explained_few(mechanism: Mechanism) -> str:
+    """Return what becomes of quantiles within bounds of too few records; "" for other mechanisms."""
+    least = math.ceil(enough_within_bounds(mechanism))
+    return f"With fewer than about {least:,} records it may be outside of all of them" if least else ""
+
+
+def of_few_within_bounds(mechanism: Mechanism, n: int | None) -> Iterator[Trap]:
+    """Yield the trap of quantiles within bounds of a public number of records that is too small for their epsilon."""
+    least = math.ceil(enough_within_bounds(mechanism))
+    if n is not None and not mechanism.hides_n and n < least:
+        yield Trap(
+            UtilityWarning,
+            f"{n:,} records are too few for these quantiles at epsilon = {mechanism.privacy.epsilon:.3g}: a release "
+            f"may be outside of all of them, anywhere within the bounds; it takes about {least:,} records, or a larger "
+            f"epsilon",
+        )
 
 
 def of_quantiles(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from dpfast.reports.facts import Facts
 from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
 from dpfast.tables import TableError, WantedColumn
+
+_PRIVATE = "'private' finds them for means, sums and variances without intervals"
 
 
 class TableColumns:
@@ -64,6 +67,14 @@ class TableColumns:
             raise TypeError(f"column must be the name of one column, not {list(name)!r}")
         return self._facts.get(name or "", Facts())
 
+    def categories(self, names: Sequence[str]) -> list[Any] | None:
+        """Return the public keys of groups by columns; None if they are private."""
+        each = [self.facts(name).categories for name in names]
+        found = [categories for categories in each if categories is not None]
+        if len(found) < len(each):
+            return None
+        return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
+
     def values(self, name: str) -> Any:
         """Return a column of numbers."""
         return self._get([WantedColumn(name)])[0]
@@ -100,7 +111,7 @@ class TableColumns:
         return self._source.declares_integers(name) if stated is None else stated == "integer"
 
     def parameters(
-        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str = ""
+        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str | None = None
     ) -> dict[str, Any]:
         """Return what the facts of a column say to a function; `order` for one that needs no bounds.
 
@@ -121,7 +132,7 @@ class TableColumns:
         elif not order:
             raise TypeError(
                 f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
-                f"{column}=LOWER,UPPER; 'private' finds them for means, sums and variances without intervals{otherwise}"
+                f"{column}=LOWER,UPPER; {otherwise or _PRIVATE}"
             )
         elif grid is not None:
             given["grid"] = grid

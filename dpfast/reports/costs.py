@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import repeat
@@ -14,6 +14,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down
 from dpfast.core.types import Exact
 from dpfast.ledger import Ledger
+from dpfast.mechanisms import PartitionSelection
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,28 @@ def cost_of(
         raise TypeError(f"a share is of a budget of epsilon, not of {budget.unit}: give epsilon=")
     of_delta = checks.delta_down(delta) if delta else down(part * Fraction(budget.delta))
     return ReleaseCost(part * Fraction(budget.epsilon), of_delta, per_unit, neighbors)
+
+
+def keys_for(
+    names: Sequence[str], public: list[Any] | None, cost: ReleaseCost, *, per_unit: int | None, per_key: int | None
+) -> tuple[dict[str, Any], Any]:
+    """Return the parameters of the keys of groups, and what is left of epsilon for each record.
+
+    Keys are `public` or, if that is None, private ones of these columns, which take half of epsilon and all of delta.
+    """
+    if public is not None:
+        return {"keys": public}, cost.epsilon
+    if not cost.delta:
+        raise ValueError(
+            f"keys of {', '.join(names)} are private: give their categories, in columns=, a plan or "
+            "--categories, or a delta such as 1e-6, for which those of enough records are found"
+        )
+    half = cost.half()
+    chosen = half if per_unit is None else half.for_unit()
+    selection = PartitionSelection(
+        checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1, per_key=per_key
+    )
+    return {"keys": "private", "partitions": selection}, half.epsilon
 
 
 def charged(ledger: Ledger, call: Callable[[], Any]) -> tuple[Any, tuple[PrivacyProfile, ...]]:

@@ -158,7 +158,7 @@ def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
     return [[shown(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
 
 
-_ENDLESS = 1e308  # of estimates on all floats
+ENDLESS = 1e308  # of estimates on all floats
 
 
 def shown(cell: Any) -> str:
@@ -171,7 +171,7 @@ def shown(cell: Any) -> str:
         return f"{cell:,}"
     if math.isnan(cell):
         return "no records"
-    if abs(cell) >= _ENDLESS:
+    if abs(cell) >= ENDLESS:
         return "no bound"
     if cell and (abs(cell) >= 1e15 or abs(cell) < 1e-4):
         return f"{cell:.{_DIGITS}g}"

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
-from dpfast.core.traps import trying
-from dpfast.core.words import meant
+from dpfast.core.traps import about, trying
+from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.pages import Document, Page, Section, csv_page
 from dpfast.reports.report import Report, TableRelease
-from dpfast.reports.sources import File, Imagined, source_of
+from dpfast.reports.sources import File, Imagined, check_categories, source_of
 from dpfast.reports.table import Table, unit_of
 from dpfast.statistics import Count, Quantile
 from dpfast.statistics.named import WITH_INTERVAL, named
@@ -43,6 +43,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "linear_regression": ("features", "label"),
     "glm": ("features", "label"),
 }
+_ALONE = ("method", "distribution", "measure", "definition")  # parameters of numbers without an interval
 _MULTIPLE = ("linear_regression", "glm")  # have features instead of a column
 
 
@@ -170,6 +171,7 @@ class ReportPlan:
             texts.clear()
         if source is not None:
             source.check(table.records.wanted)
+            check_categories(source, facts)
         return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
@@ -302,17 +304,19 @@ def _keys_of(name: str) -> tuple[str, ...]:
 def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
     """Make one release after another, and yield after each."""
     for number, release in enumerate(releases, 1):
+        place = f"release {number}, {release['statistic']}"
         try:
-            release_entry(table, dict(release))
+            with about(place):
+                release_entry(table, dict(release))
         except (TypeError, ValueError, BudgetError, TableError) as error:
-            raise type(error)(f"release {number}, {release['statistic']}: {error}") from None
+            raise type(error)(f"{place}: {error}") from None
         yield
 
 
 def release_entry(table: Table, entry: dict[str, Any]) -> None:
     """Call the method of a table that an entry names."""
     name = entry.pop("statistic")
-    default = name in WITH_INTERVAL and "method" not in entry
+    default = name in WITH_INTERVAL and not any(key in entry for key in _ALONE)
     default = default and not isinstance(entry.get("q"), list) and "column" in entry
     default = default and not _finds_bounds(table, name, entry)
     wanted = entry.pop("interval", default)
@@ -329,10 +333,9 @@ def release_entry(table: Table, entry: dict[str, Any]) -> None:
 
 def _finds_bounds(table: Table, name: str, entry: Mapping[str, Any]) -> bool:
     """Whether a release finds bounds by itself, which has no interval."""
-    if name in ("median", "quantile", "count"):
-        return False
-    column = entry["column"]
-    known = table.records.facts(column).bounds if isinstance(column, str) else None
+    column, known = entry["column"], None
+    if isinstance(column, str) and name not in ("median", "quantile", "count"):  # which need none
+        known = table.records.facts(column).bounds
     return bool(entry.get("bounds", known) == "private")
 
 
@@ -340,13 +343,30 @@ def _checked(release: Any, number: int) -> dict[str, Any]:
     """Return an entry with the name of its method; reject one without a statistic, or without what its method needs."""
     name = named(str(release.get("statistic"))) if isinstance(release, Mapping) else None
     if name not in METHODS:
+        if name and (function := of_arrays(name)) is not None:
+            raise ValueError(f"release {number}: no plan has {name}: {function}")
         other = meant(name, METHODS) if name else None
         hint = f": did you mean {other!r}? it is" if other else ":"
         raise ValueError(f"release {number} needs a statistic{hint} one of {', '.join(METHODS)}")
     needed = [*METHODS[name], *([] if name in (*_MULTIPLE, "count") else ["column"])]
     if missing := [part for part in needed if part not in release]:
         raise ValueError(f"release {number}, {name}, needs {missing[0]!r}")
+    if release.get("interval", False) is not False and (hint := _without_interval(name, release)):
+        raise ValueError(f"release {number}, {name}, has no interval: {hint}")
     return {**release, "statistic": name}
+
+
+def _without_interval(name: str, release: Mapping[str, Any]) -> str:
+    """Return what to do instead of an interval where a release has none."""
+    if name not in WITH_INTERVAL:
+        return f"leave out interval, which is for {', '.join(WITH_INTERVAL)}"
+    if alone := [key for key in _ALONE if key in release]:
+        return f"{alone[0]!r} is for the number alone, with interval = false"
+    if isinstance(release.get("q"), list):
+        return (
+            "several quantiles are released together, with interval = false; each in a [[release]] of its own has one"
+        )
+    return ""
 
 
 def _named(plan: ReportPlan) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.reports.facts import Facts
+from dpfast.reports.notes import Read
 from dpfast.tables import WantedColumn
 
 
@@ -109,6 +110,17 @@ class Variables:
     def unsaid(self) -> list[Predictor]:
         """The columns of whose missing cells nothing is said."""
         return [each for each in self.all if self._facts[each.name].missing is None]
+
+    def read(self, *, features: bool, label: bool, drops: bool) -> dict[str, Read]:
+        """Return how each column is read: `features` and `label` within the bounds of their facts or not."""
+        clamped = [features] * len(self.features) + [label]
+        return {
+            name: Read(
+                facts.bounds if clamps else None,
+                None if drops and facts.filled is None else facts.missing,
+            )
+            for (name, facts), clamps in zip(self._facts.items(), clamped, strict=True)
+        }
 
     def bounds(self) -> list[tuple[float, float]]:
         """Return the bounds of the columns of rows; those of categories are 0 and 1."""

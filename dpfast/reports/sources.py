@@ -56,6 +56,10 @@ class Source(ABC):
         """Whether the schema of a file says that a column has integers, which are read as floats."""
         return False
 
+    def has_integer_keys(self, name: str) -> bool:
+        """Whether the schema of a file says that a column has integers, which are its keys as they are."""
+        return False
+
 
 class Frame(Source):
     """Columns in memory: a frame of pandas or polars, a table of Arrow, or a mapping of columns."""
@@ -109,6 +113,9 @@ class File(Source):
             self._types[name] = schema_type(self.path, name)
         return self._types[name] == "integer"
 
+    def has_integer_keys(self, name: str) -> bool:
+        return schema_type(self.path, name, text=True) == "integer"
+
     def records(self) -> int | None:
         """Return the number of records that the file declares; None for CSV."""
         return record_count(self.path)
@@ -145,7 +152,7 @@ class Imagined(Source):
     integers : set of str
         The columns of integers.
     unit : sequence of str
-        The columns of units, of which each record is another one.
+        The columns of units, of which each record is another one unless all of them have categories.
     names : sequence of str, optional
         The names of all columns.
     """
@@ -168,7 +175,7 @@ class Imagined(Source):
 
     def _column(self, column: WantedColumn) -> NDArray[Any]:
         facts = self._facts.get(str(column.name), Facts())
-        if column.name in self._unit:
+        if column.name in self._unit and facts.categories is None:
             return np.arange(self._n)
         if facts.categories is not None or column.text:
             keys = np.array(facts.categories or ["imagined"], object if column.text else None)
@@ -178,6 +185,13 @@ class Imagined(Source):
 
     def declares_integers(self, name: str) -> bool:
         return name in self._integers
+
+
+def check_categories(source: Source, facts: Mapping[str, Facts]) -> None:
+    """Raise a TableError if the categories of a column are texts, and the schema of a file says integers."""
+    for name, each in facts.items():
+        if each.categories is not None and each.is_text and source.has_integer_keys(name):
+            raise TableError(f"column {name!r} holds integers: its categories must be, too, not {each.categories[0]!r}")
 
 
 def source_of(data: Any, declared: Sequence[str], format: Format) -> Source:

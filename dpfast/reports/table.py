@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,17 +25,17 @@ from dpfast.groups.contributions import taken
 from dpfast.groups.labels import together
 from dpfast.keys import column_of
 from dpfast.ledger import Ledger
-from dpfast.mechanisms import Mechanism, PartitionSelection
+from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator
 from dpfast.reports.columns import TableColumns
-from dpfast.reports.costs import ReleaseCost, charged, cost_of
+from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, note_of, of_missing
+from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, Read, note_of, of_fit, of_missing, read_as
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
-from dpfast.reports.sources import source_of
+from dpfast.reports.sources import check_categories, source_of
 from dpfast.statistics import (
     Count,
     Median,
@@ -48,6 +49,13 @@ _ORDER = (Median, Quantile)  # need no bounds
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
+
+# What to do where public bounds are needed, by statistic; means, sums and variances find their own.
+_OTHERWISE = {
+    "density": "a release of bounds finds some",
+    "histogram": "a release of bounds finds some; of text, a count by this column counts its keys",
+    "iqr": "private ones are not for the iqr of groups",
+}
 
 
 class Table:
@@ -158,6 +166,7 @@ class Table:
         source = source_of(data, declared, Format(**(format or {})))
         self.records = TableColumns(source, self.columns, units, per_unit, rng)
         self.records.check(declared)
+        check_categories(source, self.columns)
         self._releases: list[TableRelease] = []
         self._lock = threading.Lock()
 
@@ -193,9 +202,9 @@ class Table:
         """Release the variance: `dpfast.variance`. With `by`: for each group."""
         return self._number("variance", column, (), **options)
 
-    @like(location.std)
+    @like(location.std, by=True)
     def std(self, column: str, **options: Any) -> Any:
-        """Release the standard deviation: `dpfast.std`. Of groups it has an `interval`."""
+        """Release the standard deviation: `dpfast.std`. With `by`: for each group."""
         return self._number("std", column, (), **options)
 
     @like(location.iqr, by=True)
@@ -247,7 +256,9 @@ class Table:
             x = np.zeros(len(column_of(first))) if column is None else self.records.values(column)
             return self._groups(by, x, lambda part: count_of(within, part, missing), cost, options)
 
-        return self._release(_title("count", column, by), call, by, columns=[column])
+        read = {} if column is None else {column: Read(missing=missing)}
+        statistic = Count(within)
+        return self._release(_title(statistic, column, by), call, by, read=read)
 
     @like(interval, by=True)
     def interval(
@@ -283,8 +294,12 @@ class Table:
             x, groups, part = self._grouped(by, x, cost, options)
             return interval(statistic, x, epsilon=part, **groups, **given, **self._drawn(options))
 
-        note = "" if counts else of_missing(column, self.records.facts(column), options, order=quantile)
-        return self._release(_title(statistic, column, by, interval=True), call, by, columns=[column], note=note)
+        facts = self.records.facts(column)
+        note = "" if counts else of_missing(column, facts, options, order=quantile)
+        read = read_as(facts, options)
+        if counts:
+            read = Read(missing="drop" if read.missing == "drop" else None)
+        return self._release(_title(statistic, column, by, interval=True), call, by, read={column: read}, note=note)
 
     # ---- distributions ----
 
@@ -315,8 +330,15 @@ class Table:
 
     @like(aggregate.mle)
     def mle(self, column: str, family: Any, **options: Any) -> Any:
-        """Release the parameters of a family, within public `bounds` of them: `dpfast.mle`."""
-        return self._simple(aggregate.mle, f"{family} fit", column, bounded=False, family=family, **options)
+        """Release the parameters of a family, within public `bounds` of them: `dpfast.mle`.
+
+        Missing cells are a number or left out: of the facts of the column, "lower" is its lower bound, and blocks leave
+        missing cells out whatever the facts say.
+        """
+        more, note = of_fit(column, self.records.facts(column), options)
+        return self._simple(
+            aggregate.mle, f"{family} fit", column, bounded=False, note=note, family=family, **options, **more
+        )
 
     # ---- several columns ----
 
@@ -331,10 +353,12 @@ class Table:
         their middle.
         """
         facts = self.records.facts(label)
-        if isinstance(facts.bounds, tuple) and "label_bound" not in options:
+        clamps = isinstance(facts.bounds, tuple) and "label_bound" not in options
+        if clamps:
             lower, upper = facts.bounds
             options |= {"label_bound": (upper - lower) / 2, "label_center": (lower + upper) / 2}
-        return self._regression(regression.linear_regression, "linear regression", features, label, **options)
+        words = "linear regression"
+        return self._regression(regression.linear_regression, words, features, label, clamps_label=clamps, **options)
 
     @like(regression.glm)
     def glm(self, features: Any, label: str, *, model: str = "logistic", **options: Any) -> Any:
@@ -364,7 +388,7 @@ class Table:
     def _hides_n(self, by: Any, column: str, options: dict[str, Any]) -> bool:
         """Whether a release must be for one record added or removed: of private keys, or without missing records."""
         drops = options.get("missing", self.records.facts(column).missing) == "drop"
-        return drops or (by is not None and self._categories(by) is None)
+        return drops or (by is not None and self.records.categories(_names(by)) is None)
 
     def _release(
         self,
@@ -372,17 +396,15 @@ class Table:
         call: Callable[[], Any],
         by: Any = None,
         qs: tuple[float, ...] = (),
-        columns: Sequence[str | None] = (),
+        read: Mapping[str, Read] = MappingProxyType({}),
         note: str = "",
     ) -> Any:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
-        read = [name for name in columns if name is not None]
         self.records.check([*read, *_names(by or ())])
         with self._lock:
             with self.ledger.noting(column=", ".join(read) or None, source=self.records.path):
                 result, profiles = charged(self.ledger, call)
-            facts = {name: self.records.facts(name) for name in read}
-            told = note_of(facts, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
+            told = note_of(read, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
         return result
@@ -401,25 +423,25 @@ class Table:
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
         cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
-        if by is not None and name == "std":
-            raise TypeError(f"{name} takes no by=: use interval({name!r}, {column!r}, by=...)")
-
         order = name in _UNBOUNDED and options.get("definition", "record") == "record"
+        order = order and (by is None or name != "iqr")
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self.records.parameters(column, x, order=order, besides=options)
+            given = self.records.parameters(column, x, order=order, besides=options, otherwise=_OTHERWISE.get(name))
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = given | {k: options.pop(k) for k in _PUBLIC if k in options} | {"neighbors": cost.neighbors}
             chosen = {key: options.pop(key) for key in ("definition",) if key in options}
             make = partial(_mechanism, STATISTICS[name](*arguments, **chosen), x, public)
-            return self._groups(by, x, make, cost, options)
+            found = self._groups(by, x, make, cost, options)
+            return found.roots() if name == "std" else found
 
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
         qs = tuple(arguments[0]) if several else ()
-        note = of_missing(column, self.records.facts(column), options, order=order)
-        return self._release(_title(name, column, by, *arguments), call, by, qs, columns=[column], note=note)
+        facts = self.records.facts(column)
+        note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options)}
+        return self._release(_title(name, column, by, *arguments), call, by, qs, read, note)
 
     def _simple(
         self,
@@ -428,6 +450,7 @@ class Table:
         column: str,
         *,
         bounded: bool = True,
+        note: str = "",
         epsilon: Exact | None = None,
         share: Exact | None = None,
         delta: Exact = 0.0,
@@ -438,14 +461,17 @@ class Table:
 
         def call() -> Any:
             x = self.records.values(column)
-            text = f"; of text, count(by={column!r}) counts its keys" if function is densities.histogram else ""
+            text = _OTHERWISE.get(function.__name__)
             given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
 
-        note = of_missing(column, self.records.facts(column), options, order=False) if bounded else ""
-        return self._release(_title(words, column, None), call, columns=[column], note=note)
+        facts = self.records.facts(column)
+        note = of_missing(column, facts, options, order=False) if bounded else note
+        # Otherwise bounds are those of parameters, or the release itself.
+        read = read_as(facts, options) if bounded else replace(read_as(facts, options), bounds=None)
+        return self._release(_title(words, column, None), call, read={column: read}, note=note)
 
     def _keyed(
         self,
@@ -462,7 +488,7 @@ class Table:
         """Release by a function of keys, which are private unless the column has categories."""
         self.records.check(_names(column))
         cost = self._cost(epsilon, share, delta)
-        public = self._categories(column)
+        public = self.records.categories(_names(column))
         given: dict[str, Any] = {keys: "private" if keys == "keys" else None}
         if public is not None:
             given = {keys: public}
@@ -487,6 +513,7 @@ class Table:
         features: Any,
         label: str,
         *,
+        clamps_label: bool = False,
         epsilon: Exact | None = None,
         share: Exact | None = None,
         delta: Exact = 0.0,
@@ -497,8 +524,10 @@ class Table:
         variables = Variables(_names(features), label, self.records.facts)
         drops = variables.drops(options.get("missing"), hidden=self.ledger.privacy.neighbors == "add-remove")
         cost = self._cost(epsilon, share, delta, hides_n=drops)
-        if "radius" not in options and "bounds" not in options:
+        clamps = "radius" not in options and "bounds" not in options
+        if clamps:
             options["bounds"] = variables.bounds()
+        read = variables.read(features=clamps, label=clamps_label, drops=drops)
         if drops:
             options["missing"] = "drop"
 
@@ -509,7 +538,7 @@ class Table:
             return self._call(function, (rows[:, :-1], rows[:, -1]), cost, options).named(variables.names)
 
         title, note = f"{words} of {label} on {', '.join(_names(features))}", LEFT_OUT if drops else IN_THE_MIDDLE
-        return self._release(title, call, columns=[each.name for each in variables.all], note=note)
+        return self._release(title, call, read=read, note=note)
 
     def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
@@ -538,14 +567,6 @@ class Table:
     def _labels(self, by: Any) -> dict[str, Any]:
         return self.records.labels(_names(by))
 
-    def _categories(self, by: Any) -> list[Any] | None:
-        """Return the public keys of groups; None if they are private."""
-        each = [self.records.facts(name).categories for name in _names(by)]
-        found = [categories for categories in each if categories is not None]
-        if len(found) < len(each):
-            return None
-        return list(found[0]) if len(found) == 1 else list(itertools.product(*found))
-
     def _once(self, by: Any, options: dict[str, Any]) -> NDArray[np.bool_] | None:
         """Return which records are kept if a unit has at most one for each key; None without ``per_key=1``."""
         if checks.one_or_none("per_key", options.pop("per_key", None)) is None:
@@ -554,30 +575,16 @@ class Table:
             raise TypeError("per_key=1 is for a table with a unit, of which it keeps one record for each key")
         return self.records.once_per_key(_names(by))
 
-    def _keys(self, by: Any, cost: ReleaseCost, per_key: int | None) -> tuple[dict[str, Any], Any]:
-        """Return the parameters of the keys of groups, and what is left of epsilon for each record."""
-        public = self._categories(by)
-        if public is not None:
-            return {"keys": public}, cost.epsilon
-        if not cost.delta:
-            raise ValueError(
-                f"keys of {', '.join(_names(by))} are private: give their categories, in columns=, a plan or "
-                "--categories, or a delta such as 1e-6, for which those of enough records are found"
-            )
-        half, per_unit = cost.half(), self.ledger.privacy.per_unit
-        chosen = half if per_unit is None else half.for_unit()
-        selection = PartitionSelection(
-            checks.positive_down("epsilon", chosen.epsilon), chosen.delta, contributions=per_unit or 1, per_key=per_key
-        )
-        return {"keys": "private", "partitions": selection}, half.epsilon
-
     def _grouped(self, by: Any, x: Any, cost: ReleaseCost, options: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
         """Return the records of groups, the parameters of the groups, and what is left of epsilon for each record."""
         labels, keep = self._labels(by), self._once(by, options)
-        keyed, part = self._keys(by, cost, None if keep is None else 1)
+        per_unit, per_key = self.ledger.privacy.per_unit, None if keep is None else 1
+        keyed, part = keys_for(
+            _names(by), self.records.categories(_names(by)), cost, per_unit=per_unit, per_key=per_key
+        )
         if keep is not None:
             labels, x = {name: taken(cells, keep) for name, cells in labels.items()}, taken(x, keep)
-            keyed |= {"contributions": self.ledger.privacy.per_unit, "per_key": 1}
+            keyed |= {"contributions": per_unit, "per_key": 1}
         return x, {"labels": labels, **keyed}, part
 
     def _groups(
@@ -615,6 +622,8 @@ def unit_of(unit: Any) -> tuple[tuple[str, ...], int | None]:
 def _title(statistic: Any, column: Any, by: Any, *arguments: Any, interval: bool = False) -> str:
     """Return what a release is, in words."""
     words = str(statistic).replace("_", " ")
+    if isinstance(statistic, Count) and statistic.within is not None:
+        words = "count within {:g} and {:g}".format(*statistic.within)
     if arguments:
         words += f" {', '.join(map(str, np.atleast_1d(arguments[0]).tolist()))}"
     of = "" if column is None else f" of {', '.join(_names(column))}"

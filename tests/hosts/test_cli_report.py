@@ -312,6 +312,30 @@ def test_invalid_plans_release_nothing(capsys, files, tmp_path, old, new, messag
     assert found.err.count("\n") == 1
 
 
+def test_a_warning_says_of_which_release(capsys, files, tmp_path):
+    given = ["--epsilon", "0.01", "--release", "mean of pay", "--release", "median of age", "--bounds", "pay=0,200"]
+    told = run(capsys, files[0], *given).err
+    assert told.startswith("dpfast: warning: release 2, median: 2,000 records are too few for these quantiles")
+    assert told.count("\n") == 1
+
+
+def test_categories_of_a_column_of_integers(capsys, tmp_path):
+    """Of Parquet, which declares them: "1" is not 1, and would be a group without records."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, plan = tmp_path / "x.parquet", tmp_path / "plan.toml"
+    parquet.write_table(arrow.table({"pay": [1.5] * 900, "campus": [0, 1, 2] * 300}), path)
+    given = [path, "--epsilon", 9, "--release", "median of pay by campus", "--json", "--categories"]
+    found = json.loads(run(capsys, *given, "campus=0,1").out)["releases"][0]["columns"]
+    assert found["campus"] == [0, 1]
+    assert found["value"] == [1.5, 1.5]
+    assert "the keys of a column of integers must be integers, not 'x'" in run(capsys, *given, "campus=0,x", code=2).err
+    text = 'epsilon = 9\ncolumns.campus.categories = ["0", "1"]\n[[release]]\nstatistic = "median"\nepsilon = 1\n'
+    plan.write_text(text + 'column = "pay"\nby = "campus"\n')
+    for more in ([], ["--dry-run"]):
+        told = run(capsys, path, plan, *more, code=2).err
+        assert "column 'campus' holds integers: its categories must be, too, not '0'" in told
+
+
 def test_standard_input_is_refused(capsys, files):
     assert "needs a file, not standard input" in run(capsys, "-", files[1], code=2).err
 

@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dpfast as dpf
 from dpfast.cli import main
 from dpfast.groups.keyed import ReleasedColumn
-from dpfast.mechanisms.usefulness import are_few
+from dpfast.mechanisms.usefulness import are_few, of_few_within_bounds
 
 SMALL = dpf.Grid(0, 9, step=1)
 
@@ -54,6 +55,50 @@ class TestFew:
             law = mechanism.law(np.full(n, 4))
             outside = 1 - float(np.exp(law.logpmf(4)))
             assert (outside <= 0.01) is is_rare
+
+    @pytest.mark.parametrize("hidden", [False, True])
+    @pytest.mark.parametrize(("qs", "last"), [((0.25, 0.5), 9), ((0.25, 0.5, 0.75), 99), ((0.1, 0.9), 999)])
+    def test_enough_records_of_several_quantiles_are_rarely_missed(self, qs, last, hidden):
+        """Of equal records one of them is outside with about 1 %, and of half as many with more; alpha is 1e-9."""
+        mechanism = dpf.Quantiles(qs, grid=dpf.Grid(0, last, step=1), epsilon=1.0)
+        mechanism = dpf.Resized(mechanism, epsilon=1.25) if hidden else mechanism
+        sizes = np.arange(1, 700)
+        least, draws = int(sizes[~are_few(mechanism, sizes)][0]), 1000
+        most = int(binom.isf(1e-9, draws, 0.012))
+        for n, is_rare in ((least, True), (least // 2, False)):
+            sources = map(np.random.default_rng, range(draws))
+            released = [mechanism.release(np.full(n, 4), rng=rng) for rng in sources]
+            missed = int((np.asarray(released) != 4).any(axis=1).sum())
+            assert (missed <= most) is is_rare, (n, missed)
+
+    @pytest.mark.parametrize("mechanism", [_median("replace-one"), dpf.Quantiles((0.25, 0.5), grid=SMALL, epsilon=1.0)])
+    def test_an_explanation_says_how_many_records_it_takes(self, mechanism):
+        sizes = np.arange(1, 700)
+        least = int(sizes[~are_few(mechanism, sizes)][0])
+        assert f"With fewer than about {least:,} records it may be outside of all of them" in mechanism.explanation(9)
+        assert not [*of_few_within_bounds(mechanism, least)]
+        assert not [*of_few_within_bounds(mechanism, None)]
+        [trap] = of_few_within_bounds(mechanism, least - 1)
+        assert trap.text.startswith(
+            f"{least - 1:,} records are too few for these quantiles at epsilon = 1: a release may"
+        )
+        assert not [*of_few_within_bounds(_median("add-remove"), 3)]
+
+    def test_a_command_warns_of_few_records_within_bounds(self, tmp_path, capsys):
+        """By their public number, whatever they are; with more records, or another statistic, it does not."""
+        path = tmp_path / "x.csv"
+        told = []
+        for cells in (range(40), [""] * 40, range(400)):
+            path.write_text("x\n" + "".join(f"{cell}\n" for cell in cells))
+            given = [str(path), "--column", "x", "--epsilon", "0.2", "--bounds", "0", "200000"]
+            assert main(["median", *given]) == 0
+            told.append(capsys.readouterr().err)
+            assert main(["mean", *given]) == 0
+            assert capsys.readouterr().err == ""
+        assert told[0] == told[1]
+        assert told[0].startswith("dpfast: warning: 40 records are too few for these quantiles at epsilon = 0.2: a")
+        assert told[0].endswith("it takes about 116 records, or a larger epsilon\n")
+        assert told[2] == ""
 
     def test_by_what_is_released_or_public(self):
         labels = ["a"] * 3000 + ["b"] * 40

@@ -352,7 +352,6 @@ class TestErrors:
             (lambda t: t.mean("pay", by="kin", epsilon=1), "no column 'kin': did you mean 'kind'"),
             (lambda t: t.glm(["age"], "knd", epsilon=1), "no column 'knd': did you mean 'kind'"),
             (lambda t: t.partitions("knd", epsilon=1), "no column 'knd': did you mean 'kind'"),
-            (lambda t: t.std("pay", by="kind", epsilon=1), r"interval\('std', 'pay', by=...\)"),
             (lambda t: t.mean("pay", by="person", epsilon=1), "keys of person are private: give their categories"),
             (lambda t: t.count(epsilon=1), "count needs column= or by="),
             (lambda t: t.linear_regression(["person"], "pay", epsilon=1), "bounds of all features: 'person' has none"),
@@ -392,7 +391,7 @@ class TestErrors:
             (lambda t: t.mean("pay", groupby="kind", share=0.1), "did you mean 'by'"),
             (lambda t: t.mean("pay", "kind", share=0.1), r"too many positional arguments: write mean\(column, by="),
             (lambda t: t.quantile("pay", share=0.1), r"missing a required argument: 'q': write quantile\(column, q, "),
-            (lambda t: t.histogram("name", share=0.1), r"of text, count\(by='name'\) counts its keys"),
+            (lambda t: t.histogram("name", share=0.1), "of text, a count by this column counts its keys"),
             (lambda t: t.histogram("kind", share=0.1), r"'kind' is text, .*: count\(by='kind'\) counts its keys"),
             (lambda t: t.median("kind", share=0.1), "'kind' is text, of which there are no numbers"),
         ],
@@ -640,10 +639,97 @@ def test_notes_say_what_missing_cells_are():
         one.quantile("y", 0.9, bounds=(0, 9), epsilon=1)
         told = [re.findall(r"Missing[^.]*", release.note) for release in one.releases]
         lower = ["Missing cells of x count as the lower bound"]
-        assert told == [lower, lower, lower, [], *[["Missing cells of y: drop"]] * 2]
+        assert told == [lower, lower, lower, ["Missing cells of x: 4"], *[["Missing cells of y: drop"]] * 2]
     alone = table(data={"x": np.arange(900.0)}, columns={})
     alone.median("x", epsilon=1)
     assert alone.releases[0].note == "Missing cells of x are left out."
+
+
+def test_a_note_says_how_the_call_reads_the_column():
+    """Parameters of a call take the place of facts; a count clamps nothing, and a fit has bounds of its parameters."""
+    one = table(columns=COLUMNS | {"age": {"bounds": (18, 90), "missing": "lower"}})
+    one.mean("pay", bounds=(0, 5), missing=3, epsilon=1)
+    one.quantile("pay", 0.5, grid=dpf.Grid(0, 9, missing="half"), epsilon=1)
+    one.count(column="pay", within=(0, 9), epsilon=1)
+    one.interval("count", "pay", epsilon=1)
+    one.mle("age", "normal", bounds=[(0, 100)], epsilon=1)
+    one.mle("age", "normal", bounds=[(0, 100)], method="blocks", epsilon=1)
+    one.linear_regression(["age"], "pay", missing="drop", epsilon=1)
+    one.linear_regression(["age"], "pay", missing="drop", radius=90, label_bound=9, epsilon=1)
+    assert [re.sub(" From low to high.*", "", release.note) for release in one.releases] == [
+        "pay within 0 and 5. Missing cells of pay: 3.",
+        "Missing cells of pay: half.",
+        "",
+        "From low to high: intervals of 95 %.",
+        "Missing cells of age: 18.",
+        "Missing cells of age are left out.",
+        "age within 18 and 90. Missing cells of age: lower. pay within 0 and 100. Records with a missing cell are left "
+        "out.",
+        "Missing cells of age: lower. Records with a missing cell are left out.",
+    ]
+    assert one.releases[2].title == "count within 0 and 9 of pay"
+
+
+def test_missing_cells_of_a_fit():
+    """The facts of a column say it where a fit can take it."""
+    one = table()
+    with pytest.raises(
+        ValueError, match="a fit takes a number or 'drop' for missing cells, not the 'half' of 'pay': give"
+    ):
+        one.mle("pay", "exponential", bounds=(0.01, 1), epsilon=1)
+    one.mle("pay", "exponential", bounds=(0.01, 1), blocks=20, epsilon=1)
+    one.mle("pay", "exponential", bounds=(0.01, 1), missing=40, epsilon=1)
+    with pytest.raises(ValueError, match="blocks is a parameter of blocks, which are for neighbors='replace-one'"):
+        table(neighbors="add-remove").mle("age", "exponential", bounds=(0.01, 1), blocks=20, epsilon=1)
+
+
+def test_standard_deviations_of_groups_are_roots_of_variances():
+    """With the same noise, charge and counts; the ends of the intervals are outside of the roots."""
+    for columns in (COLUMNS, DROPPED):
+        one, other = (table(columns=columns, delta=1e-5) for _ in range(2))
+        cost = {"epsilon": 9} if columns is COLUMNS else {"epsilon": 9, "delta": 1e-6}
+        stds, variances = one.std("pay", by="kind", **cost), other.variance("pay", by="kind", **cost)
+        np.testing.assert_array_equal(stds.array, np.sqrt(variances.array))
+        assert list(stds) == list(variances) == KINDS
+        assert (stds.privacy, one.ledger.spent) == (variances.privacy, other.ledger.spent)
+        if columns is COLUMNS:
+            low, high = stds.interval().T
+            assert np.all(low**2 <= variances.interval()[:, 0] * (1 + 1e-15))
+            assert np.all(high**2 >= variances.interval()[:, 1] * (1 - 1e-15))
+            assert set(one.releases[0].columns) == {"kind", "value", "low", "high", "few"}
+        else:
+            assert stds.counts.tolist() == variances.counts.tolist()
+    with pytest.raises(TypeError, match=r"roots\(\) are those of variances; interval\('std', ...\)"):
+        table().mean("pay", by="kind", epsilon=1).roots()
+
+
+def test_an_interval_without_bounds_says_what_it_may_mean():
+    """Whatever the records are: a column of text has none that are numbers."""
+    for cells in (np.full(3000, np.nan), np.arange(3000.0)):
+        one = table({"x": cells}, columns={})
+        one.interval("median", "x", epsilon=9)
+        one.interval("count", "x", epsilon=9)
+        assert (
+            "One without bounds is of too few numbers for its epsilon, as of a column of text." in one.releases[0].note
+        )
+        assert "One " not in one.releases[1].note
+
+
+def test_bounds_that_are_needed_say_what_finds_them():
+    one = table(columns={"kind": COLUMNS["kind"]})
+    start = "bounds of 'pay' are needed: .* --bounds pay=LOWER,UPPER; "
+    for call, told in (
+        (lambda: one.mean("pay", epsilon=1), "'private' finds them for means, sums and variances without intervals$"),
+        (
+            lambda: one.histogram("pay", epsilon=1),
+            "a release of bounds finds some; of text, a count by",
+        ),
+        (lambda: one.density("pay", epsilon=1), "a release of bounds finds some$"),
+        (lambda: one.iqr("pay", by="kind", epsilon=1), "private ones are not for the iqr of groups$"),
+    ):
+        with pytest.raises(TypeError, match=start + told):
+            call()
+    assert one.ledger.spent.epsilon == 0
 
 
 class TestOnceForEachKey:
