@@ -1,5 +1,6 @@
 """The most frequent keys: laws of all small tables, slightly wrong ones, the choice of the method."""
 
+import functools
 import itertools
 import math
 import pickle
@@ -91,14 +92,17 @@ class TestPrivacy:
         same = TopK(k, range(3), epsilon=0.8, method=method, contributions=3)
         orders = list(itertools.permutations(range(3), k))
 
-        def loss(mechanism, unit):
-            found = 0.0
-            for rest in itertools.product(range(3), repeat=3):
-                logs = [mechanism.law(list(x)).logpmf(orders) for x in (rest, [*rest, *unit])]
-                found = max(found, np.abs(logs[0] - logs[1]).max())
-            return found
+        multisets = list(itertools.combinations_with_replacement(range(3), 3))
 
-        for unit in itertools.product(range(3), repeat=3):
+        @functools.cache
+        def logs(mechanism, x):
+            return mechanism.law(list(x)).logpmf(orders)
+
+        def loss(mechanism, unit):
+            pairs = [(logs(mechanism, rest), logs(mechanism, (*rest, *unit))) for rest in multisets]
+            return max(np.abs(one - other).max() for one, other in pairs)
+
+        for unit in multisets:
             assert loss(same, unit) <= 0.8 + 1e-12
         for size in range(4):
             for unit in itertools.combinations(range(3), size):
@@ -130,7 +134,7 @@ class TestReleases:
     @pytest.mark.parametrize("method", ["counts", "peeling", "joint"])
     def test_law(self, method):
         mechanism, x = TopK(2, range(3), epsilon=1.0, method=method), [0, 0, 1, 2, 2, 2]
-        released = mechanism.release(x, size=20_000, rng=PCG64(1))
+        released = mechanism.release(x, size=10_000, rng=PCG64(1))
         pairs = list(itertools.permutations(range(3), 2))
         counts = [sum(tuple(pair) == other for pair in released) for other in pairs]
         if method != "counts":
@@ -184,9 +188,9 @@ class TestReleases:
         assert best.error() < other.error() / 2
 
     def test_the_best_for_typical_counts(self):
-        """The least error for these counts, in 36 settings, of the predictions that the next test checks."""
-        settings, found = itertools.product((1, 8, 25), (1, 5, 25), (0.1, 1.0), (2e4, 5e5)), set()
-        for k, units, epsilon, n in settings:
+        """The least error for these counts, in 18 settings, of the predictions that the next test checks."""
+        settings, found = itertools.product((1, 8, 25), (1, 5, 25), ((0.1, 2e4), (1.0, 5e5))), set()
+        for k, units, (epsilon, n) in settings:
             typical = n / np.arange(1.0, 101.0)
             mechanism = TopK(k, range(100), epsilon=epsilon, contributions=units, per_key=1, typical=typical)
             missed = mechanism._missed(np.array(mechanism.typical))
