@@ -31,7 +31,7 @@ def counted(x, seed=0):
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
 @every("mechanism", NUMBERS, ids=name)
 def test_a_release_of_counts_equals_that_of_the_records(mechanism, kind):
-    for n in (1, 23, 700):
+    for n in (1, 700) if kind == "smooth" else (23,):
         values, counts, x = counted(records(mechanism, n, kind=kind))
         release = outcome(mechanism, x, rng=PCG(1))
         assert same(outcome(mechanism, dpf.Counted(values, counts), rng=PCG(1)), release)

@@ -106,9 +106,9 @@ class TestLaw:
     @pytest.mark.parametrize("prior", ["uniform", Cauchy(30, 2)], ids=str)
     def test_capped(self, prior):
         """Where the cap bites: it is above the least magnitude, not above 0."""
-        grid, data = dpf.Grid(0, 400, step=1), [200] * 900 + [210] * 1100
+        grid, data = dpf.Grid(0, 200, step=1), [100] * 900 + [110] * 1100
         m = mechanism(psis.Huber(3.0), grid, 2.0, prior)
-        scores = reference.magnitudes(reference.huber(3), data, 400)
+        scores = reference.magnitudes(reference.huber(3), data, 200)
         assert m.reach(len(data)) < max(scores) - min(scores)
         check_law(m, data)
 
@@ -168,8 +168,7 @@ class TestPrivacy:
     @every("psi", PSIS, ids=str)
     def test_certified(self, psi, prior, epsilon):
         m = mechanism(psi, epsilon=epsilon, prior=prior)
-        assert dpf.audit.verify(m, n=2, values=5).holds
-        assert dpf.audit.verify(m, n=4, values=3).holds
+        assert dpf.audit.verify(m, n=3, values=4).holds
 
     @pytest.mark.parametrize(
         ("psi", "loss"), [(psis.Pinball(0.5), 1.951), (psis.Huber(1), 1.918), (psis.Huber(3), 1.786)]
@@ -335,7 +334,7 @@ class TestFewPieces:
     def test_law(self, prior, epsilon, data):
         m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), epsilon, prior)
         pmf, few, source = m.law(np.array(data, float)).pmf(np.arange(13)), self.few(m, data), PCG64(5)
-        assert not chi_square_rejects(np.bincount([few.draw(source) for _ in range(4000)], minlength=13), pmf)
+        assert not chi_square_rejects(np.bincount([few.draw(source) for _ in range(2500)], minlength=13), pmf)
 
     @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
     def test_a_wrong_rate_is_rejected(self, factor):

@@ -85,7 +85,7 @@ class TestPrivacy:
     @pytest.mark.parametrize("statistic", STATISTICS[1:], ids=str)
     def test_other_statistics(self, statistic):
         grids = [Grid(0, 2, step=1)] * 2
-        assert divergence(NestedBoxes(statistic, grid=grids, epsilon=1.0), 4, grids).holds
+        assert divergence(NestedBoxes(statistic, grid=grids, epsilon=1.0), 3, grids).holds
 
     def test_transform_and_scale(self):
         m = NestedBoxes(
@@ -127,7 +127,7 @@ TESTS = [  # epsilon, delta, width, radius, values
 
 class TestWithoutBounds:
     @every("epsilon, delta, width, radius, values", TESTS)
-    @every("high", [2, 8, 100])
+    @every("high", [2, 100])
     def test_one_dimension(self, epsilon, delta, width, radius, values, high):
         m = RangeFreeBoxes(step=1, width=width, epsilon=epsilon, delta=delta, radius=radius)
         certificate = divergence(m, m.least_records(1) + 1, [Grid(0, high, step=1)], values)

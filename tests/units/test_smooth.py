@@ -107,7 +107,7 @@ def bounds(statistic, n, last, beta):
 
 SMALL = [
     pytest.param(kind(low, high), n, last, id=f"{kind.__name__}-{low}-{high}-of-{n}-on-{last}")
-    for n, last in ((1, 6), (2, 5), (3, 4), (4, 3), (6, 2), (8, 1))
+    for n, last in ((1, 6), (2, 4), (3, 3), (4, 2), (6, 1))
     for kind in (RankSum, RankDifference, Winsorized, Between)
     for low in range(1, n + 1)
     for high in range(low, n + 1)
@@ -177,8 +177,8 @@ def test_bounds_one_step_apart_and_data_units():
 # Calibration
 
 
-@every("epsilon", [1e-6, 0.1, 1.0, 4.0, 20.0, 50.0])
-@every("delta", [1e-2, 1e-6, 1e-12])
+@every("epsilon", [1e-6, 0.1, 1.0, 50.0])
+@every("delta", [1e-2, 1e-12])
 def test_laplace_scale_is_private_and_tight(epsilon, delta):
     """T20: the largest divergence over all ratios of scales and shifts is delta, by exact integration."""
     least = 4 * 2.0**-30
@@ -304,7 +304,7 @@ def student_tail(t, s):
 
 
 @every("kind", [RoundedLaplace, RoundedStudent3, RoundedGaussian])
-@every(("center", "last"), [(0, 20), (20, 20), (7, 20), (0, 1), (1, 1)])
+@every(("center", "last"), [(0, 20), (20, 20), (7, 20), (1, 1)])
 @every("scale", [0.2, 3.0, 400.0])
 def test_clamped_law(kind, center, last, scale):
     grid = dpf.Grid(0, last, step=1)
@@ -315,7 +315,7 @@ def test_clamped_law(kind, center, last, scale):
     assert law.pmf([-1, last + 1]).tolist() == [0, 0]
     assert law.cdf([-1, last + 1]).tolist() == [0, 1]
     assert law.support == (0, last)
-    sample = law.sample(200_000, rng=PCG64(5))
+    sample = law.sample(60_000, rng=PCG64(5))
     counts = np.bincount(sample, minlength=last + 1)
     assert not chi_square_rejects(counts, law.pmf(k))
     if last == 20 and scale == 3.0:
@@ -327,7 +327,7 @@ def test_clamped_law(kind, center, last, scale):
 
 def test_saturated_noise_is_clamped():
     law = ClampedNoise(RoundedStudent3(2.0**56), center=2**51, last=2**52 - 1, decode=float)
-    sample = law.sample(1000, rng=PCG64(1))
+    sample = law.sample(50, rng=PCG64(1))
     assert set(np.unique(sample)) >= {0, 2**52 - 1}
     assert sample.min() >= 0
     assert sample.max() <= 2**52 - 1
@@ -342,14 +342,14 @@ NOISES = [(0.0, "student-t"), (1e-2, "laplace"), (1e-6, "laplace")]
 
 @every("epsilon", [0.1, 1.0, 4.0])
 @every("delta, noise", NOISES)
-@every("q", [0.0, 0.5, 1.0])
+@every("q", [0.0, 0.5])
 def test_the_audit_certifies(q, delta, noise, epsilon):
     mechanism = dpf.SmoothSensitivity(Quantile(q), grid=GRID, epsilon=epsilon, delta=delta)
     assert mechanism.noise == noise
-    assert audit.verify(mechanism, n=3, values=5).holds
+    assert audit.verify(mechanism, n=3, values=4).holds
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 3])
 @every(("delta", "noise"), NOISES)
 @every("statistic", [s for s in one_of_each(RANK_CASES) if has_gaps(s)], ids=str)
 def test_the_audit_certifies_every_statistic(statistic, delta, noise, n):
