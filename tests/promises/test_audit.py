@@ -97,8 +97,7 @@ def every_release(epsilon):
         yield GlobalSensitivity(statistic, grid=grid, epsilon=epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("n", "values"), [(3, 3), (4, 2)])
+@pytest.mark.parametrize(("n", "values", "epsilon"), [(3, 3, 1.0), (4, 2, 0.1), (4, 2, 4.0)])
 def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
     for mechanism in every_release(epsilon):
         certificate = audit.verify(mechanism, n=n, values=values)
@@ -106,7 +105,7 @@ def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
         assert certificate.claim.delta == getattr(mechanism, "delta", 0.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_rejects_every_mechanism_at_a_third(epsilon):
     """Control: each of the same laws is refuted where the claim is epsilon / 3 and delta / 1000."""
     for mechanism in every_release(epsilon):

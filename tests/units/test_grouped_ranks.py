@@ -132,7 +132,7 @@ def test_groups_follow_their_laws():
         assert chi_square_rejects(counts, np.full(len(codes), 1 / len(codes)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data(), st.integers(1, 40))
 def test_ranges_of_huber_equal_their_definition(data, last):
     codes = sorted(data.draw(st.lists(st.integers(0, last), min_size=1, max_size=9)))

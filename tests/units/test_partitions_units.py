@@ -186,7 +186,7 @@ class TestChoice:
 
     @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0, 1e300])
     @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-12, 1 - 2.0**-53])
-    @pytest.mark.parametrize("k", [2, 10**6])
+    @pytest.mark.parametrize("k", [2, 10**5])
     def test_extreme_parameters(self, epsilon, delta, k):
         mechanism = dpf.PartitionSelection(epsilon, delta, contributions=k, per_key=1)
         assert 1 <= mechanism.threshold <= 2**56

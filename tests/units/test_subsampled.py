@@ -71,9 +71,9 @@ class TestReleases:
         law = np.exp(sampled.law(x).logpmf(outcomes))
         assert math.isclose(law.sum(), 1, rel_tol=1e-12)
         for released in (
-            sampled.release(x, size=20_000, rng=PCG64(1)),
-            np.array([sampled(x, rng=rng) for rng in [PCG64(2)] for _ in range(20_000)]),
-            sampled.law(x).value(sampled.law(x).sample(20_000, PCG64(3))),
+            sampled.release(x, size=8000, rng=PCG64(1)),
+            np.array([sampled(x, rng=rng) for rng in [PCG64(2)] for _ in range(8000)]),
+            sampled.law(x).value(sampled.law(x).sample(8000, PCG64(3))),
         ):
             counts = [np.sum(released == value) for value in MEDIAN.law([0.0, 1.0]).value(outcomes)]
             assert not chi_square_rejects(counts, law)
