@@ -17,7 +17,7 @@ HOSTS = Path(__file__).parent / "hosts"
 
 # Every run draws the same examples, so that a run of CI can be repeated; `--hypothesis-profile explore` draws new ones.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True, max_examples=60)
 settings.load_profile("repeat")
 
 

@@ -119,7 +119,7 @@ def test_vectors_by_one_generator(monkeypatch):
         return box(*arguments)
 
     monkeypatch.setattr(dpf.NestedBoxes, "_box", slowly)
-    for seed in range(20):
+    for seed in range(6):
         for release in (law.sample, lambda rng: boxes(rows, rng=rng)):
             calls = CALLS if release == law.sample else 2
             shared, alone = Generator(PCG64(seed)), Generator(PCG64(seed))

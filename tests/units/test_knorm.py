@@ -145,7 +145,7 @@ def test_privacy_of_the_box(kind, epsilon):
     assert greatest_loss(kind, (0.9 * widths / epsilon).tolist(), shifts, 9) > epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0])
 def test_privacy_of_the_ball(epsilon):
     """Over all integer shifts of l2 norm at most 2.3; a radius 10 % too small loses more."""
     shifts = [v for v in lattice(2, 2) if 0 < np.hypot(*v) <= 2.3]

@@ -73,7 +73,7 @@ def test_a_further_missing_record_takes_one_place_of_one_gap(q):
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_the_audit_certifies_candidates_for_one_replaced_record(epsilon):
-    for q, n in itertools.product((0.3, 0.5, 1.0), (2, 4)):
+    for q, n in itertools.product((0.3, 1.0), (2, 4)):
         anchor = Quantile(q)
         options = {"statistic": anchor, "grid": GRID, "epsilon": epsilon}
         for rank, last in itertools.product(range(1, n + 1), (False, True)):

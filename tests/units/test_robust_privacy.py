@@ -134,8 +134,7 @@ class TestWithoutBounds:
         assert certificate.holds
         assert certificate.delta < 0.9 * delta
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(4.0, 0.3), (8.0, 0.1)])
-    @pytest.mark.parametrize("high", [1, 30])
+    @pytest.mark.parametrize(("epsilon", "delta", "high"), [(4.0, 0.3, 1), (8.0, 0.1, 30)])
     def test_two_dimensions(self, epsilon, delta, high):
         m = RangeFreeBoxes(step=1, width=1, epsilon=epsilon, delta=delta)
         n = m.least_records(2)

@@ -376,8 +376,8 @@ class TestWorkers:
 
     def check(self, values, ranks):
         for first, last in ranks:
-            one, two, three = (_select.window(values, first, last, workers=w, **GRID).tobytes() for w in (1, 2, 3))
-            assert one == two == three
+            one, three = (_select.window(values, first, last, workers=w, **GRID).tobytes() for w in (1, 3))
+            assert one == three
 
     def test_concurrent_calls(self):
         x = ORDERS["random"]
