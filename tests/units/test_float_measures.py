@@ -230,21 +230,21 @@ class TestPrivacy:
         for q in (0.0, 0.6):
             mechanism = InverseSensitivity(Quantile(q), grid=grid, epsilon=1.0, neighbors=neighbors)
             assert mechanism.base_measure is not None
-            assert dpf.audit.verify(mechanism, n=n, values=4).holds
+            assert dpf.audit.verify(mechanism, n=n, values=4, ordered=False).holds
 
     @pytest.mark.parametrize("control", [OwnPoints, OwnRange])
     def test_controls_are_rejected(self, control):
-        assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4).holds
+        assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4, ordered=False).holds
 
     def test_each_of_two_stages_has_half_of_epsilon(self, monkeypatch):
         """The control spends all of it in each stage; of three quantiles of two records, its loss is below epsilon."""
         grid = FloatGrid(2, resolution=1, lower=0, upper=3)
         mechanism = Quantiles([0.25, 0.75], grid=grid, epsilon=1.0, stages=2)
         assert mechanism.base_measure is not None
-        assert dpf.audit.verify(mechanism, n=4, values=2).holds
+        assert dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
         plan = mechanism.plan(4)
         monkeypatch.setattr(plan, "stages", replace(plan.stages, epsilon=1.0))
-        assert not dpf.audit.verify(mechanism, n=4, values=2).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
 
     @pytest.mark.parametrize(
         ("grid", "stages", "n"),
@@ -258,7 +258,7 @@ class TestPrivacy:
     )
     def test_joint_quantiles_are_certified(self, grid, stages, n):
         mechanism = Quantiles([0.25, 0.5, 0.75], grid=grid, epsilon=1.0, stages=stages)
-        assert dpf.audit.verify(mechanism, n=n, values=3).holds
+        assert dpf.audit.verify(mechanism, n=n, values=3, ordered=False).holds
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")

@@ -280,14 +280,14 @@ class TestAudit:
     def test_certified(self, name, epsilon):
         mechanism = InverseSensitivity(CASES[name].statistic, grid=codes(12), epsilon=epsilon)
         for n in (1, 2) if epsilon == 0.1 else (3,):
-            assert dpf.audit.verify(mechanism, n=n, values=4).holds
+            assert dpf.audit.verify(mechanism, n=n, values=4, ordered=False).holds
 
     @EACH
     @pytest.mark.parametrize("grid", [Grid(0, 1, step=1), Grid(-0.5, 0.75, step=0.25)])
     def test_certified_on_tiny_grids(self, name, grid):
         for radius in (0, 0.25):
             mechanism = InverseSensitivity(CASES[name].statistic, grid=grid, epsilon=1.0, radius=radius)
-            assert dpf.audit.verify(mechanism, n=4, values=2).holds
+            assert dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
 
     @every("name", ["mean", "trimmed 0.2", "winsorized 0.34", "iqr", "huber 2"])
     def test_a_score_of_two_a_replacement_is_rejected(self, name, monkeypatch):
@@ -300,7 +300,7 @@ class TestAudit:
 
         monkeypatch.setattr(type(statistic), "attack_range", wrong)
         mechanism = InverseSensitivity(statistic, grid=codes(40), epsilon=1.0)
-        assert dpf.audit.verify(mechanism, n=3, values=3).holds is False
+        assert dpf.audit.verify(mechanism, n=3, values=3, ordered=False).holds is False
 
     def test_interquartile_range_attacked_at_one_end_is_rejected(self, monkeypatch):
         """Control: as if all replacements went to the upper quartile."""
@@ -312,7 +312,7 @@ class TestAudit:
 
         monkeypatch.setattr(InterquartileRange, "attack_range", wrong)
         mechanism = InverseSensitivity(InterquartileRange(), grid=codes(40), epsilon=1.0)
-        assert not dpf.audit.verify(mechanism, n=4, values=3).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=3, ordered=False).holds
 
 
 class TestDegenerate:

@@ -33,19 +33,19 @@ class TestPrivacy:
     @every("k, neighbors", [(1, "add-remove"), (2, "replace-one"), (3, "add-remove")])
     def test_peeling(self, k, neighbors):
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="peeling", neighbors=neighbors)
-        assert dpf.audit.verify(mechanism, n=3, values=3, grids=POINTS).holds
+        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @every("k, neighbors", itertools.product((1, 2, 3), ("add-remove", "replace-one")))
     def test_joint(self, k, neighbors):
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="joint", neighbors=neighbors)
-        assert dpf.audit.verify(mechanism, n=3, values=3, grids=POINTS).holds
+        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
     def test_joint_controls(self, neighbors, monkeypatch):
         """Without the half of the rate."""
         monkeypatch.setattr(OfNumbers, "_joint_epsilon", 1.6, raising=False)
         mechanism = OfNumbers(2, range(3), epsilon=0.8, method="joint", neighbors=neighbors)
-        assert not dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @every("k, counts", [(1, [4, 0, 3]), (2, [5, 5, 1, 0]), (3, [2, 7, 7, 0]), (4, [3, 3, 3, 3]), (2, [0, 0, 0])])
     def test_the_law_of_joint_selections(self, k, counts):
@@ -67,7 +67,7 @@ class TestPrivacy:
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="peeling", neighbors=neighbors)
         wrong = dpf.Selection(epsilon=scale * 1.2, monotone=True, selection="permute-and-flip", neighbors=neighbors)
         mechanism.__dict__["_selection"] = wrong
-        assert not dpf.audit.verify(mechanism, n=3, values=3, grids=POINTS).holds
+        assert not dpf.audit.verify(mechanism, n=3, values=3, grids=POINTS, ordered=False).holds
 
     @every("neighbors, contributions", [("replace-one", 1), ("add-remove", 1), ("add-remove", 3)])
     def test_counts(self, neighbors, contributions):
