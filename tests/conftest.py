@@ -1,18 +1,23 @@
 """Set up pytest and Hypothesis: imports of the package ``tests``, marks by folder, and no limits on time."""
 
+import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+# One thread of BLAS for each worker of pytest-xdist: threads that wait for one another take a fifth more time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))  # after everything that is installed
 HOSTS = Path(__file__).parent / "hosts"
 
 # Every run draws the same examples, so that a run of CI can be repeated; `--hypothesis-profile explore` draws new ones.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True, max_examples=60)
 settings.load_profile("repeat")
 
 

@@ -7,6 +7,7 @@ Each change is made to the text of a header in memory. What rejects it is one of
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from assurance.bounds import claims, record
@@ -168,10 +169,12 @@ def controls(library, proofs, gappa=None, every=1):
         same = Mutation(names[0], library.texts[names[0]], "none", 0, 0, "")
         if found := verdict(same, library, [prove], None):
             raise Unproved(f"{names[0]} is rejected unchanged: {found}")
-    for place, mutation in enumerate(mutations(library, (*record.WHOLE, *record.TEXTS))):
-        if place % every == 0:
+    places = Counter()
+    for mutation in mutations(library, (*record.WHOLE, *record.TEXTS)):
+        if places[mutation.function] % every == 0:
             own = [prove for names, prove in proofs if mutation.function in names]
             found = verdict(mutation, library, own, gappa)
             row = table.setdefault(mutation.function, {})
             row[mutation.kind, found] = row.get((mutation.kind, found), 0) + 1
+        places[mutation.function] += 1
     return table

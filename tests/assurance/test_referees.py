@@ -29,7 +29,7 @@ class TestRationalSamplers:
         listed, law = rational.laplace_law(scale), published.discrete_laplace(scale)
         assert max(abs(listed[z] / p - 1) for z, p in law.items() if p > 1e-12) < 1e-15
 
-    @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(9, 4)])
+    @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(5, 4)])
     def test_listed_gaussian_is_the_published_law(self, variance):
         listed, law = rational.gaussian_law(variance), published.discrete_gaussian(variance)
         assert max(abs(listed[z] / p - 1) for z, p in law.items() if p > 1e-12) < 1e-15

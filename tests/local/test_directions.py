@@ -62,8 +62,8 @@ def test_heights_in_many_dimensions_and_on_the_circle(count):
     assert _best_moments(2, count)[0][0] == pytest.approx(float(largest), rel=1e-12)
 
 
-@every("epsilon", [1.0, 2.0, 3.0, 4.0])
-@every("d", [2, 3, 10, 100, 1000, 10**5])
+@every("epsilon", [1.0, 2.0, 4.0])
+@every("d", [2, 10, 1000])
 def test_64_directions_are_nearly_privunit(d, epsilon):
     cap = local.L2Ball(d, epsilon, method="privunit").second_moment
     moments = [
@@ -98,7 +98,7 @@ def test_the_number_of_near_directions_is_the_best(epsilon):
 @pytest.mark.parametrize(("d", "count"), [(2, 2), (3, 5), (9, 64), (2, 1024)])
 def test_reports_are_those_of_the_twin(d, count):
     rng = Generator(PCG64(d))
-    for row in rng.normal(size=(6, d)) / math.sqrt(d):
+    for row in rng.normal(size=(6 if count < 100 else 2, d)) / math.sqrt(d):
         seed, rounding = PCG64(int(rng.integers(2**32))).random_raw(2).tolist()
         scores = reference.scores(row, seed, rounding, count)
         found = orders(row, seed, rounding, count)

@@ -151,17 +151,17 @@ def test_bounds_are_below_attained_errors(epsilon):
         assert sparse[0] < 4 * theory.local_sparse_threshold(n, d, epsilon=epsilon) ** 2
         logistic = [theory.local_logistic_lower_bound(n, d, epsilon=epsilon, form=form) for form in FORMS]
         assert 0 < logistic[1] < logistic[0] < d
-        for smoothness in (0.6, 1.0, 2.5):
-            density = [
-                theory.local_density_lower_bound(n, epsilon=epsilon, smoothness=smoothness, form=form) for form in FORMS
-            ]
-            least = min(
-                local.SeriesReports(k, epsilon, grid=UNIT, method="one-frequency", basis="trigonometric").mise_bound(
-                    n, smoothness=smoothness, roughness=1.0
-                )
-                for k in (2, 4, 8, 16, 32, 64)
+    for n, smoothness in itertools.product((10, 1000, 10**6), (0.6, 1.0, 2.5)):
+        density = [
+            theory.local_density_lower_bound(n, epsilon=epsilon, smoothness=smoothness, form=form) for form in FORMS
+        ]
+        least = min(
+            local.SeriesReports(k, epsilon, grid=UNIT, method="one-frequency", basis="trigonometric").mise_bound(
+                n, smoothness=smoothness, roughness=1.0
             )
-            assert 0 < density[1] < density[0] < least
+            for k in (2, 4, 8, 16, 32, 64)
+        )
+        assert 0 < density[1] < density[0] < least
 
 
 def test_orders_of_the_bounds():

@@ -70,7 +70,7 @@ class TestQuantiles:
     @every("q", QS)
     @every("epsilon", [0.1, 1.0, 4.0])
     def test_certified_on_all_sizes(self, q, epsilon):
-        for n in (1, 2, 4) if epsilon == 1.0 else (3,):
+        for n in (1, 2, 3) if epsilon == 1.0 else (2,):
             found = audit.verify(quantile(q, epsilon), n=n, values=4, ordered=False)
             assert found.holds
             assert found.claim == Privacy(epsilon, 0.0, "add-remove")
@@ -282,7 +282,7 @@ class TestTotals:
     def test_one_record_more_or_less(self, statistic, grid, noise):
         mechanism, worst = total(statistic, grid, noise=noise), 0.0
         values = [grid.lower, grid.lower + grid.step, grid.upper]
-        for n in range(4):
+        for n in range(3):
             for x in itertools.product(values, repeat=n):
                 worst = max(worst, *(ratio(mechanism, x, (*x, more)) for more in values))
         assert 0.95 < worst <= 1.0 + 1e-12

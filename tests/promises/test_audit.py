@@ -79,7 +79,9 @@ def test_certifies(statistic, epsilon, n, values):
 @every("statistic", STATISTICS, ids=str)
 def test_certifies_five_records(statistic):
     """T17: every dataset of five records over three values (four values for the median, in test_threats.py)."""
-    assert audit.verify(InverseSensitivity(statistic, grid=Grid(0, 4, step=1), epsilon=1.0), n=5, values=3).holds
+    assert audit.verify(
+        InverseSensitivity(statistic, grid=Grid(0, 4, step=1), epsilon=1.0), n=5, values=3, ordered=False
+    ).holds
 
 
 EVERY_RANK = [*one_of_each(RANK_CASES), Quantile(0)]
@@ -97,8 +99,7 @@ def every_release(epsilon):
         yield GlobalSensitivity(statistic, grid=grid, epsilon=epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("n", "values"), [(3, 3), (4, 2)])
+@pytest.mark.parametrize(("n", "values", "epsilon"), [(3, 3, 1.0), (4, 2, 0.1), (4, 2, 4.0)])
 def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
     for mechanism in every_release(epsilon):
         certificate = audit.verify(mechanism, n=n, values=values)
@@ -106,7 +107,7 @@ def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
         assert certificate.claim.delta == getattr(mechanism, "delta", 0.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_rejects_every_mechanism_at_a_third(epsilon):
     """Control: each of the same laws is refuted where the claim is epsilon / 3 and delta / 1000."""
     for mechanism in every_release(epsilon):
@@ -125,7 +126,7 @@ class Claimed:
 @every("statistic", [Median(), Quantile(1)], ids=str)
 def test_certifies_with_radius(statistic, radius):
     grid = Grid(-1, 2, step=0.25)
-    assert audit.verify(InverseSensitivity(statistic, grid=grid, epsilon=1.5, radius=radius), n=3).holds
+    assert audit.verify(InverseSensitivity(statistic, grid=grid, epsilon=1.5, radius=radius), n=3, ordered=False).holds
 
 
 def test_the_bound_is_nearly_attained():
@@ -180,7 +181,7 @@ def test_the_mechanism_with_a_binding_cap(monkeypatch):
     mechanism = InverseSensitivity(Median(), grid=Grid(0, 12, step=1), epsilon=1.0)  # it keeps what depends on the cap
     assert not np.allclose(mechanism.law([6] * 5).logpmf(np.arange(13)), before)
     for n in (3, 5):
-        assert audit.verify(mechanism, n=n, values=3).holds
+        assert audit.verify(mechanism, n=n, values=3, ordered=False).holds
 
 
 class TestRejects:

@@ -5,7 +5,7 @@ import pkgutil
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -80,14 +80,16 @@ ON_THE_WAY = {
 }
 
 
-def packages():
-    return [m.name for m in pkgutil.walk_packages(dpf.__path__, "dpfast.") if not m.name.startswith("dpfast._")]
+@cache
+def import_all():
+    for module in pkgutil.walk_packages(dpf.__path__, "dpfast."):
+        if not module.name.startswith("dpfast._"):
+            with suppress(ImportError):  # a missing optional library
+                import_module(module.name)
 
 
 def all_subclasses(cls):
-    for name in packages():
-        with suppress(ImportError):  # a missing optional library
-            import_module(name)
+    import_all()
     found = []
     for sub in cls.__subclasses__():
         found += [sub, *all_subclasses(sub)] if sub.__module__.startswith("dpfast.") else []
@@ -96,9 +98,7 @@ def all_subclasses(cls):
 
 def all_functions():
     """Functions of dpfast, and methods of its classes."""
-    for name in packages():
-        with suppress(ImportError):
-            import_module(name)
+    import_all()
     for module in [module for name, module in sys.modules.items() if name.split(".")[0] == "dpfast"]:
         for item in vars(module).values():
             if getattr(item, "__module__", None) != module.__name__:

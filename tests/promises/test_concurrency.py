@@ -84,28 +84,29 @@ def listed(release, *args, **options):
     return np.asarray(plain(outcome(release, *args, **options))).tolist()
 
 
-each = every("mechanism", central(GRID, epsilon=2.0), ids=name)
+def drawn(law, seed):
+    return listed(law.sample, 3, rng=PCG64(seed))
 
 
 class TestFirstUse:
     """Threads that share an object and all of its caches, which are empty, release what one thread alone releases."""
 
-    @each
-    def test_mechanism(self, mechanism):
+    @every("mechanism", central(GRID, epsilon=2.0), ids=name)
+    def test_mechanism_and_law(self, mechanism):
+        """Of the threads, every second one begins with the mechanism, and the others with the law."""
         records = shaped(mechanism, X[:60])
         expected = [listed(mechanism, records, rng=PCG64(i)) for i in range(FIRST)]
-        shared = pickle.loads(pickle.dumps(mechanism))
-        forget()
-        assert in_threads(lambda i: listed(shared, records, rng=PCG64(i)), FIRST) == expected
+        shared, law = pickle.loads(pickle.dumps(mechanism)), outcome(mechanism.law, records)
+        samples = None if isinstance(law, str) else [drawn(mechanism.law(records), i) for i in range(FIRST)]
 
-    @each
-    def test_law(self, mechanism):
-        records = shaped(mechanism, X[:60])
-        if isinstance(shared := outcome(mechanism.law, records), str):
-            return  # a message about the number of records
-        expected = [listed(mechanism.law(records).sample, 3, rng=PCG64(i)) for i in range(FIRST)]
+        def call(i):
+            """A release and, unless its law is a message about the number of records, a sample."""
+            sample = drawn(law, i) if samples and i % 2 else None
+            released = listed(shared, records, rng=PCG64(i))
+            return released, drawn(law, i) if samples and sample is None else sample
+
         forget()
-        assert in_threads(lambda i: listed(shared.sample, 3, rng=PCG64(i)), FIRST) == expected
+        assert in_threads(call, FIRST) == list(zip(expected, samples or [None] * FIRST, strict=True))
 
 
 def test_vectors_by_one_generator(monkeypatch):
@@ -118,7 +119,7 @@ def test_vectors_by_one_generator(monkeypatch):
         return box(*arguments)
 
     monkeypatch.setattr(dpf.NestedBoxes, "_box", slowly)
-    for seed in range(20):
+    for seed in range(6):
         for release in (law.sample, lambda rng: boxes(rows, rng=rng)):
             calls = CALLS if release == law.sample else 2
             shared, alone = Generator(PCG64(seed)), Generator(PCG64(seed))

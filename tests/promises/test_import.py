@@ -55,7 +55,7 @@ def test_threads_that_use_different_names_first():
 import os, random
 from tests.threads import in_threads
 sys.setswitchinterval(1e-5)
-for seed in range(3):
+for seed in range(2):
     if (child := os.fork()) == 0:  # each has imported nothing yet
         names = random.Random(seed).sample(dpfast.__all__, 24)
         in_threads(lambda i: getattr(dpfast, names[i]), 24)
@@ -97,7 +97,7 @@ def test_explain_does_not_depend_on_what_was_imported():
     calls = ["'synthesize', 9, n=100, epsilon=1.0", "'randomizer_for', 16, epsilon=1.0", "'magic', epsilon=1.0"]
     program = f"""
 import os, flint, scipy.optimize, dpfast as dpf  # the former once for all children
-for modules in ((), ("dpfast.densities.synthesis",), ("dpfast.local", "dpfast.densities")):
+for modules in ((), ("dpfast.densities.synthesis", "dpfast.local")):
     for call in {calls}:
         if (child := os.fork()) == 0:  # what a call imports is lost with its process
             for module in modules:
@@ -111,7 +111,7 @@ for modules in ((), ("dpfast.densities.synthesis",), ("dpfast.local", "dpfast.de
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     texts = told.splitlines()
-    assert texts[:3] == texts[3:6] == texts[6:]
+    assert texts[:3] == texts[3:]
     assert ["must be one of" in text for text in texts[:3]] == [False, False, True]
 
 

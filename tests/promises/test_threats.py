@@ -150,7 +150,7 @@ class TestT4:
         law = mechanism.law(x)
         assert np.isfinite(law.logpmf(k)).all()
         assert math.fsum(law.pmf(k)) == pytest.approx(1, abs=1e-12)
-        assert not chi_square_rejects(np.bincount(law.sample(50_000, PCG64(3)), minlength=101), law.pmf(k))
+        assert not chi_square_rejects(np.bincount(law.sample(20_000, PCG64(3)), minlength=101), law.pmf(k))
 
     def test_control(self):
         """A softmax in plain doubles: NaN without the shift; with it, a score that 1 is lost beside is no better."""
@@ -426,7 +426,7 @@ class TestT17:
 
     def test_median(self):
         for n in (1, 2, 3, 4, 5):
-            assert audit.verify(median(1.0, Grid(0, 3, step=1)), n=n, values=4).holds
+            assert audit.verify(median(1.0, Grid(0, 3, step=1)), n=n, values=4, ordered=False).holds
 
     # The controls are TestRejects in test_audit.py.
 

@@ -2,7 +2,10 @@
 
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 from math import ceil, frexp
+
+import numpy as np
 
 
 def weights(last, unit, offset, parts):
@@ -38,14 +41,24 @@ def of_floats(grid):
 
     sizes = Counter(binade(x) for x in magnitudes[-grid.first :])
     parts = {(zero, e): (12 + abs(e - 3)) ** -3.0 for zero, e in sizes}
-    shares = [11 / 32 * parts[binade(x)] / sum(parts.values()) / sizes[binade(x)] for x in magnitudes]
+    total = sum(parts.values())
+    shares = np.array([11 / 32 * parts[binade(x)] / total / sizes[binade(x)] for x in magnitudes])
     shares[-grid.first] += 1 / 16
+    for share, numbers in decimals():
+        np.add.at(shares, grid.encode(numbers), share)
+    return shares
+
+
+@cache
+def decimals():
+    """The share of each number of 1 to 4 significant digits, and the numbers that have this share."""
+    found = []
     for digits in range(1, 5):
         decades = range(-8, 40) if digits < 4 else range(6)
         norm = sum((4 + abs(d - 1)) ** -3.0 for d in decades)
         for d in decades:
             unit = Fraction(10) ** (d - digits + 1)
-            numbers = [float(i * unit) for i in range(10 ** (digits - 1), 10**digits)]
-            for code in grid.encode([sign * x for x in numbers for sign in (1, -1)]):
-                shares[code] += (4 + abs(d - 1)) ** -3.0 / norm / (9 * 10 ** (digits - 1)) / 32
-    return shares
+            numbers = np.array([float(i * unit) for i in range(10 ** (digits - 1), 10**digits)])
+            share = (4 + abs(d - 1)) ** -3.0 / norm / (9 * 10 ** (digits - 1)) / 32
+            found.append((share, np.concatenate([numbers, -numbers])))
+    return found

@@ -433,7 +433,7 @@ class Hashless(Counting):
     "mechanism",
     [
         dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
-        dpf.Quantiles([0.25, 0.75], grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
+        dpf.Quantiles([0.75], grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
         dpf.MEstimator(dpf.psi.Huber(20.0), grid=dpf.Grid(0, 128, step=2.0**-6), epsilon=1.0),
     ],
 )

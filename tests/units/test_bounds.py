@@ -112,7 +112,7 @@ class TestBounds:
         rng = np.random.default_rng(2)
         x = rng.normal(50, 15, 4000)
         x[rng.random(4000) < share] = math.nan
-        for seed in range(30):
+        for seed in range(10):
             lower, upper = dpf.bounds(x, epsilon=1.0, rng=PCG64(seed))
             assert -200 < lower < 20
             assert 80 < upper < 300
@@ -430,7 +430,7 @@ class TestVarianceWithin:
     def test_the_predicted_error_is_that_of_simulations(self, law, bounds):
         n, mechanism = 2000, self.made(bounds)
         generator = np.random.default_rng(7)
-        found = [abs(mechanism(law.rvs(n, random_state=generator), rng=generator) - law.var()) for _ in range(400)]
+        found = [abs(mechanism(law.rvs(n, random_state=generator), rng=generator) - law.var()) for _ in range(200)]
         expected = mechanism.expected_error(n, law).total
         assert 0.8 < np.mean(found) / expected < 1.25
         other = mechanism_for(Variance(), [0.5], Parameters(bounds, None, 0.25, 0.0, "private-bounds"))

@@ -342,7 +342,7 @@ class TestLedger:
     ids=lambda mechanism: f"{type(mechanism).__name__} {mechanism.statistic}",
 )
 def test_expected_errors_against_simulation(mechanism):
-    n, draws, assumed = 600, 300 if "Huber" in str(mechanism.statistic) else 1500, norm(400, 100)
+    n, draws, assumed = 600, 300 if "Huber" in str(mechanism.statistic) else 800, norm(400, 100)
     rng = np.random.default_rng(7)
     expected = mechanism.expected_error(n, assumed)
     population = {"sum": n * 400, "variance": 1e4, "interquartile range": 134.898, "0.9-quantile": 528.155}

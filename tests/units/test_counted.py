@@ -31,7 +31,7 @@ def counted(x, seed=0):
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
 @every("mechanism", NUMBERS, ids=name)
 def test_a_release_of_counts_equals_that_of_the_records(mechanism, kind):
-    for n in (1, 23, 700):
+    for n in (1, 700) if kind == "smooth" else (23,):
         values, counts, x = counted(records(mechanism, n, kind=kind))
         release = outcome(mechanism, x, rng=PCG(1))
         assert same(outcome(mechanism, dpf.Counted(values, counts), rng=PCG(1)), release)
@@ -366,13 +366,15 @@ def test_audit_of_a_mechanism_that_counts():
             return super().law(dpf.Counted(x, np.ones(len(x))))
 
     mechanism = Counting(Quantile(0.3), grid=dpf.Grid(0, 4, step=1), epsilon=1.0)
-    assert dpf.audit.verify(mechanism, n=3, values=5).holds
+    assert dpf.audit.verify(mechanism, n=3, values=5, ordered=False).holds
 
     class Doubling(dpf.InverseSensitivity):
         def law(self, x, *, workers=1):
             return super().law(dpf.Counted(x, np.full(len(x), 2)))
 
-    assert not dpf.audit.verify(Doubling(Quantile(0.3), grid=dpf.Grid(0, 4, step=1), epsilon=1.0), n=3, values=5).holds
+    assert not dpf.audit.verify(
+        Doubling(Quantile(0.3), grid=dpf.Grid(0, 4, step=1), epsilon=1.0), n=3, values=5, ordered=False
+    ).holds
 
 
 class TestGroups:

@@ -168,7 +168,7 @@ class TestDraws:
         expected = reference.law(records, (codes,) * d, epsilon, floor, reference.normals(codes, d))
         p = np.array(list(expected.values()))
         np.testing.assert_allclose(np.exp(made.logpmf(np.array(list(expected)))), p, rtol=1e-12)
-        k = made.sample(5000, PCG64(1))
+        k = made.sample(3000, PCG64(1))
         assert not chi_square_rejects(np.bincount(np.ravel_multi_index(k.T, (codes,) * d), minlength=codes**d), p)
 
     @pytest.mark.parametrize("kind", ["any", "line", "equal"])

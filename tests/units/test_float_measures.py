@@ -46,7 +46,7 @@ def stretches(grid, rng):
     for near in grid.encode(numbers).tolist():
         first = max(near - int(rng.integers(0, 300)), 0)
         yield first, min(first + int(rng.integers(0, 600)), last)
-    for _ in range(20):
+    for _ in range(10):
         first, final = sorted(rng.integers(0, grid.size, 2).tolist())
         yield first, final
     yield 0, last
@@ -73,7 +73,7 @@ class TestWeights:
             assert sum(codes for _, codes in kinds) == last - first + 1
             assert sum(each * codes for each, codes in kinds) == weight
             assert min(each for each, _ in kinds) >= measure.least > 0
-            exact = [sum(codes * Fraction(each, int(weight)) ** k for each, codes in kinds) for k in range(1, 6)]
+            exact = [Fraction(sum(codes * each**k for each, codes in kinds), int(weight) ** k) for k in range(1, 6)]
             powers = measure.power_sums(first, last, float(weight), 5)
             np.testing.assert_allclose(powers, [float(power) for power in exact], rtol=133 * 2.0**-52)
             if last - first <= 600:
@@ -171,12 +171,12 @@ class TestRuns:
         weights = of_each(measure, first, first + 3).astype(object)
         vectors, rng = {}, np.random.default_rng(4)
         for exact in (False, True):
-            words = iter(rng.integers(0, 2**64, 400_000, np.uint64).tolist())
+            words = iter(rng.integers(0, 2**64, 200_000, np.uint64).tolist())
             if exact:
                 monkey = pytest.MonkeyPatch()
                 monkey.setattr(_multisets, "_DOUBT", 1.0)
             counts = {}
-            for _ in range(4000):
+            for _ in range(2000):
                 run = _multisets.draw(measure, first, first + 3, length, words.__next__)
                 drawn = tuple((run - first).tolist())
                 counts[drawn] = counts.get(drawn, 0) + 1
@@ -185,7 +185,7 @@ class TestRuns:
             vectors = {v: math.prod(weights[i] for i in v) for v in _sorted_vectors(4, length)}
             total = sum(vectors.values())
             observed = np.array([counts.get(v, 0) for v in vectors])
-            assert observed.sum() == 4000
+            assert observed.sum() == 2000
             assert not chi_square_rejects(observed, [float(Fraction(w, total)) for w in vectors.values()])
         assert chi_square_rejects(observed, [1 / len(vectors)] * len(vectors)) or length == 1
 
@@ -227,24 +227,24 @@ class TestPrivacy:
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_certified(self, grid, neighbors):
         n = 4 if neighbors == "replace-one" else 3  # an added record makes four
-        for q in (0.0, 0.5, 0.9):
+        for q in (0.0, 0.6):
             mechanism = InverseSensitivity(Quantile(q), grid=grid, epsilon=1.0, neighbors=neighbors)
             assert mechanism.base_measure is not None
-            assert dpf.audit.verify(mechanism, n=n, values=4).holds
+            assert dpf.audit.verify(mechanism, n=n, values=4, ordered=False).holds
 
     @pytest.mark.parametrize("control", [OwnPoints, OwnRange])
     def test_controls_are_rejected(self, control):
-        assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4).holds
+        assert not dpf.audit.verify(control(Median(), grid=TINY[1], epsilon=1.0), n=4, values=4, ordered=False).holds
 
     def test_each_of_two_stages_has_half_of_epsilon(self, monkeypatch):
         """The control spends all of it in each stage; of three quantiles of two records, its loss is below epsilon."""
         grid = FloatGrid(2, resolution=1, lower=0, upper=3)
         mechanism = Quantiles([0.25, 0.75], grid=grid, epsilon=1.0, stages=2)
         assert mechanism.base_measure is not None
-        assert dpf.audit.verify(mechanism, n=4, values=2).holds
+        assert dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
         plan = mechanism.plan(4)
         monkeypatch.setattr(plan, "stages", replace(plan.stages, epsilon=1.0))
-        assert not dpf.audit.verify(mechanism, n=4, values=2).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
 
     @pytest.mark.parametrize(
         ("grid", "stages", "n"),
@@ -258,7 +258,7 @@ class TestPrivacy:
     )
     def test_joint_quantiles_are_certified(self, grid, stages, n):
         mechanism = Quantiles([0.25, 0.5, 0.75], grid=grid, epsilon=1.0, stages=stages)
-        assert dpf.audit.verify(mechanism, n=n, values=3).holds
+        assert dpf.audit.verify(mechanism, n=n, values=3, ordered=False).holds
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")

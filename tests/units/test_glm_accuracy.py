@@ -211,7 +211,7 @@ class TestPopulations:
     @pytest.mark.parametrize("model", MODELS)
     @pytest.mark.parametrize("clip", [1.0, 2.5, math.inf])
     def test_like_a_simulation(self, model, clip):
-        rng, m = np.random.default_rng(5), 400_000
+        rng, m = np.random.default_rng(5), 130_000
         theta, truth = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.5, 0.3, 0.1, 0.2])
         z = np.column_stack([rng.normal(size=(m, 3)), np.ones(m)])  # whitened rows, the last direction the constant
         made = models.model_of(model, MODELS[model].get("label_bound"), MODELS[model].get("k"))

@@ -132,7 +132,7 @@ def test_groups_follow_their_laws():
         assert chi_square_rejects(counts, np.full(len(codes), 1 / len(codes)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data(), st.integers(1, 40))
 def test_ranges_of_huber_equal_their_definition(data, last):
     codes = sorted(data.draw(st.lists(st.integers(0, last), min_size=1, max_size=9)))
@@ -202,7 +202,7 @@ class TestJointQuantiles:
     """The chain of all groups of one size, whose codes change, draws as the chain of each."""
 
     @pytest.mark.parametrize("grid", [*GRIDS.values(), FloatGrid()], ids=[*GRIDS, "of floats"])
-    @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+    @pytest.mark.parametrize("epsilon", [0.05, 20.0])
     def test_bit_for_bit_the_calls_one_by_one(self, grid, epsilon):
         within = Grid(-50, 100) if isinstance(grid, FloatGrid) else grid
         x, labels = records(within, np.float64)

@@ -351,12 +351,12 @@ class TestDepth:
 
     def test_audited_with_ties(self):
         for m in (mechanism(1.0), mechanism(1.0, neighbors="add-remove"), mechanism(1.0, radius=2.0)):
-            assert audit.verify(dataclasses.replace(m, grid=Grid(0, 8, step=1)), n=5, values=3).holds
+            assert audit.verify(dataclasses.replace(m, grid=Grid(0, 8, step=1)), n=5, values=3, ordered=False).holds
 
     def test_too_deep_is_rejected(self):
         """The controls: twice the depth, and depth where a record moves all scores in one direction."""
         grid = Grid(0, 8, step=1)
-        assert not audit.verify(TwiceAsDeep(Median(), grid=grid, epsilon=1.0), n=5, values=3).holds
+        assert not audit.verify(TwiceAsDeep(Median(), grid=grid, epsilon=1.0), n=5, values=3, ordered=False).holds
         least = {"grid": grid, "epsilon": 1.0, "neighbors": "add-remove"}
         assert audit.verify(InverseSensitivity(Quantile(0.0), **least), n=4, values=3, ordered=False).holds
         assert not audit.verify(DeepMinimum(Quantile(0.0), **least), n=4, values=3, ordered=False).holds

@@ -60,7 +60,7 @@ def lattice(*reaches):
 )
 def test_probabilities_of_the_box(scales):
     rng = np.random.default_rng(1)
-    z = np.rint(rng.laplace(0, 2.0 * np.array(scales, float), (12, len(scales))))
+    z = np.rint(rng.laplace(0, 2.0 * np.array(scales, float), (7, len(scales))))
     z[0], z[1] = 0, np.arange(len(scales))
     with mp.workdps(30):
         for row, found in zip(z.astype(int).tolist(), RoundedBox(scales).logpmf(z).tolist(), strict=True):
@@ -120,7 +120,7 @@ def test_limits_of_probabilities_of_the_ball(scales):
 
 
 @pytest.mark.parametrize("kind", LAWS)
-@pytest.mark.parametrize("scales", [[0.4, 0.9], [0.15, 0.15, 0.15]])
+@pytest.mark.parametrize("scales", [[0.4, 0.9], [0.12, 0.12, 0.12]])
 def test_probabilities_add_up(kind, scales):
     """By the points of one orthant: `test_law` looks at all signs."""
     reaches = [math.ceil(40 * max(s, 0.5)) if len(scales) == 2 else math.ceil(33 * s) for s in scales]
@@ -145,7 +145,7 @@ def test_privacy_of_the_box(kind, epsilon):
     assert greatest_loss(kind, (0.9 * widths / epsilon).tolist(), shifts, 9) > epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0])
 def test_privacy_of_the_ball(epsilon):
     """Over all integer shifts of l2 norm at most 2.3; a radius 10 % too small loses more."""
     shifts = [v for v in lattice(2, 2) if 0 < np.hypot(*v) <= 2.3]
@@ -165,12 +165,12 @@ def rough_words(rng, n):
     )
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 15, 16, 119, 120, 121, 128, 129, 1000])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 120, 121, 129, 300])
 def test_gamma_variables_against_their_bound(n):
     rng, ratios = np.random.default_rng(n), []
     with mp.workdps(40):
         for words in (
-            *(rough_words(rng, n) for _ in range(30 if n < 1000 else 6)),
+            *(rough_words(rng, n) for _ in range(12 if n < 300 else 6)),
             np.full(n, 2**64 - 1),
             np.full(n, 2**53 + 1),
         ):
@@ -178,14 +178,14 @@ def test_gamma_variables_against_their_bound(n):
             r, error = _knorm.gamma_of_words(words)
             ratios += [float(abs(mpf(r) - end) / error) for end in knorm.gamma_between(words.tolist())]
     assert max(ratios) < 1
-    assert max(ratios) > (0.01 if n < 1000 else 0.003)  # many roundings average out
+    assert max(ratios) > (0.01 if n < 300 else 0.003)  # many roundings average out
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 15, 16, 17, 255, 256, 257, 600])
+@pytest.mark.parametrize("d", [1, 2, 3, 16, 17, 257])
 def test_units_of_the_ball_against_their_bound(d):
     (first, second), rng, ratios = WORDS["ball"](d), np.random.default_rng(d), []
     with mp.workdps(40):
-        for _ in range(20 if d < 100 else 3):
+        for _ in range(10 if d < 100 else 3):
             words = np.concatenate([rough_words(rng, first), rough_words(rng, second)])
             unit, error = _knorm.ball_unit_of_words(words, d)
             if error > 2.0**-6:
@@ -206,7 +206,7 @@ def with_rest(p):
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("scales", [[0.7], [1.0, 1.0], [0.4, 2.0], [0.8, 0.5, 0.8]])
 def test_law(kind, scales):
-    z = lattice(*[8 if len(scales) < 3 else 3] * len(scales))
+    z = lattice(*[8 if len(scales) < 3 else 2] * len(scales))
     counts = row_counts(draws(kind, scales, 300_000, seed=1), z)
     for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
         p = np.exp(LAWS[kind]([factor * s for s in scales]).logpmf(z))
@@ -260,7 +260,7 @@ def test_sizes_and_moments(kind, d):
 @every("d", [1, 2, 3, 16, 17, 40, 150])
 @every("scale", [5e-324, 0.3, 1.0, Fraction(10, 3), 2.0**20, 2.0**30])
 def test_fast_path_is_the_slow_path(kind, d, scale):
-    m = max(2, 600 // d)
+    m = max(2, 200 // d)
     fast, slow = (draws(kind, [scale] * d, m, seed=4, exact=exact) for exact in (False, True))
     np.testing.assert_array_equal(fast, slow)
 
@@ -313,7 +313,7 @@ def test_words_next_to_edges_of_the_ball(scale):
             for share in shares:
                 k = int(share * size)
                 edge = ball_edge(k, scale, others, radii)
-                for near in (-3000, -3, -2, -1, 0, 1, 2, 3, 3000):
+                for near in (-3000, -1, 0, 1, 3000):
                     words = [edge + near, *others, *radii]
                     fast = from_words("ball", [scale] * 2, words)
                     assert fast == from_words("ball", [scale] * 2, words, exact=True)
@@ -324,7 +324,7 @@ def test_words_next_to_edges_of_the_ball(scale):
                     assert abs(near) < 3000 or scale > 1e6 or abs(fast[0]) == k + (near < 0)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 10, 31, 300])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 100])
 def test_the_ball_against_its_definition(d):
     """Words of all branches of the inverse normal; the result is within rounding of the real magnitudes."""
     first, second = WORDS["ball"](d)
@@ -356,12 +356,12 @@ def test_doubles_alone_decide_some_edges_wrongly():
 
 
 @pytest.mark.parametrize("kind", LAWS)
-@pytest.mark.parametrize("d", [1, 2, 5, 40])
+@pytest.mark.parametrize("d", [1, 2, 19])
 @pytest.mark.parametrize("scale", [5e-324, 1.0, 1e6, 2.0**56])
 def test_extreme_words(kind, d, scale):
     first, second = WORDS[kind](d)
     extremes = [0, 1, 2, 3, 2**12 - 1, 2**12, 2**53, 2**64 - 1, 2**64 - 2]
-    for a, b in itertools.product(extremes, extremes if d < 40 else [0, 2**12, 2**64 - 1]):
+    for a, b in itertools.product(extremes, extremes if d < 19 else [0, 2**12, 2**64 - 1]):
         words = [a] * first + [b] * second
         fast, slow = (from_words(kind, [scale] * d, words, exact=exact) for exact in (False, True))
         if scale < 2**40:
@@ -456,7 +456,7 @@ def test_law_on_the_lattice(scales):
     "scales", [[1.0], [3.0, Fraction(1, 3)], [2.0**30, 1.0], [2.0, 1e6, 0.3], [5e-324, 1.0], [2.0**54] * 3]
 )
 def test_fast_path_is_the_slow_path_on_the_lattice(scales):
-    fast, slow = (draws("lattice", scales, 300, seed=4, exact=exact) for exact in (False, True))
+    fast, slow = (draws("lattice", scales, 120, seed=4, exact=exact) for exact in (False, True))
     np.testing.assert_array_equal(fast, slow)
 
 

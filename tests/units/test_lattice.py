@@ -107,7 +107,7 @@ class TestZeroSum:
     @pytest.mark.parametrize("k", [2, 64])
     def test_draws_beyond_64_bits(self, k):
         """Noise of a scale of 2**56: sums of draws may exceed 64 bits; the law is that of smaller scales."""
-        law, m = ZeroSumLaplace(k, Fraction(2**56)), 1600 // k
+        law, m = ZeroSumLaplace(k, Fraction(2**56)), (1600 if k == 2 else 640) // k
         draws = drawn(law, m).astype(float)
         np.testing.assert_allclose(draws.sum(axis=1), 0, atol=2.0**12)
         assert abs(draws.var() / law.variance - 1) < 6 * 2.5 / math.sqrt(m * (k - 1))
@@ -203,7 +203,7 @@ class TestGeometrics:
 @pytest.mark.parametrize("most", [1, 3, 2**60])
 def test_zero_sums_have_their_law_whatever_is_far(most):
     """Draws of `most` or above are made in Python's integers, with the same law."""
-    law, m = ZeroSumLaplace(3, Fraction(2)), 20_000
+    law, m = ZeroSumLaplace(3, Fraction(2)), 10_000
     out, filled, source = np.empty((m, 3), np.int64), 0, PCG64(7)
     while filled < m:
         filled += _samplers.fill_zero_sums(source, law.scale, 5000, most, out[filled:])

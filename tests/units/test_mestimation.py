@@ -106,9 +106,9 @@ class TestLaw:
     @pytest.mark.parametrize("prior", ["uniform", Cauchy(30, 2)], ids=str)
     def test_capped(self, prior):
         """Where the cap bites: it is above the least magnitude, not above 0."""
-        grid, data = dpf.Grid(0, 400, step=1), [200] * 900 + [210] * 1100
+        grid, data = dpf.Grid(0, 200, step=1), [100] * 900 + [110] * 1100
         m = mechanism(psis.Huber(3.0), grid, 2.0, prior)
-        scores = reference.magnitudes(reference.huber(3), data, 400)
+        scores = reference.magnitudes(reference.huber(3), data, 200)
         assert m.reach(len(data)) < max(scores) - min(scores)
         check_law(m, data)
 
@@ -168,8 +168,7 @@ class TestPrivacy:
     @every("psi", PSIS, ids=str)
     def test_certified(self, psi, prior, epsilon):
         m = mechanism(psi, epsilon=epsilon, prior=prior)
-        assert dpf.audit.verify(m, n=2, values=5).holds
-        assert dpf.audit.verify(m, n=4, values=3).holds
+        assert dpf.audit.verify(m, n=3, values=4, ordered=False).holds
 
     @pytest.mark.parametrize(
         ("psi", "loss"), [(psis.Pinball(0.5), 1.951), (psis.Huber(1), 1.918), (psis.Huber(3), 1.786)]
@@ -244,7 +243,7 @@ class TestWeights:
 
     def test_privacy(self):
         m = mechanism(psis.Pinball(0.5), dpf.Grid(0, 3, step=1), 0.8, PointWeights([1, 7, 2, 1]))
-        assert dpf.audit.verify(m, n=3).holds
+        assert dpf.audit.verify(m, n=3, ordered=False).holds
 
     def test_refusals(self):
         for weights in ([], [1, 0], [1.5], [[1]], [1, 2**21], 3):
@@ -335,19 +334,21 @@ class TestFewPieces:
     def test_law(self, prior, epsilon, data):
         m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), epsilon, prior)
         pmf, few, source = m.law(np.array(data, float)).pmf(np.arange(13)), self.few(m, data), PCG64(5)
-        assert not chi_square_rejects(np.bincount([few.draw(source) for _ in range(4000)], minlength=13), pmf)
+        assert not chi_square_rejects(np.bincount([few.draw(source) for _ in range(2500)], minlength=13), pmf)
 
-    @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
-    def test_a_wrong_rate_is_rejected(self, factor):
-        data = [3, 4, 4, 8, 11, 12]
-        m = mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), 3.0)
-        pmf, few, source = m.law(np.array(data, float)).pmf(np.arange(13)), self.few(m, data, factor), PCG64(5)
-        assert chi_square_rejects(np.bincount([few.draw(source) for _ in range(20_000)], minlength=13), pmf)
+    def test_a_wrong_rate_is_rejected(self):
+        """So many draws reject the laws of 0.9 and 1.1 of the rate with a probability of 99.9 % at this threshold."""
+        data, source = [0, 0, 1, 3, 4, 4, 6, 8, 11, 12], PCG64(5)
+        made = {factor: mechanism(psis.Huber(2.0), dpf.Grid(0, 12, step=1), 3.0 * factor) for factor in (1, 0.9, 1.1)}
+        few = self.few(made[1], data)
+        counts = np.bincount([few.draw(source) for _ in range(13_000)], minlength=13)
+        for factor, m in made.items():
+            assert chi_square_rejects(counts, m.law(np.array(data, float)).pmf(np.arange(13))) == (factor != 1)
 
     @staticmethod
-    def few(m, data, factor=1):
+    def few(m, data):
         sums = ScoreSums(m.grid.encode(np.array(data, float)), m._table)
-        rate = Fraction(m.epsilon) / (2 * m.sensitivity) * factor
+        rate = Fraction(m.epsilon) / (2 * m.sensitivity)
         prior = {"center": m._center, "width": m._width}
         return FewPieces(sums.at, reach=m.reach(len(data)), rate=rate, last=m.grid.size - 1, **prior)
 

@@ -133,7 +133,7 @@ def test_a_release_is_that_of_the_records_that_stand_for_the_missing_ones(mechan
 
 @pairs
 def test_chunks_count_positions_from_their_own_start(mechanism, usual):
-    n = 28 if isinstance(mechanism, KolmogorovSmirnov) else 600
+    n = 28 if isinstance(mechanism, KolmogorovSmirnov) else 150
     x = records(n, 1)
     pieces = np.split(x, [6, 6, 13, 20])
     if mechanism.dimensions == 1:
@@ -161,11 +161,11 @@ def test_chunks_count_positions_from_their_own_start(mechanism, usual):
 
 
 @pairs
-@pytest.mark.parametrize("copied", [8, 600])
+@pytest.mark.parametrize("copied", [8, 200])
 def test_long_arrays_are_resolved_in_parts(mechanism, usual, copied, monkeypatch):
     monkeypatch.setattr(base, "_RESOLVED", 8)
     monkeypatch.setattr(base, "_COPIED", copied)
-    n = 29 if isinstance(mechanism, KolmogorovSmirnov) else 600
+    n = 29 if isinstance(mechanism, KolmogorovSmirnov) else 200
     x, y = resolved_records(mechanism, records(n, 3))
     assert same(outcome(mechanism, x, rng=PCG(1)), outcome(usual, y, rng=PCG(1)))
     assert same(outcome(mechanism, dpf.Chunks([x]), rng=PCG(1)), outcome(usual, y, rng=PCG(1)))

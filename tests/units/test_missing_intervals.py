@@ -73,7 +73,7 @@ def test_a_further_missing_record_takes_one_place_of_one_gap(q):
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_the_audit_certifies_candidates_for_one_replaced_record(epsilon):
-    for q, n in itertools.product((0.3, 0.5, 1.0), (2, 4)):
+    for q, n in itertools.product((0.3, 1.0), (2, 4)):
         anchor = Quantile(q)
         options = {"statistic": anchor, "grid": GRID, "epsilon": epsilon}
         for rank, last in itertools.product(range(1, n + 1), (False, True)):
@@ -135,7 +135,7 @@ def test_limits_of_counts_hold_whatever_the_number_of_missing_records(q, epsilon
         usual = limit_below(n, q, epsilon, None)
         assert usual[0] - 1 - 2 / epsilon <= low <= usual[0]
         assert usual[1] - 1 - 2 / epsilon <= high <= usual[1]
-        for m in range(n + 1):
+        for m in range(0, n + 1, 1 if n < 100 else 3):
             present = np.arange(m + 1)
             share = taken_below(Quantile(q), n, n - m)
             for limit, part, absent in ((low, q, share), (high, 1 - q, n - m - share)):
@@ -182,7 +182,7 @@ def test_the_bound_of_order_statistics_holds_whatever_the_number_of_missing_reco
 @pytest.mark.parametrize("q", [0.2, 0.5])
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_intervals_cover_the_quantile_of_the_population_that_is_present(q, share):
-    truth, wrong, finite, runs = 87_000 + 24_000 * norm.ppf(q), 0, 0, 150
+    truth, wrong, finite, runs = 87_000 + 24_000 * norm.ppf(q), 0, 0, 100
     made = dpf.interval
     for seed in range(runs):
         found = made(Quantile(q), column(4000, share, seed), epsilon=2.0, rng=PCG(seed))
@@ -208,7 +208,7 @@ def test_an_interval_without_bounds_is_among_the_records_that_are_present():
 
 @pytest.mark.parametrize("grid", [Grid(0, 200_000, step=1), dpf.FloatGrid(), Grid(0, 4, step=1)], ids=str)
 def test_all_roads_release_the_same(grid):
-    for q, n, share in itertools.product((0.0, 0.1, 0.5, 1.0), (1, 3, 200, 3000), (0.0, 0.3, 0.97, 1.0)):
+    for q, n, share in itertools.product((0.0, 0.1, 1.0), (1, 3, 2000), (0.0, 0.3, 0.97, 1.0)):
         x = column(n, share, n)
         mechanism = interval_for(
             Quantile(q),

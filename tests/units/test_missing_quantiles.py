@@ -160,12 +160,12 @@ def test_the_explanation_says_so():
 @pytest.mark.parametrize("grid", [Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid(), Grid(0, 2000, step=1)], ids=str)
 def test_all_roads_draw_the_quantile_of_the_records_that_are_present(grid):
     rng = np.random.default_rng(3)
-    for q, epsilon, n in itertools.product((0.0, 0.1, 0.5, 1.0), (0.1, 1.0), (1, 2, 5, 100, 5000)):
+    for q, epsilon, n in itertools.product((0.0, 0.1, 1.0), (0.1, 1.0), (1, 2, 5, 3000)):
         mechanism, usual = (
             made(q, grid, epsilon=epsilon),
             dpf.InverseSensitivity(Quantile(q), grid=grid, epsilon=epsilon),
         )
-        for share in (0.0, 0.2, 0.9, 1.0):
+        for share in (0.0, 0.6, 1.0):
             x = np.where(rng.random(n) < share, NAN, rng.normal(40, 20, n))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", dpf.UtilityWarning)
@@ -361,11 +361,9 @@ def test_a_missing_record_that_takes_two_places_away_is_rejected(monkeypatch):
 @pytest.mark.parametrize("grid", [Grid(0, 100), Grid(0, 4, step=1), dpf.FloatGrid()], ids=str)
 def test_all_roads_draw_the_same_several_quantiles(grid):
     rng = np.random.default_rng(3)
-    for qs, n in itertools.product(
-        ((0.25, 0.75), tuple(np.linspace(0.02, 0.98, 20)), (0.5,)), (1, 2, 5, 60, 300, 3000)
-    ):
+    for qs, n in itertools.product(((0.25, 0.75), tuple(np.linspace(0.02, 0.98, 20)), (0.5,)), (1, 2, 60, 3000)):
         mechanism, usual = (dpf.Quantiles(qs, grid=each, epsilon=2.0) for each in (grid.with_missing("drop"), grid))
-        for share in (0.0, 0.3, 0.95, 1.0):
+        for share in (0.0, 0.6, 1.0):
             x = np.where(rng.random(n) < share, NAN, rng.normal(40, 20, n))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", dpf.UtilityWarning)

@@ -58,7 +58,7 @@ class TestNorm:
 class TestLaw:
     @every("last, epsilon", [(1, 1.0), (4, 0.7), (5, 2.0), (12, 3.0)])
     def test_draws_have_the_law(self, last, epsilon):
-        noise, count = PairOfMoments(last, Fraction(epsilon)), 20_000
+        noise, count = PairOfMoments(last, Fraction(epsilon)), 8000
         drawn = noise.draws(count, PCG64(last))
         values, counts = np.unique(drawn, axis=0, return_counts=True)
         expected = count * np.exp(noise.logpmf(values.astype(float)))

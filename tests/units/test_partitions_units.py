@@ -70,7 +70,7 @@ class TestGaussian:
         scale = noise.noise.scale * math.sqrt((k - 1) / k)
         assert worst(scale, 10 * noise.center, epsilon, k) > 1.1 * delta
 
-    @every("new", [0, 1, 7, 10**6])
+    @every("new", [0, 1, 10**6])
     @every("mu", [0, 0.1, 2.5])
     @every("epsilon", [1e-6, 1.0, 12.0])
     def test_the_delta_is_rounded_up(self, new, mu, epsilon):
@@ -186,7 +186,7 @@ class TestChoice:
 
     @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0, 1e300])
     @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-12, 1 - 2.0**-53])
-    @pytest.mark.parametrize("k", [2, 10**6])
+    @pytest.mark.parametrize("k", [2, 10**5])
     def test_extreme_parameters(self, epsilon, delta, k):
         mechanism = dpf.PartitionSelection(epsilon, delta, contributions=k, per_key=1)
         assert 1 <= mechanism.threshold <= 2**56

@@ -13,7 +13,7 @@ from bench.published.comparison import Case, Published, rows
 from tests.cases import every
 from tests.statistical import ALPHA, chi_square_rejects
 
-TRIALS = 1500
+TRIALS = 800
 
 
 def _rejects(draws, law):
@@ -96,17 +96,17 @@ def test_local_reports_are_unbiased():
         (reports.subsets, {}),
         (reports.hadamard, {}),
     ):
-        found = [algorithm(generator, x, k=k, epsilon=epsilon, **options) for _ in range(200)]
+        found = [algorithm(generator, x, k=k, epsilon=epsilon, **options) for _ in range(100)]
         assert _mean_is(found, shares), algorithm.__name__
         assert not _mean_is(found, np.roll(shares, 1)), algorithm.__name__
     y = generator.uniform(-1, 1, 300)
     for algorithm in (reports.two_points, reports.piecewise, reports.hybrid):
-        found = [algorithm(generator, y, epsilon) for _ in range(400)]
+        found = [algorithm(generator, y, epsilon) for _ in range(200)]
         assert _mean_is(found, y.mean()), algorithm.__name__
         assert not _mean_is(found, y.mean() + 0.2), algorithm.__name__
     X = np.tile([0.6, 0.8, 0.0], (50, 1))
     for algorithm in (reports.ball_points, reports.private_unit):
-        found = [algorithm(generator, X, 2.0) for _ in range(400)]
+        found = [algorithm(generator, X, 2.0) for _ in range(200)]
         assert _mean_is(found, X[0]), algorithm.__name__
         assert not _mean_is(found, X[0][::-1]), algorithm.__name__
 

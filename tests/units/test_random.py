@@ -614,7 +614,7 @@ def test_no_release_enters_a_lock_twice(monkeypatch):
     def run():
         for mechanism in central(dpf.Grid(0, 100, step=1)):
             x = shaped(mechanism, np.arange(500) % 50)
-            for seed in range(3):
+            for seed in range(2):
                 one, other = (outcome(mechanism, x, rng=rng(seed)) for rng in (Once, PCG64))
                 assert same(one, other), mechanism
         assert np.array_equal(quartiles_of_groups(Once), groups)

@@ -162,7 +162,7 @@ def test_the_audit_rejects_the_exact_number(monkeypatch):
 
     class Exact(NoisySize):
         def drawn(self, n, source):
-            return 1 if n == 40 else 10**5
+            return 1 if n == 40 else 10**4
 
     monkeypatch.setattr(sized, "NoisySize", Exact)
     assert audit.distinguish(release, one, two, **few, rng=PCG64(1)) > 1.5

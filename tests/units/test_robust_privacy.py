@@ -71,7 +71,7 @@ class TestPrivacy:
     @every("n, radius", [(1, 0.0), (2, 0.0), (3, 1.0)])
     def test_two_dimensions(self, epsilon, n, radius):
         grids = (Grid(0, 2, step=1), Grid(0, 3, step=1))
-        assert audit.verify(NestedBoxes(grid=grids, epsilon=epsilon, radius=radius), n=n, values=2).holds
+        assert audit.verify(NestedBoxes(grid=grids, epsilon=epsilon, radius=radius), n=n, values=2, ordered=False).holds
         certificate = divergence(NestedBoxes(grid=grids, epsilon=epsilon, radius=radius), n, grids)
         assert certificate.holds
         assert certificate.epsilon > 0.3 * epsilon
@@ -85,7 +85,7 @@ class TestPrivacy:
     @pytest.mark.parametrize("statistic", STATISTICS[1:], ids=str)
     def test_other_statistics(self, statistic):
         grids = [Grid(0, 2, step=1)] * 2
-        assert divergence(NestedBoxes(statistic, grid=grids, epsilon=1.0), 4, grids).holds
+        assert divergence(NestedBoxes(statistic, grid=grids, epsilon=1.0), 3, grids).holds
 
     def test_transform_and_scale(self):
         m = NestedBoxes(
@@ -127,15 +127,14 @@ TESTS = [  # epsilon, delta, width, radius, values
 
 class TestWithoutBounds:
     @every("epsilon, delta, width, radius, values", TESTS)
-    @every("high", [2, 8, 100])
+    @every("high", [2, 100])
     def test_one_dimension(self, epsilon, delta, width, radius, values, high):
         m = RangeFreeBoxes(step=1, width=width, epsilon=epsilon, delta=delta, radius=radius)
         certificate = divergence(m, m.least_records(1) + 1, [Grid(0, high, step=1)], values)
         assert certificate.holds
         assert certificate.delta < 0.9 * delta
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(4.0, 0.3), (8.0, 0.1)])
-    @pytest.mark.parametrize("high", [1, 30])
+    @pytest.mark.parametrize(("epsilon", "delta", "high"), [(4.0, 0.3, 1), (8.0, 0.1, 30)])
     def test_two_dimensions(self, epsilon, delta, high):
         m = RangeFreeBoxes(step=1, width=1, epsilon=epsilon, delta=delta)
         n = m.least_records(2)

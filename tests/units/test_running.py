@@ -7,7 +7,7 @@ import pickle
 import threading
 from contextlib import nullcontext, suppress
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -177,16 +177,24 @@ class TestEstimates:
         assert found[0] == found[1]
 
 
+def array_of_numbers(scheme, stream):
+    return np.array(exact_numbers(scheme, stream)[0], dtype=object)
+
+
 def norms(scheme, pair):
     """The l1 and the squared l2 distance of the exact numbers of two streams."""
-    a, b = (np.array(exact_numbers(scheme, x)[0], dtype=object) for x in pair)
+    return distances(*(array_of_numbers(scheme, stream) for stream in pair))
+
+
+def distances(a, b):
     difference = [abs(entry) for entry in (a - b).reshape(-1).tolist()]
     return sum(difference), sum(entry**2 for entry in difference)
 
 
 def worst(make, periods, changed=1, values=(0, 1, 2)):
     """The greatest distances for all neighbours."""
-    found = [norms(make(), pair) for pair in slow.neighbours(periods, values, changed)]
+    numbers = cache(lambda stream: array_of_numbers(make(), stream))
+    found = [distances(numbers(x), numbers(y)) for x, y in slow.neighbours(periods, values, changed)]
     return [max(each) for each in zip(*found, strict=True)]
 
 

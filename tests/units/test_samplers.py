@@ -42,10 +42,10 @@ def draws(fill, scale, n, seed=0, **options):
 
 
 @pytest.mark.parametrize("name", FILLS)
-@pytest.mark.parametrize("scale", [0.3, 1.0, 12.5, Fraction(10, 3)])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, Fraction(10, 3)])
 def test_law(name, scale):
     fill, pmf = FILLS[name]
-    sample = draws(fill, scale, 400_000, seed=1)
+    sample = draws(fill, scale, 150_000, seed=1)
     reach = int(8 * scale) + 3
     cells = np.arange(-reach, reach + 1)
     counts = np.array([np.count_nonzero(sample == z) for z in cells])
@@ -59,7 +59,7 @@ def test_law(name, scale):
 @pytest.mark.parametrize("scale", [*SCALES, 2.0**47])
 def test_fast_path_is_the_slow_path(name, scale):
     fill, _ = FILLS[name]
-    n = 300 if name == "rounded_student3" else 3000
+    n = 120 if name == "rounded_student3" else 1200
     np.testing.assert_array_equal(draws(fill, scale, n), draws(fill, scale, n, exact=True))
 
 
@@ -91,10 +91,10 @@ def test_edges_are_left_to_ball_arithmetic_and_decided_right(scale):
             assert (z <= 0) if word & 1 else (z >= 0)
 
 
-@pytest.mark.parametrize("scale", [0.7, 5.0, 1000.0, 1e6])
+@pytest.mark.parametrize("scale", [0.7, 1000.0, 1e6])
 def test_student_edges_are_left_to_ball_arithmetic_and_decided_right(scale):
     with mp.workdps(60):
-        edges = [(k, laws.student3_tail((k - mpf("0.5")) / mpf(scale))) for k in (*range(1, 30), 1000)]
+        edges = [(k, laws.student3_tail((k - mpf("0.5")) / mpf(scale))) for k in (*range(1, 12), 1000)]
         words = [int(mp.floor(edge * 2**64)) + d for _, edge in edges for d in (-2, -1, 0, 1, 2)]
         fast, slow = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
         _samplers.fill_rounded_student3(ScriptedBits(words, PCG64(1)), scale, fast)

@@ -238,7 +238,7 @@ class TestLarge:
         assert_window(x[::2], 1, 50, **grid)
 
     @every("share", [1e-4, 0.1, 0.9, 1.0])
-    @every("missing", [-np.inf, 0.0, 1e3, 2.2e4, 1e9, np.inf])
+    @every("missing", [-np.inf, 1e3, 2.2e4, np.inf])
     @pytest.mark.parametrize("order", ["random", "few values", "adversarial"])
     def test_missing(self, order, missing, share):
         x = ORDERS[order].copy()
@@ -376,8 +376,8 @@ class TestWorkers:
 
     def check(self, values, ranks):
         for first, last in ranks:
-            one, two, three = (_select.window(values, first, last, workers=w, **GRID).tobytes() for w in (1, 2, 3))
-            assert one == two == three
+            one, three = (_select.window(values, first, last, workers=w, **GRID).tobytes() for w in (1, 3))
+            assert one == three
 
     def test_concurrent_calls(self):
         x = ORDERS["random"]
@@ -426,11 +426,11 @@ class TestWindows:
     @every("dtype", ["float64", "float32", "float16", "int64", "int16", "uint64"])
     @every("layout", sorted(LAYOUTS))
     def test_one_scan(self, dtype, layout):
-        x = LAYOUTS[layout](np.random.default_rng(1).integers(0, 1200, 20_001).astype(dtype))
-        assert_windows(x, (1990, 2010), (17_990, 18_010))
-        assert_windows(x, (-20, 20), (19_990, 20_030))
+        x = LAYOUTS[layout](np.random.default_rng(1).integers(0, 1200, 8001).astype(dtype))
+        assert_windows(x, (790, 810), (7190, 7210))
+        assert_windows(x, (-20, 20), (7990, 8030))
 
-    @pytest.mark.parametrize("ranks", [((1, 5), (19_995, 20_000)), ((9_000, 9_010), (9_011, 9_020)), ((-9, 0), (5, 9))])
+    @pytest.mark.parametrize("ranks", [((1, 5), (7995, 8000)), ((4000, 4010), (4011, 4020)), ((-9, 0), (5, 9))])
     @pytest.mark.parametrize(
         "data",
         {
@@ -446,7 +446,7 @@ class TestWindows:
         ids=lambda item: item[0],
     )
     def test_ties_ends_and_missing(self, data, ranks):
-        x = data[1](np.random.default_rng(2).integers(0, 1000, 20_000).astype(float))
+        x = data[1](np.random.default_rng(2).integers(0, 1000, 8000).astype(float))
         assert_windows(x, *ranks)
         assert_windows(x, *ranks, grid=Grid(10, 700, step=4, missing=10_000))
 

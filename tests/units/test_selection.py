@@ -119,7 +119,7 @@ def allowed(word, cumulative):
         return range(bisect_right(cumulative, low), min(bisect_left(cumulative, high), len(cumulative) - 1) + 1)
 
 
-@pytest.mark.parametrize("count", [5, 1024, 1025, 2500])
+@pytest.mark.parametrize("count", [5, 1025, 2060])
 def test_words_next_to_edges(count):
     """Also where a block of candidates ends; the naive doubles decide some of these words wrongly."""
     scores = np.random.default_rng(count).normal(size=count) * 4

@@ -107,7 +107,7 @@ def bounds(statistic, n, last, beta):
 
 SMALL = [
     pytest.param(kind(low, high), n, last, id=f"{kind.__name__}-{low}-{high}-of-{n}-on-{last}")
-    for n, last in ((1, 6), (2, 5), (3, 4), (4, 3), (6, 2), (8, 1))
+    for n, last in ((1, 6), (2, 4), (3, 3), (4, 2), (6, 1))
     for kind in (RankSum, RankDifference, Winsorized, Between)
     for low in range(1, n + 1)
     for high in range(low, n + 1)
@@ -177,8 +177,8 @@ def test_bounds_one_step_apart_and_data_units():
 # Calibration
 
 
-@every("epsilon", [1e-6, 0.1, 1.0, 4.0, 20.0, 50.0])
-@every("delta", [1e-2, 1e-6, 1e-12])
+@every("epsilon", [1e-6, 0.1, 1.0, 50.0])
+@every("delta", [1e-2, 1e-12])
 def test_laplace_scale_is_private_and_tight(epsilon, delta):
     """T20: the largest divergence over all ratios of scales and shifts is delta, by exact integration."""
     least = 4 * 2.0**-30
@@ -304,7 +304,7 @@ def student_tail(t, s):
 
 
 @every("kind", [RoundedLaplace, RoundedStudent3, RoundedGaussian])
-@every(("center", "last"), [(0, 20), (20, 20), (7, 20), (0, 1), (1, 1)])
+@every(("center", "last"), [(0, 20), (20, 20), (7, 20), (1, 1)])
 @every("scale", [0.2, 3.0, 400.0])
 def test_clamped_law(kind, center, last, scale):
     grid = dpf.Grid(0, last, step=1)
@@ -315,7 +315,7 @@ def test_clamped_law(kind, center, last, scale):
     assert law.pmf([-1, last + 1]).tolist() == [0, 0]
     assert law.cdf([-1, last + 1]).tolist() == [0, 1]
     assert law.support == (0, last)
-    sample = law.sample(200_000, rng=PCG64(5))
+    sample = law.sample(60_000, rng=PCG64(5))
     counts = np.bincount(sample, minlength=last + 1)
     assert not chi_square_rejects(counts, law.pmf(k))
     if last == 20 and scale == 3.0:
@@ -327,7 +327,7 @@ def test_clamped_law(kind, center, last, scale):
 
 def test_saturated_noise_is_clamped():
     law = ClampedNoise(RoundedStudent3(2.0**56), center=2**51, last=2**52 - 1, decode=float)
-    sample = law.sample(1000, rng=PCG64(1))
+    sample = law.sample(50, rng=PCG64(1))
     assert set(np.unique(sample)) >= {0, 2**52 - 1}
     assert sample.min() >= 0
     assert sample.max() <= 2**52 - 1
@@ -342,26 +342,26 @@ NOISES = [(0.0, "student-t"), (1e-2, "laplace"), (1e-6, "laplace")]
 
 @every("epsilon", [0.1, 1.0, 4.0])
 @every("delta, noise", NOISES)
-@every("q", [0.0, 0.5, 1.0])
+@every("q", [0.0, 0.5])
 def test_the_audit_certifies(q, delta, noise, epsilon):
     mechanism = dpf.SmoothSensitivity(Quantile(q), grid=GRID, epsilon=epsilon, delta=delta)
     assert mechanism.noise == noise
-    assert audit.verify(mechanism, n=3, values=5).holds
+    assert audit.verify(mechanism, n=3, values=5, ordered=False).holds
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 3])
 @every(("delta", "noise"), NOISES)
 @every("statistic", [s for s in one_of_each(RANK_CASES) if has_gaps(s)], ids=str)
 def test_the_audit_certifies_every_statistic(statistic, delta, noise, n):
     mechanism = dpf.SmoothSensitivity(statistic, grid=dpf.Grid(0, 6, step=1), epsilon=1.0, delta=delta, noise=noise)
-    assert audit.verify(mechanism, n=n, values=4).holds
+    assert audit.verify(mechanism, n=n, values=4, ordered=False).holds
 
 
 @every("n", [1, 2, 4])
 @every("delta, noise", NOISES)
 def test_the_audit_certifies_few_records_and_fine_values(delta, noise, n):
     mechanism = dpf.SmoothSensitivity(Median(), grid=dpf.Grid(0, 6, step=1), epsilon=2.0, delta=delta, noise=noise)
-    assert audit.verify(mechanism, n=n, values=7 if n < 4 else 4).holds
+    assert audit.verify(mechanism, n=n, values=7 if n < 4 else 4, ordered=False).holds
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-2), (4.0, 1e-6), (8.0, 1e-2)])
@@ -369,7 +369,7 @@ def test_the_audit_certifies_the_published_estimator_where_it_is_offered(epsilon
     mechanism = dpf.SmoothSensitivity.as_published(Median(), grid=GRID, epsilon=epsilon, delta=delta)
     assert mechanism.beta == epsilon / (2 * math.log(1 / delta))
     assert mechanism.scale == 2 / epsilon
-    assert audit.verify(mechanism, n=3, values=4).holds
+    assert audit.verify(mechanism, n=3, values=4, ordered=False).holds
 
 
 def with_constants(mechanism, beta, scale):
@@ -381,7 +381,7 @@ def with_constants(mechanism, beta, scale):
 def test_the_audit_rejects_the_published_constants_beyond_their_region():
     """Epsilon 20, delta 0.01: two records on nine points are enough."""
     parameters = {"grid": dpf.Grid(0, 8, step=1), "epsilon": 20.0, "delta": 0.01}
-    assert audit.verify(dpf.SmoothSensitivity(Median(), **parameters), n=2, values=9).holds
+    assert audit.verify(dpf.SmoothSensitivity(Median(), **parameters), n=2, values=9, ordered=False).holds
     tight = dpf.SmoothSensitivity(Median(), **parameters)
     certificate = audit.verify(with_constants(tight, 20 / (2 * math.log(100)), 2 / 20), n=2, values=9)
     assert not certificate.holds
@@ -399,7 +399,9 @@ def test_the_audit_rejects_a_bound_padded_with_the_data_s_own_extremes():
             return law
 
     for delta in (0.0, 1e-2):
-        assert not audit.verify(Padded(Median(), grid=GRID, epsilon=1.0, delta=delta), n=3, values=4).holds
+        assert not audit.verify(
+            Padded(Median(), grid=GRID, epsilon=1.0, delta=delta), n=3, values=4, ordered=False
+        ).holds
 
 
 class WorstCase:

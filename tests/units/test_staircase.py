@@ -84,8 +84,8 @@ class TestLaw:
 
 
 class TestBestR:
-    @pytest.mark.parametrize("s", [1, 2, 3, 7, 10])
-    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+    @every("s", [1, 2, 3, 7])
+    @every("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
     def test_has_the_least_mean(self, s, epsilon):
         scale = Fraction(s) / Fraction(epsilon)
         with mp.workdps(50):
@@ -155,7 +155,7 @@ class TestSampler:
     @every(("s", "r"), [*STAIRS, (2**52, 2**51 - 1), (2**56, 1), (2**56, 2**56)])
     @every("scale", [5e-324, *SCALES, 2.0**47, 2.0**56])
     def test_fast_path_is_the_slow_path(self, scale, s, r):
-        assert_array_equal(draws(scale, s, r, 500), draws(scale, s, r, 500, exact=True))
+        assert_array_equal(draws(scale, s, r, 200), draws(scale, s, r, 200, exact=True))
 
     @pytest.mark.slow
     def test_a_million_draws_agree_with_the_slow_path(self):

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64
 from numpy.testing import assert_allclose, assert_array_equal
@@ -76,7 +76,7 @@ def test_the_median_of_numpy_is_a_trimmed_mean():
 
 class TestAttackRange:
     @EACH
-    @pytest.mark.parametrize(("n", "last"), [(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (6, 1)])
+    @pytest.mark.parametrize(("n", "last"), [(1, 3), (2, 3), (3, 3), (4, 2), (6, 1)])
     def test_equals_brute_force_on_all_datasets(self, name, n, last):
         statistic, twin, *_ = CASES[name]
         for x in combinations_with_replacement(range(last + 1), n):
@@ -113,6 +113,7 @@ class TestAttackRange:
             assert reference.attack_range(twin, x, t, 2) == everything, f"{t} replaced records of {x}"
 
     @EVERY
+    @settings(max_examples=40)
     @given(st.lists(st.integers(0, 50), min_size=1, max_size=12), st.data())
     def test_nested_one_step_apart_for_neighbours(self, name, x, data):
         """[l_t, u_t] of x lies inside [l_(t+1), u_(t+1)] of a neighbour: the score is 1-Lipschitz."""
@@ -219,7 +220,7 @@ class TestAttackRange:
 
 class TestLaw:
     @EACH
-    @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
+    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
     def test_equals_definition(self, name, epsilon):
         statistic, twin, *_ = CASES[name]
         n, last = 3, 2
@@ -275,18 +276,18 @@ class TestLaw:
 
 class TestAudit:
     @EACH
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("epsilon", [0.1, 4.0])
     def test_certified(self, name, epsilon):
         mechanism = InverseSensitivity(CASES[name].statistic, grid=codes(12), epsilon=epsilon)
-        for n in (1, 2, 3) if epsilon == 1.0 else (3,):
-            assert dpf.audit.verify(mechanism, n=n, values=4).holds
+        for n in (1, 2) if epsilon == 0.1 else (3,):
+            assert dpf.audit.verify(mechanism, n=n, values=4, ordered=False).holds
 
     @EACH
     @pytest.mark.parametrize("grid", [Grid(0, 1, step=1), Grid(-0.5, 0.75, step=0.25)])
     def test_certified_on_tiny_grids(self, name, grid):
         for radius in (0, 0.25):
             mechanism = InverseSensitivity(CASES[name].statistic, grid=grid, epsilon=1.0, radius=radius)
-            assert dpf.audit.verify(mechanism, n=4, values=2).holds
+            assert dpf.audit.verify(mechanism, n=4, values=2, ordered=False).holds
 
     @every("name", ["mean", "trimmed 0.2", "winsorized 0.34", "iqr", "huber 2"])
     def test_a_score_of_two_a_replacement_is_rejected(self, name, monkeypatch):
@@ -299,7 +300,7 @@ class TestAudit:
 
         monkeypatch.setattr(type(statistic), "attack_range", wrong)
         mechanism = InverseSensitivity(statistic, grid=codes(40), epsilon=1.0)
-        assert dpf.audit.verify(mechanism, n=3, values=3).holds is False
+        assert dpf.audit.verify(mechanism, n=3, values=3, ordered=False).holds is False
 
     def test_interquartile_range_attacked_at_one_end_is_rejected(self, monkeypatch):
         """Control: as if all replacements went to the upper quartile."""
@@ -311,7 +312,7 @@ class TestAudit:
 
         monkeypatch.setattr(InterquartileRange, "attack_range", wrong)
         mechanism = InverseSensitivity(InterquartileRange(), grid=codes(40), epsilon=1.0)
-        assert not dpf.audit.verify(mechanism, n=4, values=3).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=3, ordered=False).holds
 
 
 class TestDegenerate:

@@ -114,7 +114,7 @@ def paths(node, path=()):
         yield from paths(part, (*path, key))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(data=st.data())
 def test_forged_bytes_are_a_value_error_or_a_state(data):
     at = data.draw(st.integers(0, len(ALL) - 1))

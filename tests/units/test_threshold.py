@@ -93,7 +93,7 @@ class TestPrivacy:
 class TestAnswers:
     def test_law(self):
         mechanism = AboveThreshold(50, epsilon=2.0, answers=2)
-        values, trials, rng = (49, 52, 50), 20_000, PCG64(1)
+        values, trials, rng = (49, 52, 50), 10_000, PCG64(1)
         counts = dict.fromkeys(slow.law(values, 50, 2, mechanism.scales), 0)
         for _ in range(trials):
             state, given = mechanism.start(rng=rng), []

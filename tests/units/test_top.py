@@ -1,5 +1,6 @@
 """The most frequent keys: laws of all small tables, slightly wrong ones, the choice of the method."""
 
+import functools
 import itertools
 import math
 import pickle
@@ -32,19 +33,19 @@ class TestPrivacy:
     @every("k, neighbors", [(1, "add-remove"), (2, "replace-one"), (3, "add-remove")])
     def test_peeling(self, k, neighbors):
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="peeling", neighbors=neighbors)
-        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS).holds
+        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @every("k, neighbors", itertools.product((1, 2, 3), ("add-remove", "replace-one")))
     def test_joint(self, k, neighbors):
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="joint", neighbors=neighbors)
-        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS).holds
+        assert dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
     def test_joint_controls(self, neighbors, monkeypatch):
         """Without the half of the rate."""
         monkeypatch.setattr(OfNumbers, "_joint_epsilon", 1.6, raising=False)
         mechanism = OfNumbers(2, range(3), epsilon=0.8, method="joint", neighbors=neighbors)
-        assert not dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS, ordered=False).holds
 
     @every("k, counts", [(1, [4, 0, 3]), (2, [5, 5, 1, 0]), (3, [2, 7, 7, 0]), (4, [3, 3, 3, 3]), (2, [0, 0, 0])])
     def test_the_law_of_joint_selections(self, k, counts):
@@ -66,7 +67,7 @@ class TestPrivacy:
         mechanism = OfNumbers(k, range(3), epsilon=0.8, method="peeling", neighbors=neighbors)
         wrong = dpf.Selection(epsilon=scale * 1.2, monotone=True, selection="permute-and-flip", neighbors=neighbors)
         mechanism.__dict__["_selection"] = wrong
-        assert not dpf.audit.verify(mechanism, n=4, values=3, grids=POINTS).holds
+        assert not dpf.audit.verify(mechanism, n=3, values=3, grids=POINTS, ordered=False).holds
 
     @every("neighbors, contributions", [("replace-one", 1), ("add-remove", 1), ("add-remove", 3)])
     def test_counts(self, neighbors, contributions):
@@ -91,14 +92,17 @@ class TestPrivacy:
         same = TopK(k, range(3), epsilon=0.8, method=method, contributions=3)
         orders = list(itertools.permutations(range(3), k))
 
-        def loss(mechanism, unit):
-            found = 0.0
-            for rest in itertools.product(range(3), repeat=3):
-                logs = [mechanism.law(list(x)).logpmf(orders) for x in (rest, [*rest, *unit])]
-                found = max(found, np.abs(logs[0] - logs[1]).max())
-            return found
+        multisets = list(itertools.combinations_with_replacement(range(3), 3))
 
-        for unit in itertools.product(range(3), repeat=3):
+        @functools.cache
+        def logs(mechanism, x):
+            return mechanism.law(list(x)).logpmf(orders)
+
+        def loss(mechanism, unit):
+            pairs = [(logs(mechanism, rest), logs(mechanism, (*rest, *unit))) for rest in multisets]
+            return max(np.abs(one - other).max() for one, other in pairs)
+
+        for unit in multisets:
             assert loss(same, unit) <= 0.8 + 1e-12
         for size in range(4):
             for unit in itertools.combinations(range(3), size):
@@ -130,7 +134,7 @@ class TestReleases:
     @pytest.mark.parametrize("method", ["counts", "peeling", "joint"])
     def test_law(self, method):
         mechanism, x = TopK(2, range(3), epsilon=1.0, method=method), [0, 0, 1, 2, 2, 2]
-        released = mechanism.release(x, size=20_000, rng=PCG64(1))
+        released = mechanism.release(x, size=10_000, rng=PCG64(1))
         pairs = list(itertools.permutations(range(3), 2))
         counts = [sum(tuple(pair) == other for pair in released) for other in pairs]
         if method != "counts":
@@ -184,9 +188,9 @@ class TestReleases:
         assert best.error() < other.error() / 2
 
     def test_the_best_for_typical_counts(self):
-        """The least error for these counts, in 36 settings, of the predictions that the next test checks."""
-        settings, found = itertools.product((1, 8, 25), (1, 5, 25), (0.1, 1.0), (2e4, 5e5)), set()
-        for k, units, epsilon, n in settings:
+        """The least error for these counts, in 18 settings, of the predictions that the next test checks."""
+        settings, found = itertools.product((1, 8, 25), (1, 5, 25), ((0.1, 2e4), (1.0, 5e5))), set()
+        for k, units, (epsilon, n) in settings:
             typical = n / np.arange(1.0, 101.0)
             mechanism = TopK(k, range(100), epsilon=epsilon, contributions=units, per_key=1, typical=typical)
             missed = mechanism._missed(np.array(mechanism.typical))

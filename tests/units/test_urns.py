@@ -26,7 +26,7 @@ class TestNumbers:
     @every("kind, others, size", [(3, 4, 3), (1, 5, 5), (12, 40, 10), (30, 30, 40)])
     def test_law(self, kind, others, size):
         source = PCG64(1)
-        found = np.bincount([hypergeometric(kind, others, size, source) for _ in range(3000)], minlength=size + 1)
+        found = np.bincount([hypergeometric(kind, others, size, source) for _ in range(1500)], minlength=size + 1)
         assert not chi_square_rejects(found[: min(kind, size) + 1], chances(kind, others, size))
         if kind == 30:  # the control: records drawn with replacement
             share, places = kind / (kind + others), range(size + 1)
