@@ -293,7 +293,7 @@ class Function(_Tabulated):
         if not callable(self.function) and not callbacks.is_pointer(self.function):
             raise TypeError(f"function must be callable, not {type(self.function).__name__}")
         if not callbacks.is_pointer(self.function):
-            callbacks.check_takes_one("psi", self.function, "the difference theta - x")
+            callbacks.check_takes("psi", self.function, "the difference theta - x")
 
     def __hash__(self) -> int:
         pointer = callbacks.is_pointer(self.function)
