@@ -13,6 +13,12 @@ from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Mean, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
+
+def relative(x, theta):
+    """A psi of record and parameter: the distance in units of the parameter, clipped."""
+    return min(max(1 - x / theta, -1.0), 1.0)
+
+
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
 # The parameters that a class of mechanisms needs or has beyond the grid, the statistic and epsilon; a domain and a
@@ -29,7 +35,11 @@ OPTIONS = {
         {"measure": "dyadic", "selection": "permute-and-flip"},
         {"interpolate": True},
     ],
-    dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
+    dpf.MEstimator: [
+        {"psi": dpf.psi.Huber(2.0)},
+        {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)},
+        {"psi": dpf.psi.Bivariate(relative, dpf.Grid(1.0, 99.0))},
+    ],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
     dpf.NoisySums: [
         {"domain": domains.Box, "delta": 1e-3},

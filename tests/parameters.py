@@ -124,7 +124,15 @@ PARAMETERS = {
     "stages": lambda rng: pick(rng, [None, 1, 2]),
     "k": lambda rng: pick(rng, [1, 7, 100, 100]),
     "psi": lambda rng: pick(
-        rng, [dpf.psi.Huber(2.0), dpf.psi.Huber(1e300), dpf.psi.Pinball(0.3), dpf.psi.Logistic(2.0)]
+        rng,
+        [
+            dpf.psi.Huber(2.0),
+            dpf.psi.Huber(1e300),
+            dpf.psi.Pinball(0.3),
+            dpf.psi.Logistic(2.0),
+            dpf.psi.Bivariate(lambda x, theta: float(np.sign(theta - x))),
+            dpf.psi.Bivariate(lambda x, theta: theta - float(x > 0), dpf.Grid(0, 1)),
+        ],
     ),
     "prior": lambda rng: pick(rng, [None, dpf.prior.Cauchy(0.0, 1.0), dpf.prior.Cauchy(30.0, 5.0)]),
     "scale": lambda rng: pick(rng, [None, 1e-300, (1.0, 1e9), (1e-9, 1e300)]),

@@ -1,4 +1,4 @@
-"""User functions: of one argument, or C pointers, SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
+"""User functions: of few arguments, or C pointers, SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _SIGNATURES = {
     1: ("double (double)", "double (double, void *)"),
     2: ("double (int, double *)", "double (int, double *, void *)"),
 }
+_NUMBERS = {1: "one argument", 2: "two arguments", 3: "three arguments"}
 
 
 def is_pointer(function: Any) -> bool:
@@ -28,8 +29,8 @@ def is_pointer(function: Any) -> bool:
     return isinstance(function, LowLevelCallable)
 
 
-def check_takes_one(name: str, function: Any, argument: str) -> None:
-    """Raise a TypeError for a function that cannot be called with one argument, before anything is charged.
+def check_takes(name: str, function: Any, *arguments: str) -> None:
+    """Raise a TypeError for a function that cannot be called with these arguments, before anything is charged.
 
     Where errors of a function become missing values, as those of blocks do, nothing else would tell of it.
     """
@@ -38,9 +39,11 @@ def check_takes_one(name: str, function: Any, argument: str) -> None:
     except (TypeError, ValueError):  # of functions in C, many of which have none
         return
     try:
-        signature.bind(None)
+        signature.bind(*arguments)
     except TypeError as error:
-        raise TypeError(f"{name} must be a function of one argument, {argument}: {error}") from None
+        *first, last = arguments
+        number, named = _NUMBERS[len(arguments)], f"{', '.join(first)} and {last}" if first else last
+        raise TypeError(f"{name} must be a function of {number}, {named}: {error}") from None
 
 
 def identity(function: Any) -> int:

@@ -54,7 +54,7 @@ class Custom(BlockFamily):
     many: ClassVar[bool] = True  # each block is a copy
 
     def __post_init__(self) -> None:
-        callbacks.check_takes_one("estimator", self.estimator, "the records of a block")
+        callbacks.check_takes("estimator", self.estimator, "the records of a block")
 
     @property
     def names(self) -> tuple[str, ...]:

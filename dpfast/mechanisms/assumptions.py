@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.core.foreign import foreign
 from dpfast.core.grid import FloatGrid, Grid, Points
 from dpfast.laws import IntegerNoise, ScalarLaw
-from dpfast.statistics import Huber, Statistic, Summary
+from dpfast.statistics import Huber, Statistic, Summary, UserStatistic
 from dpfast.streaming import Integers
 
 Array = NDArray[np.float64]
@@ -32,6 +32,7 @@ Cdf = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 SAMPLES = 256
 _SEED = 20120912
 _MOST_EVEN = 2**26
+_EVEN, _MOST_IMAGINED = 2**12, 2**20  # records, of which a statistic of the user is computed
 _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
@@ -310,6 +311,23 @@ def summaries(
         windows = tuple(_padded(pieces, rank, reach, n, grid.size - 1) for rank in ranks)
         total = _sum(ranks, pieces, u, first, second, z) if statistic.adds else 0
         yield Summary(grid, n, levels, windows, total)
+
+
+def samples_of_records(assumed: Assumed, grid: Points, n: int, samples: int) -> Iterator[Summary]:
+    """Yield the summaries of imagined samples of n records with all of their codes, for a statistic of the user."""
+    if n > _MOST_IMAGINED:
+        raise ValueError(f"the error of this release is computed for at most 2**20 records, not {n}")
+    rng = np.random.Generator(np.random.PCG64(_SEED))
+    for _ in range(samples):
+        codes = grid.encode(assumed.points(np.sort(rng.uniform(2.0**-40, 1 - 2.0**-40, n))))
+        yield Summary(grid, n, 1, (codes,))
+
+
+def target_of_user(statistic: UserStatistic, assumed: Assumed, grid: Points, n: int) -> float:
+    """Return about the population value of a statistic of the user: that of an evenly spaced sample."""
+    size = min(max(n, _EVEN), _MOST_IMAGINED)
+    codes = grid.encode(even_records(assumed, size))
+    return statistic.value(grid, size, statistic.exact(codes, grid.size - 1))
 
 
 def _points(imagined: ImaginedRanks, assumed: Assumed) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:

@@ -19,7 +19,7 @@ from dpfast.core.grid import Grid, Points
 from dpfast.core.spending import imagined
 from dpfast.laws import ClampedNoise, NestedIntervals
 from dpfast.laws.nested import distinct
-from dpfast.mechanisms.assumptions import Assumed, code_moments, summaries, target
+from dpfast.mechanisms.assumptions import Assumed, code_moments, samples_of_records, summaries, target, target_of_user
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import (
     Huber,
@@ -31,6 +31,7 @@ from dpfast.statistics import (
     Statistic,
     Summary,
     TrimmedMean,
+    UserStatistic,
     WinsorizedMean,
 )
 from dpfast.streaming import Integers
@@ -61,6 +62,17 @@ def expected_error(
     laws = [law_for(law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels, _SAMPLES)]
     population = target(statistic, assumed)
     noise, joint = np.mean([mean_distances(law, None, population) for law in laws], axis=0).tolist()
+    return Expected(noise, sampling, joint)
+
+
+def expected_error_of_user(
+    law_of: Callable[[Summary], ClampedNoise], statistic: UserStatistic, assumed: Assumed, grid: Points, n: int
+) -> Expected:
+    """Return the expected error of a release of a statistic of the user with these laws."""
+    population = target_of_user(statistic, assumed, grid, n)
+    laws = [law_for(law_of, sample) for sample in samples_of_records(assumed, grid, n, _SAMPLES)]
+    noise, joint = np.mean([mean_distances(law, None, population) for law in laws], axis=0).tolist()
+    sampling = float(np.mean([abs(law.value(law.center) - population) for law in laws]))
     return Expected(noise, sampling, joint)
 
 

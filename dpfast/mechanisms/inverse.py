@@ -40,6 +40,7 @@ from dpfast.statistics import (
     Statistic,
     Summary,
     TrimmedMean,
+    UserStatistic,
     WinsorizedMean,
 )
 from dpfast.statistics.rank import TrimmedSum
@@ -180,10 +181,10 @@ class InverseSensitivity(StatisticMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
             raise TypeError(f"statistic must be one of dpfast.statistics, not {type(self.statistic).__name__}")
-        if not isinstance(self.statistic, RankStatistic):
-            raise TypeError(
-                f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
-            )
+        statistic: Any = self.statistic
+        if not isinstance(statistic, RankStatistic):
+            other = "SmoothSensitivity" if isinstance(statistic, UserStatistic) else "GlobalSensitivity"
+            raise TypeError(f"the {statistic} has no attack range in a few order statistics: use {other}")
         (check_points if self.statistic.order_only else check_grid)(self.grid)
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))

@@ -25,9 +25,9 @@ from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even_records, normal_points
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
-from dpfast.mechanisms.score_sums import FewPieces, ScoreSums
+from dpfast.mechanisms.score_sums import FewPieces, RecordSums, ScoreSums
 from dpfast.prior import Cauchy, PointWeights, edges
-from dpfast.psi import Function, Huber, IntegerTable, Psi
+from dpfast.psi import Bivariate, Function, Huber, IntegerTable, Psi, RecordTable
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Chunks, Gathered, Values
 
@@ -48,10 +48,10 @@ class MEstimator(BoundedRange):
 
     Parameters
     ----------
-    psi : dpfast.psi.Psi or callable
+    psi : dpfast.psi.Psi, dpfast.psi.Bivariate or callable
         ``dpf.psi.Huber(2.0)``, ``Pinball(0.9)``, ``Table(knots, values)``, ``Logistic(1.0)``, or any bounded,
         nondecreasing function of one float, the difference theta - x in data units, also as a `scipy.LowLevelCallable`
-        (`dpfast.psi.Function`).
+        (`dpfast.psi.Function`). `dpfast.psi.Bivariate` is a function of record and parameter.
     grid : Grid
         Public bounds and granularity of data and release. Use ``prior.grid(step)`` for a parameter without bounds.
     epsilon : float
@@ -105,11 +105,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     1.951
     """
 
-    psi: Psi
+    psi: Psi | Bivariate
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     prior: str | Cauchy | PointWeights = field(kw_only=True, default="uniform")
-    _table: IntegerTable = field(init=False, compare=False)
+    _table: IntegerTable | RecordTable = field(init=False, compare=False)
     _spread: int = field(init=False, compare=False)
     _edges: NDArray[np.int64] = field(init=False, compare=False)
     _center: int = field(init=False, compare=False, default=0)
@@ -117,7 +117,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     def __init__(
         self,
-        psi: Psi | Callable[[float], float] | LowLevelCallable,
+        psi: Psi | Bivariate | Callable[[float], float] | LowLevelCallable,
         *,
         grid: Grid,
         epsilon: float,
@@ -128,9 +128,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             raise TypeError(f"prior must be 'uniform' or one of dpfast.prior, not {type(prior).__name__}")
         if isinstance(prior, str) and prior != "uniform":
             raise ValueError(f"prior must be 'uniform' or one of dpfast.prior, not {prior!r}")
-        if isinstance(prior, PointWeights):
-            prior.check(grid)
-        if not isinstance(psi, Psi):
+        if not isinstance(psi, Psi | Bivariate):
             if not (callable(psi) or is_pointer(psi)) or isinstance(psi, type):
                 raise TypeError(f"psi must be one of dpfast.psi or a function, not {psi!r}")
             psi = Function(psi)
@@ -138,15 +136,18 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         for name, value in {"psi": psi, "grid": grid, "epsilon": epsilon, "prior": prior}.items():
             object.__setattr__(self, name, value)
         self.check_missing()
-        center, width = prior.codes(grid) if isinstance(prior, Cauchy) else (0, 0)
-        points = edges(center, width, grid.size - 1) if width else np.empty(0, np.int64)
+        released = self.released_grid
+        if isinstance(prior, PointWeights):
+            prior.check(released)
+        center, width = prior.codes(released) if isinstance(prior, Cauchy) else (0, 0)
+        points = edges(center, width, released.size - 1) if width else np.empty(0, np.int64)
         table = psi.table(grid)
-        known = {"_table": table, "_spread": table.spread(grid.size - 1)}
+        known: dict[str, Any] = {"_table": table, "_spread": table.spread(grid.size - 1)}
         for name, value in {**known, "_edges": points, "_center": center, "_width": width}.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        grid = self.grid
+        grid = self.released_grid
         prior = f"{self.prior} prior" if isinstance(self.prior, str) else str(self.prior)
         return (
             f"<MEstimator release of {self.psi}, {prior}, on {grid.size} points from {grid.lower!r} to {grid.upper!r}, "
@@ -159,6 +160,12 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             yield from of_corner(self.psi.k, self.grid.step)
 
     @property
+    def released_grid(self) -> Grid:
+        """The grid of theta: `grid`, unless a psi of two arguments has its own."""
+        own = self.psi.grid if isinstance(self.psi, Bivariate) else None
+        return self.grid if own is None else own
+
+    @property
     def sensitivity(self) -> int:
         """W, the largest change of the sum of psi by one replaced record, in the units of its table."""
         return self._spread
@@ -169,11 +176,12 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ``1 + ceil(2 W / epsilon * (log V + 42))``, V the number of grid points times the largest ratio of prior
         weights; at most 1 + 2 n W, where the cap has no effect.
         """
-        away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
+        size = self.released_grid.size
+        away = max(abs(self._center), abs(size - 1 - self._center)) / self._width if self._width else 0.0
         ratio = math.log1p(away**2)
         if isinstance(self.prior, PointWeights):
             ratio = math.log(max(self.prior.weights) / min(self.prior.weights))
-        most = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + ratio + TAIL)
+        most = 2 / Fraction(self.epsilon) * Fraction(math.log(size) + ratio + TAIL)
         return 1 + math.ceil(self.sensitivity * min(most, Fraction(2 * checks.whole("n", n))))
 
     def error(self, n: SupportsIndex, *, distribution: Any, confidence: float = 0.95) -> float:
@@ -213,11 +221,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return float(error_under(self, n, distribution, confidence))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
-        grid, last = self.grid, self.grid.size - 1
-        codes, mass = grid.encode(assumed.nodes[0]), assumed.nodes[1]
+        grid, last = self.released_grid, self.released_grid.size - 1
+        codes, mass = self.grid.encode(assumed.nodes[0]), assumed.nodes[1]
 
         def expected(theta: int, power: int = 1) -> float:
-            return float(np.sum(mass * self._table(theta - codes).astype(np.float64) ** power))
+            return float(np.sum(mass * self._table.of_records(codes, theta) ** power))
 
         def crossing(level: float) -> int:
             return bisect_left(range(last), level, key=expected)
@@ -237,6 +245,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         (values, threads), grid, table = batch, self.grid, self._table
         reach, rate = self.reach(len(values)), Fraction(self.epsilon) / (2 * self.sensitivity)
         prior = {"center": self._center, "width": self._width}
+        if isinstance(table, RecordTable):
+            sums, released = RecordSums(grid.encode(values), table), self.released_grid
+            drawn = FewPieces(sums.at, reach=reach, rate=rate, last=released.size - 1, **prior)
+            cut: dict[str, Any] = {"gap": table.parameter_gap, "edges": self._edges, **prior}
+            return self._weighted(RecordScores(drawn, rate=rate, grid=released, **cut))
 
         def pieces() -> _scores.Pieces:
             return _scores.Pieces(
@@ -261,7 +274,9 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
         bends = min(len(values), reach // self.sensitivity) * table.knots.size  # about
         many = _BEND * bends > len(values) + _KNOT * table.knots.size
-        law = ScoreLaw(pieces, grid=grid, **prior, few=few if many else None)
+        return self._weighted(ScoreLaw(pieces, grid=grid, **prior, few=few if many else None))
+
+    def _weighted(self, law: ScoreLaw) -> ScoreLaw | WeightedScores:
         return WeightedScores(law, self.prior.weights) if isinstance(self.prior, PointWeights) else law
 
 
@@ -330,6 +345,53 @@ class ScoreLaw(ScalarLaw):
     def value(self, k: ArrayLike) -> Any:
         values = self.grid.decode(k)
         return values if values.ndim else float(values)
+
+
+class RecordScores(ScoreLaw):
+    """P(k) proportional to ``w(k) exp(-rate min(|S(k)|, M + C))``, S the sum of a psi of two arguments.
+
+    Parameters
+    ----------
+    few : FewPieces
+        Draws from the law.
+    gap : int
+        S is linear between its multiples.
+    rate : Fraction
+    edges : ndarray of int64
+        The points between which the weight w varies by a factor of at most 4.
+    grid, center, width
+        See `ScoreLaw`.
+    """
+
+    def __init__(
+        self,
+        few: FewPieces,
+        *,
+        gap: int,
+        rate: Fraction,
+        edges: NDArray[np.int64],
+        grid: Grid,
+        center: int = 0,
+        width: int = 0,
+    ) -> None:
+        self.grid, self.center, self.width = grid, center, width
+        self.support = (0, grid.size - 1)
+        self._drawn, self._gap, self._rate, self._edges = few, gap, rate, edges
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        pieces = list(self._drawn.linear(self._gap, self._edges.tolist()))
+        near, lengths, sides = np.array([piece[:3] for piece in pieces], np.int64).T
+        falls = np.array([float(self._rate * piece[3]) for piece in pieces])
+        steps = [float(self._rate * (piece[4] - piece[3])) / max(piece[1] - 1, 1) for piece in pieces]
+        lows = np.where(sides > 0, near, near - lengths + 1)
+        return _Parts(lows, lengths, near, sides, falls, np.array(steps), self.center, self.width)
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape, source = checks.shape(size), bit_generator(rng)
+        with in_one_piece(source):
+            drawn = [self._drawn.draw(source) for _ in range(math.prod(shape))]
+        return drawn[0] if size is None else np.array(drawn, np.int64).reshape(shape)
 
 
 class WeightedScores(ScalarLaw):
@@ -460,7 +522,7 @@ def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 def m_estimate(
     x: Records | Chunks,
-    psi: Psi | Callable[[float], float] | LowLevelCallable,
+    psi: Psi | Bivariate | Callable[[float], float] | LowLevelCallable,
     *,
     epsilon: Exact,
     bounds: tuple[float, float] | None = None,
@@ -482,7 +544,7 @@ def m_estimate(
         Private data: floats, integers or booleans of any stride, never modified. NaN and None count as the lower bound,
         with `step` as the center of the prior, unless `missing` says otherwise. n >= 1 is public. Also `dpfast.Chunks`,
         with all codes kept in memory.
-    psi : dpfast.psi.Psi or callable
+    psi : dpfast.psi.Psi, dpfast.psi.Bivariate or callable
         See `MEstimator`.
     epsilon : float
         Positive.

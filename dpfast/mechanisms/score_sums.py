@@ -7,10 +7,12 @@ bounds of their weights, needs S at their ends and at the proposed points alone
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +21,11 @@ from numpy.random import BitGenerator
 from dpfast._kernels import _levels
 from dpfast._kernels._balls import choose_piece
 from dpfast._kernels._samplers import next_word
-from dpfast.psi import IntegerTable
+from dpfast.psi import IntegerTable, RecordTable
 from dpfast.streaming import Integers
 
 _LIMB = 26  # bits: sums of the lower and of the upper ones of codes are 64-bit integers
+_AT_ONCE = 2**26  # records
 _WASTE = 2  # the bound of all weights, over a lower bound of them: at most about so many attempts on average
 _MOST = 2**12  # pieces
 _UNITS = 400  # binary digits of weights
@@ -61,6 +64,46 @@ class ScoreSums:
         return int(total)
 
 
+class RecordSums:
+    """The exact S(theta), the sum of psi(x, theta) over the records, from their shares of the points of a table.
+
+    Parameters
+    ----------
+    codes : ndarray of int64
+        Of the records, in any order.
+    table : RecordTable
+    """
+
+    def __init__(self, codes: Integers, table: RecordTable) -> None:
+        self._gap, shares = table.parameter_gap, _shares(codes, table.record_gap, len(table.values))
+        self._sums = [0] * table.values.shape[1]
+        for shift in range(0, max(shares).bit_length(), _LIMB):
+            limbs = np.array([share >> shift & (2**_LIMB - 1) for share in shares], np.int64)
+            found = (limbs @ table.values).tolist()
+            self._sums = [had + (more << shift) for had, more in zip(self._sums, found, strict=True)]
+
+    def at(self, theta: int) -> int:
+        i, after = divmod(theta, self._gap)
+        return self._sums[i] * (self._gap - after) + (self._sums[i + 1] * after if after else 0)
+
+
+def _shares(codes: Integers, gap: int, count: int) -> list[int]:
+    """Return the sum of the shares of all records of each point: a record gives `gap` to those on its two sides, in
+    proportion to its distance from the other one.
+    """
+    shares = [0] * (count + 1)
+    for start in range(0, len(codes), _AT_ONCE):
+        part = codes[start : start + _AT_ONCE]
+        cells, after = part // gap, part % gap
+        numbers = np.bincount(cells, minlength=count).tolist()
+        parts = [np.bincount(cells, weights=limb, minlength=count) for limb in (after & (2**_LIMB - 1), after >> _LIMB)]
+        for i, (number, low, high) in enumerate(zip(numbers, *parts, strict=True)):
+            over = int(low) + (int(high) << _LIMB)  # sums of 2**26 limbs of 26 bits are exact in doubles
+            shares[i] += gap * number - over
+            shares[i + 1] += over
+    return shares[:count]
+
+
 class _Piece(NamedTuple):
     """The points near, near + side, ..., near + side (length - 1), their least excess, and that of the last one."""
 
@@ -93,6 +136,26 @@ class FewPieces:
         root = bisect_left(range(last + 1), 0, key=sums)
         self._least = min(abs(sums(theta)) for theta in (root, root - 1) if 0 <= theta <= last)
         self._pieces = self._cut(root)
+
+    def linear(self, gap: int, inside: Iterable[int]) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield the near end, length, side, excess there and at the far end of pieces on which S and it are linear.
+
+        S is linear between multiples of `gap`; pieces also end at the points `inside`, and where the exponent has
+        changed by about 1.
+        """
+        points, last = range(self._last + 1), self._last
+        capped = self._least + self._reach
+        root = bisect_left(points, 0, key=self._sums)
+        ends = (bisect_left(points, 1 - capped, key=self._sums), bisect_left(points, capped, key=self._sums))
+        cuts = sorted({0, root, *ends, *range(0, last + 1, gap), *inside, last + 1})
+        for start, stop in pairwise(cuts):
+            side = 1 if start >= root else -1
+            falls = abs(self._excess(stop - 1) - self._excess(start)) * self._rate
+            parts = min(stop - start, 1 + math.floor(falls))
+            for i in range(parts):
+                low, high = start + (stop - start) * i // parts, start + (stop - start) * (i + 1) // parts - 1
+                near, far = (low, high) if side > 0 else (high, low)
+                yield near, high - low + 1, side, self._excess(near), self._excess(far)
 
     def _excess(self, theta: int) -> int:
         return min(abs(self._sums(theta)) - self._least, self._reach)

@@ -16,9 +16,18 @@ from dpfast.core.grid import Grid, check_grid, check_number
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import EXACT, STEP, refuse, refused
 from dpfast.laws import ClampedNoise
-from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
+from dpfast.mechanisms.assumptions import (
+    Assumed,
+    Uniform,
+    averaged_noise,
+    error,
+    samples_of_records,
+    summaries,
+    target,
+    target_of_user,
+)
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
-from dpfast.mechanisms.expectations import expected_error
+from dpfast.mechanisms.expectations import expected_error, expected_error_of_user
 from dpfast.mechanisms.grouped import SortedGroups, fits, released, sizes_of
 from dpfast.mechanisms.plan import Draw, Plan
 from dpfast.mechanisms.prediction import Expected
@@ -33,27 +42,30 @@ from dpfast.statistics import (
     RankStatistic,
     Summary,
     TrimmedMean,
+    UserStatistic,
     WinsorizedMean,
 )
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Chunks, Integers, Reading
 
 _MOST_SCALE = 2.0**56
+_SAMPLES_OF_USER = 64  # imagined samples of all records, for the error of a statistic of the user
 
 
 @refused(EXACT)
-def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
+def smooth_sensitivity(statistic: RankStatistic | UserStatistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
     """Return a beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a
     release.
 
     ``max over data y of exp(-beta d(x, y)) LS(y)``, d the number of replaced records, LS the local sensitivity, over
     data inside the public bounds; at least one release code (one step, or step / g for a mean of g records). For a
-    Winsorized mean it is an upper bound of this maximum, at most three times larger.
+    Winsorized mean it is an upper bound of this maximum, at most three times larger; for a statistic of the user it is
+    as good as the sensitivity that the user states for each distance.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.RankStatistic
-        A statistic with gaps: any except `dpfast.statistics.Huber`.
+    statistic : dpfast.statistics.RankStatistic or dpfast.statistics.UserStatistic
+        A statistic with gaps, which is any except `dpfast.statistics.Huber`, or one of the user.
     x : array_like of shape (n,)
         Private data; NaN goes to ``grid.missing``.
     grid : Grid
@@ -97,13 +109,16 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     n = checks.records(values.shape[0])
     smooth_bound = _smooth_bound(statistic, n, grid.size - 1, beta)
     reading = statistic.reading(grid, lambda _: len(smooth_bound.discounts) + 1)
-    _, bound = _bounded(statistic, reading.of(values), smooth_bound)
+    _, bound = smooth_bound.around(statistic, reading.of(values))
     return bound * grid.step / statistic.codes_per_step(n)
 
 
 def _check_kinds(statistic: Any, grid: Any) -> None:
-    if not isinstance(statistic, RankStatistic):
-        raise TypeError(f"statistic must be a rank statistic of dpfast.statistics, not {type(statistic).__name__}")
+    if not isinstance(statistic, RankStatistic | UserStatistic):
+        raise TypeError(
+            f"statistic must be a rank statistic or a UserStatistic of dpfast.statistics, not "
+            f"{type(statistic).__name__}"
+        )
     check_grid(grid)
 
 
@@ -125,6 +140,13 @@ class _SmoothBound:
         """The number of gaps that one record can change."""
         return self.inner + sum(self.corners)
 
+    def around(self, statistic: Any, summary: Summary) -> tuple[int, float]:
+        """Return the exact statistic and its smooth bound, in release codes."""
+        reach = len(self.discounts)
+        windows = tuple(window[reach : reach + 1] for window in summary.windows)
+        center, _ = statistic.attack_range(Summary(summary.grid, summary.n, 1, windows, summary.total))
+        return int(center[0]), self.bound_up(summary.windows)
+
     def bound_up(self, windows: tuple[Integers, ...]) -> float:
         """Return the smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 /
         weight.
@@ -142,22 +164,43 @@ class _SmoothBound:
         return largest * (1 + SLACK)
 
 
+@dataclass(frozen=True)
+class _StatedBound:
+    """The public plan of a bound from the sensitivity that a user states for each distance.
+
+    `weight` is the number of release codes in a step.
+    """
+
+    weight: int
+    last: int
+    discounts: NDArray[np.float64]
+
+    def around(self, statistic: Any, summary: Summary) -> tuple[int, float]:
+        """Return the exact statistic and its smooth bound, at least 1, in release codes."""
+        [codes] = summary.windows
+        largest, most = 1.0, self.weight * self.last
+        for k, discount in enumerate(self.discounts.tolist()):
+            if discount * most <= largest:
+                break
+            largest = max(largest, discount * statistic.change_at(codes, k, self.last))
+        return statistic.exact(codes, self.last), largest * (1 + SLACK)
+
+
 @lru_cache(maxsize=16)
-def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _SmoothBound:
+def _smooth_bound(
+    statistic: RankStatistic | UserStatistic, n: int, last: int, beta: float
+) -> _SmoothBound | _StatedBound:
+    if isinstance(statistic, UserStatistic):
+        return _StatedBound(statistic.divisions, last, _discounts(float(statistic.divisions * last), n, beta))
     gaps, ranks = statistic.gaps(n), statistic.ranks(n)
     pairs = tuple((ranks.index(low), ranks.index(high)) for low, high in gaps)
     ratio = float(last * (gaps.inner + sum(gaps.corners)))
-    most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
-    return _SmoothBound(pairs, gaps.corners, gaps.inner, _gaps.weights(beta, ratio, most))
+    return _SmoothBound(pairs, gaps.corners, gaps.inner, _discounts(ratio, n, beta))
 
 
-def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
-    """Return the exact statistic and its smooth bound, in release codes."""
-    reach = len(smooth_bound.discounts)
-    windows = tuple(window[reach : reach + 1] for window in summary.windows)
-    middle = Summary(summary.grid, summary.n, 1, windows, summary.total)
-    center, _ = statistic.attack_range(middle)
-    return int(center[0]), smooth_bound.bound_up(summary.windows)
+def _discounts(ratio: float, n: int, beta: float) -> NDArray[np.float64]:
+    """Return the discounts of the distances at which a change of `ratio` counts more than 1, at most those to n + 1."""
+    return _gaps.weights(beta, ratio, min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2))
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,8 +212,9 @@ class SmoothSensitivity(StatisticMechanism):
 
     Parameters
     ----------
-    statistic : dpfast.statistics.RankStatistic
-        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `dpfast.statistics.Huber`.
+    statistic : dpfast.statistics.RankStatistic or dpfast.statistics.UserStatistic
+        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `dpfast.statistics.Huber`. A `UserStatistic` is a
+        function of the user, with the sensitivity that it has at each distance.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -224,7 +268,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     True
     """
 
-    statistic: RankStatistic
+    statistic: RankStatistic | UserStatistic
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     delta: float = field(kw_only=True, default=0.0)
@@ -243,7 +287,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         self.check_scale(1, scale)
 
     @classmethod
-    def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
+    def as_published(
+        cls, statistic: RankStatistic | UserStatistic, *, grid: Grid, epsilon: float, delta: float
+    ) -> SmoothSensitivity:
         """Return the estimator of Chaudhuri and Hsu 2012, equation (3): noise of scale ``2 S / epsilon``.
 
         S is smooth with ``beta = epsilon / (2 log(1/delta))``. The parameters are those of the class. Raises a
@@ -330,17 +376,23 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     def law_of(self, summary: Summary) -> ClampedNoise:
         plan = self.plan(summary.n)
-        return plan._law_around(*_bounded(self.statistic, summary, plan.bound))
+        return plan._law_around(*plan.bound.around(self.statistic, summary))
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        if isinstance(self.statistic, UserStatistic):
+            return expected_error_of_user(self.law_of, self.statistic, assumed, self.grid, n)
         return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self.plan(n).levels)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
-        statistic, grid = self.statistic, self.grid
-        population, last = target(statistic, assumed), statistic.last(grid, n)
-        smooth_bound = self.plan(n).bound
-        imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
-        centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
+        statistic, grid, bound = self.statistic, self.grid, self.plan(n).bound
+        if isinstance(statistic, UserStatistic):
+            population = target_of_user(statistic, assumed, grid, n)
+            imagined = samples_of_records(assumed, grid, n, _SAMPLES_OF_USER)
+        else:
+            population = target(statistic, assumed)
+            imagined = summaries(statistic, assumed, grid, n, len(bound.discounts) + 1)
+        last = statistic.last(grid, n)
+        centers, bounds = zip(*(bound.around(statistic, summary) for summary in imagined), strict=True)
         noise, scales = NOISES[self.noise](1.0), self.calibration(n)[1] * np.array(bounds)
         # a tail of rounded noise is one of the continuous noise at (z - 1/2) / scale
         cdf = averaged_noise(lambda z: noise.log_tail((z - 0.5) / scales + 0.5), centers, last)
@@ -366,13 +418,14 @@ class SmoothNoise(Plan):
 
     Attributes
     ----------
-    bound : _SmoothBound
+    bound : _SmoothBound or _StatedBound
     levels : int
         The number of order statistics on each side of a rank, its own included.
     """
 
     mechanism: SmoothSensitivity
     n: int
+    bound: Any
 
     def __init__(self, mechanism: SmoothSensitivity, n: int) -> None:
         super().__init__(mechanism, n)
@@ -382,14 +435,19 @@ class SmoothNoise(Plan):
         mechanism.check_scale(self.bound.weight, self._scale)
         self.levels = len(self.bound.discounts) + 1
         self._noise, self._decode = NOISES[mechanism.noise], partial(statistic.decode, grid, n)
-        ranks = statistic.ranks(n)
-        joined = ranks[-1] - ranks[0] <= 2 * self.levels - 1 and isinstance(statistic, OrderStatistic | TrimmedSum)
-        self._summed = (ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1) if joined else None
+        self._summed = None
+        if isinstance(statistic, OrderStatistic | TrimmedSum):
+            first, *_, final = (*statistic.ranks(n),) * 2
+            if final - first <= 2 * self.levels - 1:
+                self._summed = first - self.levels + 1, final + self.levels - 1
+        elif isinstance(statistic, UserStatistic):
+            statistic.rehearse(grid, n)
         self._grid, self._kernel = grid, grid.kernel
 
     def for_groups(self) -> _gaps.GroupBound:
         """Return what is public of the releases of groups of n records, for `_gaps.draw_groups`."""
-        statistic, bound = self.mechanism.statistic, self.bound
+        statistic: Any = self.mechanism.statistic
+        bound = self.bound
         first, *rest = statistic.ranks(self.n)
         difference = isinstance(statistic, InterquartileRange)
         final = rest[-1] if rest else first
@@ -452,6 +510,6 @@ def _calibrated(epsilon: float, noise: str, beta: float) -> tuple[float, float]:
     return calibrated(epsilon, 0.0, noise, beta, averages=True)
 
 
-def _averages(statistic: RankStatistic) -> bool:
+def _averages(statistic: RankStatistic | UserStatistic) -> bool:
     """Whether one record changes a sum over many ranks, rather than the gap between two adjacent ranks."""
-    return any(low < high for low, high in statistic.gaps(1000))
+    return isinstance(statistic, RankStatistic) and any(low < high for low, high in statistic.gaps(1000))

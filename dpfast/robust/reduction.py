@@ -147,7 +147,7 @@ def reduce(
     if not callable(score) and not pointer:
         raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
     if not pointer:
-        callbacks.check_takes_one("score", score, "a candidate")
+        callbacks.check_takes("score", score, "a candidate")
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")

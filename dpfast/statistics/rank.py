@@ -17,7 +17,7 @@ from dpfast._kernels import _levels
 from dpfast.core import checks, containers
 from dpfast.core.grid import Points
 from dpfast.statistics.corners import Rest, near_corners
-from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
+from dpfast.statistics.statistic import Distribution, Statistic, between_points, printed, scaled
 from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading, ascending
 
 __all__ = [
@@ -244,10 +244,10 @@ class BetweenPoints(RankStatistic):
         return checks.code_range(self.codes_per_step(n) * (grid.size - 1))
 
     def value(self, grid: Points, n: int, code: int) -> float:
-        return _mean(grid, self.codes_per_step(n), code)
+        return between_points(grid, self.codes_per_step(n), code)
 
     def valued(self, grid: Points, n: int) -> Callable[[int], float]:
-        return partial(_mean, grid, self.codes_per_step(n))
+        return partial(between_points, grid, self.codes_per_step(n))
 
 
 @dataclass(frozen=True)
@@ -362,11 +362,6 @@ class TrimmedSum(BetweenPoints):
         first, last = self.ranks(n)
         corner = self.corner(n)
         return Gaps(((first, last),), (corner, corner))
-
-
-def _mean(grid: Points, records: int, code: int) -> float:
-    """``lower + code * step / records``, correctly rounded."""
-    return scaled(grid.first * records + code, records, grid.step)
 
 
 @dataclass(frozen=True)

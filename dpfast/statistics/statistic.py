@@ -83,3 +83,8 @@ def scaled(numerator: int, denominator: int, unit: float) -> float:
     """``numerator / denominator * unit``, correctly rounded by a single division of integers."""
     top, bottom = unit.as_integer_ratio()
     return numerator * top / (denominator * bottom)
+
+
+def between_points(grid: Any, parts: int, code: int) -> float:
+    """``lower + code * step / parts``, correctly rounded."""
+    return scaled(grid.first * parts + code, parts, grid.step)

@@ -36,3 +36,9 @@ def smooth_sensitivity(statistic, n, last, beta):
     local = {data: local_sensitivity(statistic, data, last) for data in every}
     discount = [math.exp(-beta * d) for d in range(n + 1)]
     return {data: max(discount[distance(data, other)] * local[other] for other in every) for data in every}
+
+
+def sensitivity_at(statistic, data, k, last):
+    """The largest change by one record of all data in which at most k records differ."""
+    near = [other for other in datasets(len(data), last) if distance(data, other) <= k]
+    return max(local_sensitivity(statistic, other, last) for other in near)

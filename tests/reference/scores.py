@@ -47,10 +47,14 @@ def cauchy(center, width):
 
 def law(psi, data, last, epsilon, prior=uniform, excess=None, constant=2):
     """P(theta) proportional to prior(theta) exp(-epsilon / (constant W) min(|S(theta)|, M + excess))."""
+    rate = Fraction(epsilon) / (constant * spread(psi, last))
+    return law_of(magnitudes(psi, data, last), rate, prior, excess)
+
+
+def law_of(scores, rate, prior=uniform, excess=None):
+    """The law of the magnitudes at all theta."""
     with mp.workdps(50):
-        scores = magnitudes(psi, data, last)
         scores = scores if excess is None else [min(s, min(scores) + excess) for s in scores]
-        rate = Fraction(epsilon) / (constant * spread(psi, last))
         weights = []
         for theta, score in enumerate(scores):
             weight, exponent = prior(theta), rate * (score - min(scores))
@@ -58,3 +62,24 @@ def law(psi, data, last, epsilon, prior=uniform, excess=None, constant=2):
             weights.append(power * weight.numerator / weight.denominator)
         total = mp.fsum(weights)
         return [weight / total for weight in weights]
+
+
+def bilinear(table):
+    """A psi of two codes, linear between the points of a `RecordTable` in each, times the steps between these."""
+
+    def psi(x, theta):
+        rows, columns = divmod(x, table.record_gap), divmod(theta, table.parameter_gap)
+        return sum(
+            int(table.values[row, column]) * by * times
+            for row, by in ((rows[0], table.record_gap - rows[1]), (rows[0] + 1, rows[1]))
+            for column, times in ((columns[0], table.parameter_gap - columns[1]), (columns[0] + 1, columns[1]))
+            if by and times
+        )
+
+    return psi
+
+
+def spread_of_two(psi, records, parameters):
+    """The most by which one record can change psi(x, theta), by trying all."""
+    values = [[psi(x, theta) for x in range(records)] for theta in range(parameters)]
+    return max(max(row) - min(row) for row in values)

@@ -9,6 +9,8 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 from typing import NamedTuple
 
+import numpy as np
+
 from dpfast.statistics import (
     Count,
     Huber,
@@ -22,6 +24,7 @@ from dpfast.statistics import (
     Statistic,
     Sum,
     TrimmedMean,
+    UserStatistic,
     Variance,
     WinsorizedMean,
 )
@@ -85,6 +88,37 @@ def variance(x):
     return int(len(x) * sum((value - mean) ** 2 for value in x))
 
 
+def quartiles(codes):
+    return [len(codes) // 4, len(codes) // 2, 3 * len(codes) // 4]
+
+
+def trimean(codes):
+    """Tukey's trimean in quarters of a step: a statistic of a user."""
+    return int(np.dot([1, 2, 1], codes[quartiles(codes)]))
+
+
+def change_of_trimean(codes, k, last):
+    """A bound on the change of the trimean by one record after k: for each rank the longest stretch of k + 1 gaps."""
+    padded = np.pad(codes, k + 1, constant_values=(0, last))
+    stretches = padded[k + 1 :] - padded[: -k - 1]
+    return sum(w * int(stretches[q : q + k + 2].max()) for w, q in zip([1, 2, 1], quartiles(codes), strict=True))
+
+
+def failing(codes):
+    """It fails for some data only: the promise of a user who breaks it."""
+    if codes[0] == 0 and codes[-1] < 3:
+        raise OverflowError
+    return trimean(codes)
+
+
+def sorted_trimean(x):
+    y = sorted(x)
+    return y[len(y) // 4] + 2 * y[len(y) // 2] + y[3 * len(y) // 4]
+
+
+TRIMEAN = UserStatistic(trimean, change_of_trimean, divisions=4, name="trimean")
+
+
 def attack_range(statistic, x, t, last):
     """Least and greatest value of the statistic over all ways to replace t records by any code."""
     values = set()
@@ -142,6 +176,7 @@ CASES = {
     "sum": Case(Sum(), sum),
     "variance": Case(Variance(), variance, monotone=False),
     "count": Case(Count(), len),
+    "trimean": Case(TRIMEAN, sorted_trimean),
 }
 RANK_CASES = {name: case for name, case in CASES.items() if isinstance(case.statistic, RankStatistic)}
 MOMENT_CASES = {name: case for name, case in CASES.items() if isinstance(case.statistic, MomentStatistic)}
@@ -166,6 +201,11 @@ PARAMETERS = {
     "q": [0.0, 5e-324, 1e-9, 0.1, 0.5, 0.75, 1 - 2.0**-53, 1.0],
     "trim": [0.0, 0.1, 0.25, 0.4, 0.4, 0.49999999],
     "k": [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308],
+    "function": [trimean, trimean, failing],
+    "sensitivity_at": [change_of_trimean, change_of_trimean, lambda codes, k, last: 1 / (codes[0] - 3)],
+    "divisions": [4, 4, 2**20],
+    "spread": [False, True],
+    "name": ["trimean"],
     "within": [None, (20.0, 35.0), (-math.inf, 0.0), (0.0, 0.0)],
 }
 # Classes whose attack ranges take the square of the number of levels: tests/outcomes.py gives them fewer records.

@@ -31,7 +31,7 @@ from dpfast.statistics import (
 from tests.cases import every
 from tests.reference import laws
 from tests.reference import statistics as reference
-from tests.reference.statistics import FUNCTIONS, has_gaps
+from tests.reference.statistics import FUNCTIONS, TRIMEAN, has_gaps
 from tests.reference.statistics import RANK_CASES as CASES
 from tests.scripted import ScriptedBits
 
@@ -272,6 +272,8 @@ class TestLaw:
         for statistic in (Sum(), Variance()):
             with pytest.raises(TypeError, match=f"the {statistic} has no attack range .*: use GlobalSensitivity"):
                 InverseSensitivity(statistic, grid=codes(9), epsilon=1.0)
+        with pytest.raises(TypeError, match=r"the trimean has no attack range .*: use SmoothSensitivity"):
+            InverseSensitivity(TRIMEAN, grid=codes(9), epsilon=1.0)
 
 
 class TestAudit:
