@@ -339,7 +339,8 @@ INTERRUPTED = """
             waits.set()
             with lock:
                 pass
-            threading.Event().wait(60)
+            for _ in range(6000):  # a signal that comes just before a wait is handled after it
+                threading.Event().wait(0.01)
         except Interrupted:
             interrupted += 1
         for thread in threads:
