@@ -203,7 +203,7 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         """Release from a state that has read all records; spends the budget of `privacy` once."""
         return self.plan(state.n).draw_from(state, bit_generator(rng))
 
-    def combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
+    def _combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
         """Return the law of the release, from what is public for each parameter and estimates of blocks. PRIVATE."""
         k, grids = len(estimates), [each.grid for each in released]
         noise = self.sums_noise(sum(each.widening is not None for each in released))
@@ -244,7 +244,7 @@ class Blocks(Plan):
         self.parameters = mechanism.released(n, self.k)
 
     def law_of(self, summary: Estimates | BlockState) -> Law:
-        return self.mechanism.combined(self.parameters, summary.estimates().values)
+        return self.mechanism._combined(self.parameters, summary.estimates().values)
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Estimates | BlockState]:
         """Return the plan, and the estimates of the blocks or their sums. PRIVATE."""

@@ -76,6 +76,8 @@ ON_THE_WAY = {
     "spark.release",
     "spark.summaries",
     "spark.summary",
+    "statistics.UserStatistic.change_at",
+    "statistics.UserStatistic.exact",
     "streaming.State.to_bytes",
 }
 
