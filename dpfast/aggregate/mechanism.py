@@ -204,7 +204,6 @@ class SampleAndAggregate(BlockParameters, Mechanism):
         return self.plan(state.n).draw_from(state, bit_generator(rng))
 
     def _combined(self, released: list[ReleasedParameter], estimates: NDArray[np.float64]) -> Law:
-        """Return the law of the release, from what is public for each parameter and estimates of blocks. PRIVATE."""
         k, grids = len(estimates), [each.grid for each in released]
         noise = self.sums_noise(sum(each.widening is not None for each in released))
         widths = [grid.size - 1 for grid in grids]
