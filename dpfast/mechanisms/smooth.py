@@ -464,13 +464,15 @@ class SmoothNoise(Plan):
             return float(super().draw(values, source, threads))
         (first, last), reach = self._summed, self.levels - 1
         codes = self._grid.encode(_select.window(values, first, last, workers=threads, **self._kernel))
-        inside = codes[reach : len(codes) - reach]
-        center = int(inside[0])
-        corner = self.bound.corners[0]
-        if len(inside) > 1 or corner:
+        corner, size = self.bound.corners[0], 2 * reach + 1  # of the part around one rank
+        center = int(codes[reach])
+        if last - first == 2 * reach and not corner:
+            windows = codes, codes
+        else:
+            inside = codes[reach : len(codes) - reach]
             center = int(inside.sum()) + corner * int(inside[0] + inside[-1])
-        size = 2 * reach + 1  # of the part around one rank
-        law = self._law_around(center, self.bound.bound_up((codes[:size], codes[-size:])))
+            windows = codes[:size], codes[-size:]
+        law = self._law_around(center, self.bound.bound_up(windows))
         return float(law.value(law.sample(rng=source)))
 
 
