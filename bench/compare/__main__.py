@@ -18,7 +18,7 @@ import dpfast as dpf
 from bench.compare import commands, memory, startup
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
-from bench.compare.page import page, shown
+from bench.compare.page import page, peers_of, shown
 from bench.peers import installed
 
 PROCESSES = {
@@ -33,10 +33,9 @@ WIDTHS = (43, 9, 46, 5, 7, 3, 0)
 def cells(row, *, quick):
     """The cells of a row; `quick` sizes are not compared with the targets."""
     ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
-    others = "; ".join(f"{name} {shown(value, row.unit)}" for name, value in row.peers.items())
     floor = f"{row.floor_name} {shown(row.floor, row.unit)}"
     limit = "" if row.limit is None else f"<= {row.limit:.2f}"
-    return row.job, shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
+    return row.job, shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, peers_of(row)
 
 
 def line(texts):

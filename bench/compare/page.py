@@ -50,10 +50,15 @@ def _table(rows: Sequence[Row]) -> str:
             "" if row.limit is None else f"{row.limit:.3g}",
         ]
         if with_peers:
-            cells.append("; ".join(f"{name} {shown(value, row.unit)}" for name, value in row.peers.items()))
+            cells.append(peers_of(row))
         lines.append(cells)
         before = row.job
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def peers_of(row: Row) -> str:
+    """Return the times of other libraries."""
+    return "; ".join(f"{name} {shown(value, row.unit)}" for name, value in row.peers.items())
 
 
 def shown(value: float, unit: str) -> str:

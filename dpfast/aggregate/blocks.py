@@ -194,7 +194,8 @@ class BlockParameters:
     def _grids(self, n: int, k: int) -> tuple[Grid, ...]:
         middle = ((name, math.log(at) if name in self.box.logs else at) for name, at in self.box.middle().items())
         with self._computable("guess", self.guess):
-            return tuple(Grid(*self._ends(n, k, name), self.step, at) for name, at in middle)
+            ends = self._all_ends(n, k)
+            return tuple(Grid(*ends[name], self.step, at) for name, at in middle)
 
     def block_count(self, n: SupportsIndex) -> int:
         """Return the number of blocks for n records. Public.
