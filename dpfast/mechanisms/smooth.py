@@ -437,9 +437,9 @@ class SmoothNoise(Plan):
         self._noise, self._decode = NOISES[mechanism.noise], partial(statistic.decode, grid, n)
         self._summed = None
         if isinstance(statistic, OrderStatistic | TrimmedSum):
-            first, *_, final = (*statistic.ranks(n),) * 2
-            if final - first <= 2 * self.levels - 1:
-                self._summed = first - self.levels + 1, final + self.levels - 1
+            ranks = statistic.ranks(n)
+            if ranks[-1] - ranks[0] <= 2 * self.levels - 1:
+                self._summed = ranks[0] - self.levels + 1, ranks[-1] + self.levels - 1
         elif isinstance(statistic, UserStatistic):
             statistic.rehearse(grid, n)
         self._grid, self._kernel = grid, grid.kernel
