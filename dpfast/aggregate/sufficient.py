@@ -37,6 +37,7 @@ from dpfast.laws import (
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.usefulness import EVEN_VARIANCE, enough_for_error
 from dpfast.streaming import ColumnSums, TransformedSums
 from dpfast.theory.quantiles import normal_plus_box_error
 
@@ -314,6 +315,9 @@ class SufficientStatistics(Mechanism):
         )
 
     # ---- the release ----
+
+    def _enough(self) -> float:
+        return enough_for_error(math.sqrt(self._unit_variance), 1.0, 4 * EVEN_VARIANCE if self.model.squares else 1.0)
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None and n * max(self.widths) >= _MOST:

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from dpfast.choosing import explained
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
-from dpfast.core import checks, traps
+from dpfast.core import checks
 from dpfast.core.grid import Grid, Points, ranked_floats
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
-from dpfast.mechanisms.usefulness import of_few_within_bounds
-from dpfast.streaming import Chunks, known_records, records_of
+from dpfast.streaming import Chunks, records_of
 from dpfast.tables import IN_THE_HEADER, Format, column_names, no_column, open_column, schema_type
 
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
@@ -120,7 +119,6 @@ def hides_n(arguments: argparse.Namespace) -> bool:
 def tell(mechanism: Mechanism, arguments: argparse.Namespace, x: Any) -> None:
     """Print the warnings that a mechanism deserves, and with --explain its explanation, to standard error."""
     explained(mechanism, warn if getattr(arguments, "explain", False) else False, x)
-    traps.warn(of_few_within_bounds(mechanism, None if x is None else known_records(x)))
 
 
 def release(

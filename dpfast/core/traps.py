@@ -111,6 +111,17 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         )
 
 
+def of_few_within_bounds(n: int | None, enough: float, epsilon: float) -> Iterator[Trap]:
+    """Yield the trap of a release within bounds from n records, a public or a released number, if `enough` is above."""
+    if n is not None and n < enough:
+        yield Trap(
+            UtilityWarning,
+            f"{n:,} records are too few for this release at epsilon = {epsilon:.3g}: it may be anywhere within its "
+            f"bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} records, or a larger "
+            f"epsilon",
+        )
+
+
 def of_least_records(n: int, least: int) -> Iterator[Trap]:
     """Yield the trap of fewer records than a release requires, which missing ones make up for."""
     if n < least:

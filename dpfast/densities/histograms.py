@@ -133,6 +133,9 @@ class PerturbedHistogram(FromIntegers, OnCells):
         # A replaced record changes two counts by 1; their noises are independent.
         return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon / changed, changed),))
 
+    def _enough(self) -> float:
+        return 4 * math.sqrt(self._chosen.variance)  # records of a count that is hardly more than a guess
+
     def _explained_error(self, n: int | None) -> str:
         kind = "discrete Laplace" if self._chosen.sigma is None else "Gaussian"
         return (

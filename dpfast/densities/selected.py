@@ -303,7 +303,7 @@ def _levels(column: Bins, n: int, epsilon: float) -> tuple[float, ...]:
                 continue
         inner = (i / b for i in range(1, b))
         levels = (outer, *(level for level in inner if outer < level < 1 - outer), 1 - outer)
-        if outer < 0.5 and not _traps_of(levels, column.grid, n, epsilon):
+        if outer < 0.5 and not (isinstance(column.grid, FloatGrid) and _traps_of(levels, column.grid, n, epsilon)):
             return levels
     return (0.5,)
 

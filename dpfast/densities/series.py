@@ -24,6 +24,7 @@ from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.usefulness import OF_NOISE, enough_for_error
 from dpfast.random import BLOCK
 from dpfast.streaming import Counts
 from dpfast.theory.series import BASES, series_error
@@ -143,6 +144,9 @@ class SeriesCoefficients(Mechanism):
             self.terms, n, epsilon=self.epsilon, smoothness=smoothness, roughness=roughness, basis=self.basis
         )
         return bound / width_of(self.grid)
+
+    def _enough(self) -> float:
+        return enough_for_error(OF_NOISE * self.sensitivity / 2**BITS, self.epsilon, 2 * math.sqrt(2))  # of a cosine
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:

@@ -16,7 +16,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import Grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import spending
-from dpfast.core.traps import of_epsilon, warn, warn_of
+from dpfast.core.traps import of_epsilon, of_few_within_bounds, warn, warn_of
 from dpfast.core.types import Exact, Records
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
@@ -148,6 +148,7 @@ def median(
     shape = None if size is None else checks.shape(size)
     times = math.prod(shape or ())
     warn_of(descent)
+    _warn_of_few(records_of(x), epsilon)
     if explain is not False:
         tell(_explanation(descent, search, method, records_of(x), density), explain)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
@@ -263,8 +264,10 @@ def quantile(
     >>> bool(abs(estimate / np.quantile(pay, 0.25) - 1) < 0.05)
     True
     """
-    search = QuantileSearch(bounds=bounds, epsilon=checks.positive_down("epsilon", epsilon), q=q, step=step)
+    epsilon = checks.positive_down("epsilon", epsilon)
+    search = QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step)
     warn_of(search)
+    _warn_of_few(records_of(x), epsilon)
     return search.release(x, size=size, rng=rng)
 
 
@@ -406,7 +409,7 @@ def mean(
     if bounds is not None:
         lower, upper = inside = ordered(bounds)
         values = containers.vector("x", x)
-        checks.records(values.shape[0])
+        _warn_of_few(checks.records(values.shape[0]), epsilon)
     else:
         assert moment is not None
         noisy = "laplace" if method == "laplace" else "two-point"
@@ -420,6 +423,15 @@ def mean(
     randomizer = Interval(epsilon, bounds=(lower, upper), method=method, objective=objective)
     reports = randomizer.randomize(values, rng=rng, workers=workers)
     return clip(float(randomizer.estimate(reports)), *inside)
+
+
+def _warn_of_few(n: int | None, epsilon: float) -> None:
+    """Warn if an estimate from so many reports is a guess.
+
+    One bit of each person, as by "two-point" and the sequential protocols, gives a mean with a standard error of
+    ``coth(epsilon / 2) / 2`` widths of the bounds over the root of n, and the rank of a number with that share.
+    """
+    warn(of_few_within_bounds(n, (2 / math.tanh(epsilon / 2)) ** 2, epsilon))
 
 
 def _noisy(

@@ -21,6 +21,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.methods import kept
 from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.mechanisms.resized import resized
+from dpfast.mechanisms.usefulness import enough_for_error
 from dpfast.random import RandomSource
 from dpfast.streaming import Chunks, names_of_columns
 
@@ -34,6 +35,12 @@ class _RowMoments(NoisyProducts):
 
     def _explained_missing(self) -> str:
         return "A row with NaN or an infinity counts as the center of the ball"
+
+    def _enough(self) -> float:
+        """By a mean square, whose value is R**2 / (d + 2) for rows spread evenly over the ball of radius R."""
+        d = self.domain.columns or 1
+        deviations = self.noise_deviation(1, dimension=d)[:d, :d]
+        return enough_for_error(float(deviations.max()) / self.domain.radius**2, 1.0, 1 / (d + 2))
 
     def weight(self, d: SupportsIndex) -> int:
         """Return the number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without

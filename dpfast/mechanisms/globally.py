@@ -37,6 +37,7 @@ from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.triples import Triples
+from dpfast.mechanisms.usefulness import EVEN_VARIANCE, OF_NOISE, enough_for_error
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
@@ -391,6 +392,11 @@ class GlobalSensitivity(StatisticMechanism):
             left_out = self.resolves or self.statistic.within is not None
             return f"Missing records (NaN, None, null) are {'not ' if left_out else ''}counted"
         return super()._explained_missing()
+
+    def _enough(self) -> float:
+        if isinstance(self.statistic, Count):
+            return 0.0
+        return enough_for_error(OF_NOISE, self.epsilon, EVEN_VARIANCE if self.statistic.squares else 1.0)
 
     def _explained_error(self, n: int | None) -> str:
         if self.jointly:

@@ -116,7 +116,7 @@ class _OfSample(RecordsPlan):
     mechanism: _ResizedInterval
 
     @property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+    def traps(self) -> tuple[Trap, ...]:
         return self.mechanism._sampling.plan().traps
 
     def traps_of(self, n: int) -> Iterable[Trap]:
@@ -375,8 +375,8 @@ class _Certified(Plan):
         return self.mechanism._candidates(self._places, self.n)
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        if not self._first.plan(self.n).traps:
+    def traps(self) -> tuple[Trap, ...]:
+        if isinstance(self.mechanism.grid, Grid) or not self._first.plan(self.n).traps:
             return ()
         epsilon = self._first.epsilon
         return tuple(of_few_records(self.n, epsilon, (self._enough() - 0.5) * epsilon))

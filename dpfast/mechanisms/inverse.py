@@ -30,7 +30,13 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
-from dpfast.mechanisms.usefulness import explained_few, least_product, of_quantiles
+from dpfast.mechanisms.usefulness import (
+    OF_SELECTION,
+    enough_for_error,
+    enough_for_quantiles,
+    least_product,
+    of_quantiles,
+)
 from dpfast.statistics import (
     Huber,
     InterquartileRange,
@@ -368,6 +374,15 @@ class InverseSensitivity(StatisticMechanism):
             depth=depth,
         )
 
+    def _enough(self) -> float:
+        statistic, grid = self.statistic, self.grid
+        if not isinstance(grid, Grid):
+            return 0.0
+        if not isinstance(statistic, OrderStatistic):
+            return enough_for_error(OF_SELECTION, self.epsilon)
+        per_record = max(statistic.level, 1 - statistic.level) if self.hides_n else 1.0
+        return enough_for_quantiles(grid, [statistic.level], self.epsilon, per_record)
+
     def _explained_error(self, n: int | None) -> str:
         statistic, grid = self.statistic, self.grid
         if not isinstance(statistic, OrderStatistic) or self._one_sided:
@@ -376,7 +391,7 @@ class InverseSensitivity(StatisticMechanism):
         ranks = 2 / self.epsilon * per_record
         text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
         if not isinstance(grid, FloatGrid):
-            return f"{text}. {explained_few(self)}"
+            return text
         least = least_product(grid, self.base_measure, (statistic.level,), per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
         if self.hides_n:
@@ -580,10 +595,10 @@ class FromLevels(Leveled):
         self.levels = mechanism._levels(n)
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+    def traps(self) -> tuple[Trap, ...]:
         mechanism, statistic = self.mechanism, self.mechanism.statistic
         if not (isinstance(mechanism.grid, FloatGrid) and isinstance(statistic, OrderStatistic)):
-            return ()
+            return super().traps
         levels = (statistic.level,)
         return tuple(of_quantiles(mechanism.grid, mechanism.base_measure, levels, self.n, mechanism.epsilon))
 
@@ -662,13 +677,14 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
         return self._kernel(self.options["last"], self._cap).release_between
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return tuple(of_private_n(self.traps_of(PRESUMED)))
+    def traps(self) -> tuple[Trap, ...]:
+        """The traps of a presumed number of records, where there are no bounds: within them any number may do."""
+        return tuple(of_private_n(self.traps_of(PRESUMED))) if isinstance(self.mechanism.grid, FloatGrid) else ()
 
     def traps_of(self, n: int) -> Iterable[Trap]:
         mechanism, level = self.mechanism, _level(self.mechanism.statistic)
         if not isinstance(mechanism.grid, FloatGrid):
-            return ()
+            return super().traps_of(n)
         measure, per_record = mechanism.base_measure, float(max(level, 1 - level))
         return of_quantiles(mechanism.grid, measure, (float(level),), n, mechanism.epsilon, per_record)
 

@@ -406,7 +406,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """
         count = None if n is None else checks.whole("n", n)
         what = repr(self).strip("<>")
-        parts = what, self._explained_split(count), self._explained_missing(), self._explained_error(count)
+        known = self._explained_split(count), self._explained_missing(), self._explained_error(count)
+        parts = what, *known, self._explained_few(count)
         return "\n".join(f"{part}." for part in parts if part)
 
     def _explained_split(self, n: int | None) -> str:
@@ -422,6 +423,12 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """Return a sentence on the expected error, from public numbers; "" if they do not give it."""
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
+
+    def _explained_few(self, n: int | None) -> str:
+        """Return how many records it takes, if there may be fewer."""
+        if n is not None and n >= self.enough or not self.enough:
+            return ""
+        return f"With fewer than about {math.ceil(self.enough):,} records it hardly tells more than its bounds do"
 
     def noise_interval(
         self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
@@ -465,9 +472,21 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
 
+    @cached_property
+    def enough(self) -> float:
+        """About the least number of records of which a release tells more than its public bounds do.
+
+        With fewer the release is a guess, and warns if their number is public. 0: it has no bounds, or says itself how
+        little it tells, like an interval.
+        """
+        return self._enough()
+
+    def _enough(self) -> float:
+        return 0.0
+
 
 # The attributes that calls leave, and copies do not have, besides those of `recent`.
-_LEFT = {"_cost", "hides_n", "resolves"}
+_LEFT = {"_cost", "enough", "hides_n", "resolves"}
 
 
 def _without_plan(state: Any) -> Any:

@@ -26,6 +26,7 @@ from dpfast.mechanisms.assumptions import Assumed, Cdf, error, error_under, even
 from dpfast.mechanisms.expectations import law_for
 from dpfast.mechanisms.ranged import BoundedRange
 from dpfast.mechanisms.score_sums import FewPieces, RecordSums, ScoreSums
+from dpfast.mechanisms.usefulness import OF_SELECTION, enough_for_error
 from dpfast.prior import Cauchy, PointWeights, edges
 from dpfast.psi import Bivariate, Function, Huber, IntegerTable, Psi, RecordTable
 from dpfast.random import RandomSource, bit_generator, blocks
@@ -237,6 +238,9 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ends = grid.value(0), grid.value(last)
         averaged: Cdf = lambda k: np.asarray(cdf(k[:, None] - shifts).mean(axis=1))  # noqa: E731
         return error(averaged, last, ends, grid.value(root), confidence)
+
+    def _enough(self) -> float:
+        return enough_for_error(OF_SELECTION, self.epsilon)
 
     def reading(self) -> Values:
         return Values((self.grid,))

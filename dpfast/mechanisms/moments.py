@@ -21,6 +21,7 @@ from dpfast.mechanisms.expectations import law_for, mean_magnitude
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.usefulness import EVEN_VARIANCE, enough_for_error
 from dpfast.statistics import Variance
 from dpfast.streaming import CodeSums, Reading, Sums
 
@@ -146,6 +147,10 @@ class MomentPair(StatisticMechanism):
         first, second = self._noise.variances
         lean = (grid.lower + grid.upper - 2 * checks.real("mean", mean)) / grid.step
         return math.sqrt(second + lean * lean * first) / n * grid.step**2
+
+    def _enough(self) -> float:
+        error = math.sqrt(self._noise.variances[1]) * self.epsilon / (self._coarse.size - 1) ** 2
+        return enough_for_error(error, self.epsilon, EVEN_VARIANCE)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         grid, last = self._coarse, self._coarse.size - 1

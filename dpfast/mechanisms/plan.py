@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.core.grid import Points, resolved
 from dpfast.core.spending import STEP, hook_plan, refuse
-from dpfast.core.traps import Trap
+from dpfast.core.traps import Trap, of_few_within_bounds
 from dpfast.laws import Law
 from dpfast.streaming import Begun, Chunks, Counted, Reading
 
@@ -67,8 +68,6 @@ class Plan:
         Warnings that a release from n records deserves.
     """
 
-    traps: tuple[Trap, ...] = ()
-
     def __init__(self, mechanism: Mechanism, n: int | None) -> None:
         self.mechanism, self.n = mechanism, n
 
@@ -76,9 +75,16 @@ class Plan:
         super().__init_subclass__(**options)
         hook_plan(cls)
 
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:
+        return tuple(self._within_bounds(self.n))
+
     def traps_of(self, n: int) -> Iterable[Trap]:
         """Return the traps of a release from n records, a public or a released number; for a plan without n."""
-        return () if self.mechanism.hides_n else self.mechanism.plan(n).traps
+        return self._within_bounds(n) if self.mechanism.hides_n else self.mechanism.plan(n).traps
+
+    def _within_bounds(self, n: int | None) -> Iterator[Trap]:
+        return of_few_within_bounds(n, self.mechanism.enough, self.mechanism.privacy.epsilon)
 
     def __repr__(self) -> str:
         return f"<Plan for n = {self.n} of {self.mechanism!r}>"

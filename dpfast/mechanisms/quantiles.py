@@ -34,7 +34,7 @@ from dpfast.mechanisms.grouped import SortedGroups, sizes_of
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
 from dpfast.mechanisms.slots import Slots
 from dpfast.mechanisms.statistic import StatisticMechanism
-from dpfast.mechanisms.usefulness import explained_few, of_quantiles
+from dpfast.mechanisms.usefulness import enough_for_quantiles, of_quantiles
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
 from dpfast.streaming import Counted, Ordered, PresentRanks, Ranks, Selected, absent_in
@@ -220,10 +220,12 @@ differential privacy) for one record replaced (the number of records is public)>
     def _make_plan(self, n: int | None) -> Plan:
         return JointOfGroups(self, n) if n is None else Joint(self, checks.records(n))
 
+    def _enough(self) -> float:
+        return enough_for_quantiles(self.grid, self.qs, self.epsilon) if isinstance(self.grid, Grid) else 0.0
+
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
-        text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
-        return ". ".join(filter(None, [text, explained_few(self)]))
+        return f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]
@@ -386,10 +388,10 @@ class Joint(Plan):
         return law.value(law._draw(source))
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+    def traps(self) -> tuple[Trap, ...]:
         grid, levels = self.mechanism.grid, tuple(sorted(set(self.mechanism.qs)))
         if not isinstance(grid, FloatGrid):
-            return ()
+            return super().traps
         epsilon = self.stages.epsilon  # of the first of two stages, on which the second depends
         return tuple(of_quantiles(grid, self.mechanism.base_measure, levels, self.layout.n, epsilon))
 

@@ -218,6 +218,10 @@ class Resized(OfSamples):
             return "Missing records (NaN, None, null) are left out"
         return self.mechanism._explained_missing()
 
+    def _enough(self) -> float:
+        enough = self.mechanism.enough
+        return self.margin + enough if enough else 0.0
+
     def _explained_error(self, n: int | None) -> str:
         return UNKNOWN_ERROR
 
@@ -286,12 +290,15 @@ class ResizedPlan(RecordsPlan):
     mechanism: Resized
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
-        return tuple(of_private_n(self.traps_of(PRESUMED)))
+    def traps(self) -> tuple[Trap, ...]:
+        """The traps of a presumed number of records; within bounds any number may be enough."""
+        found = of_least_records(PRESUMED, self.mechanism.least) if self.mechanism.enough else self.traps_of(PRESUMED)
+        return tuple(of_private_n(found))
 
     def traps_of(self, n: int) -> Iterable[Trap]:
-        least = self.mechanism.least
-        return itertools.chain(of_least_records(n, least), self.mechanism.mechanism.plan(max(n, least)).traps)
+        sampling, least = self.mechanism, self.mechanism.least
+        few = super().traps_of(n) if sampling.enough else sampling.mechanism.plan(max(n, least)).traps
+        return itertools.chain(of_least_records(n, least), few)
 
     def read(self, values: Any, threads: int = 1) -> tuple[Plan, Any]:
         """Return the records as floats, so that the missing ones that may fill them up change no others."""

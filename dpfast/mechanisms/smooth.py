@@ -32,6 +32,7 @@ from dpfast.mechanisms.grouped import SortedGroups, fits, released, sizes_of
 from dpfast.mechanisms.plan import Draw, Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.usefulness import enough_for_error
 from dpfast.statistics import (
     InterquartileRange,
     LinearQuantile,
@@ -377,6 +378,14 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     def law_of(self, summary: Summary) -> ClampedNoise:
         plan = self.plan(summary.n)
         return plan._law_around(*plan.bound.around(self.statistic, summary))
+
+    def _enough(self) -> float:
+        """Of records spread evenly, t move an order statistic by t / n of the bounds, an average by less."""
+        if isinstance(self.statistic, UserStatistic):
+            return 0.0
+        grown = 1.0 if _averages(self.statistic) else max(1.0, math.exp(self.beta - 1) / self.beta)
+        deviation = math.sqrt(2.0 if self.noise == "laplace" else 3.0)
+        return enough_for_error(deviation * self.scale * grown, 1.0)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         if isinstance(self.statistic, UserStatistic):

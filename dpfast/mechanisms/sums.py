@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from dpfast.laws import (
 )
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.usefulness import enough_for_error
 from dpfast.statistics import Mean, Statistic, Sum
 from dpfast.streaming import RowSums, VectorSums
 
@@ -285,6 +286,13 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         if isinstance(self.domain, Box):
             return super()._explained_missing()
         return "A row with NaN or an infinity counts as the center of the ball"
+
+    def _enough(self) -> float:
+        """By the widest noise; for any number of columns by that of one, as more need more records."""
+        domain = self.domain
+        widths = domain.widths * domain.steps if isinstance(domain, Box) else 2 * cast(Ball, domain).radius
+        deviations = self.noise_deviation(1, dimension=domain.columns or 1)
+        return enough_for_error(float(np.max(deviations / widths)), 1.0)
 
     def _explained_error(self, n: int | None) -> str:
         kind = "Gaussian" if self.noise == "gaussian" else "of the K-norm mechanism"

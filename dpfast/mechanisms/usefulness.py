@@ -1,7 +1,8 @@
-"""Whether a release of quantiles without bounds may be absurd, from public numbers.
+"""Whether a release may be absurd or a guess, from public numbers.
 
-A release is absurd if it is far outside of all records, by several times their range. Without bounds most points are:
-the exponential mechanism releases one of them with a probability of about the weight of all points over that near the
+A release within bounds is a guess if its error is a quarter of what they leave open, or more (`Mechanism.enough`).
+Without bounds it is absurd if it is far outside of all records, by several times their range, as most points are: the
+exponential mechanism releases one of them with a probability of about the weight of all points over that near the
 quantile, times exp(-epsilon t / 2), t the number of records on the shorter side. The weight near the quantile depends
 on the records, so the rule is for a stated class of them. https://dpfast.readthedocs.io/en/latest/guides/bounds.html
 """
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from dpfast._kernels._measures import Measure
 from dpfast.core.grid import FloatGrid, Grid
 from dpfast.core.traps import Trap, is_guess, of_few_records
-from dpfast.errors import UtilityWarning
 
 if TYPE_CHECKING:
     from dpfast.mechanisms.mechanism import Mechanism
@@ -33,6 +33,11 @@ _SPREAD = 1e-3
 _ENOUGH = (
     50.0  # n epsilon min(q, 1 - q), from which on no release from the columns of docs/results/columns.md was absurd
 )
+# Standard errors times n epsilon, in widths of the bounds, for records that are spread evenly over them: of Laplace
+# noise on a mean, and of the exponential mechanism on estimates that one record moves by 1 / n of the bounds. By
+# simulation medians, trimmed and Winsorized means, interquartile ranges, Huber's and M-estimates have 2.6 to 3.2.
+OF_NOISE, OF_SELECTION = math.sqrt(2), 2 * math.sqrt(2)
+EVEN_VARIANCE = 1 / 12  # of such records
 _NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release is as likely as the quantile itself
 
 
@@ -107,50 +112,42 @@ def are_few(mechanism: Mechanism, sizes: NDArray[Any]) -> NDArray[np.bool_]:
     finds the least number that is enough; all below it are few.
     """
     plan, epsilon = mechanism.plan(), mechanism.privacy.epsilon
-    least = math.nextafter(enough_within_bounds(mechanism), 0)
 
     def is_enough(n: float) -> bool:
-        return n >= max(1, least) and not is_guess(math.sqrt(2) / epsilon, n) and not any(plan.traps_of(int(n)))
+        return n >= 1 and not is_guess(math.sqrt(2) / epsilon, n) and not any(plan.traps_of(int(n)))
 
     found = np.unique(sizes)
     place = bisect.bisect_left(found.tolist(), True, key=is_enough)
     return sizes < (found[place] if place < len(found) else math.inf)
 
 
-def enough_within_bounds(mechanism: Any) -> float:
-    """Return about the least number of records of which a quantile within bounds is outside of all with at most 1 %.
+def enough_for_error(error: float, epsilon: float, width: float = 1.0) -> float:
+    """Return the number of records from which a release tells more than its bounds do: `Mechanism.enough`.
+
+    Parameters
+    ----------
+    error : float
+        The standard error of the release times n epsilon, for records that are spread evenly over bounds of width 1:
+        `OF_NOISE`, `OF_SELECTION` or of that kind.
+    epsilon : float
+    width : float
+        Of what the bounds leave open; of a measure of spread its value for such records. A release with a quarter of
+        it, or more, as its error is a guess: the middle of an interval is as near to a place in it.
+    """
+    return 4 * error / (epsilon * width)
+
+
+def enough_for_quantiles(grid: Grid, levels: Sequence[float], epsilon: float, per_record: float = 1.0) -> float:
+    """Return the number of records from which quantiles within bounds are outside of all with at most 1 %.
 
     For records that are spread over a thousandth of the bounds, and by exp(-epsilon t), t the number of records on the
-    shorter side; of several quantiles by half of epsilon. A sample of a private number of records (`Resized`) is
-    smaller by a margin. 0 for other mechanisms.
+    shorter side; of several quantiles by half of epsilon.
     """
-    of = getattr(mechanism, "mechanism", mechanism)  # of a sample
-    levels = getattr(of, "qs", None) or [getattr(getattr(of, "statistic", None), "level", 0)]
-    least, grid = float(min(min(level, 1 - level) for level in levels)), getattr(of, "grid", None)
-    if not least or not isinstance(grid, Grid) or not hasattr(of, "base_measure"):
-        return 0.0
-    per_record = 1 - least if of.hides_n else 1.0
+    inside = [float(min(level, 1 - level)) for level in levels if 0 < level < 1]
+    if not inside:  # the least or the greatest record
+        return enough_for_error(OF_SELECTION, epsilon)
     needed = math.log(min(grid.size, 1 / _SPREAD)) + math.log(len(levels) / _MOST_CHANCE)
-    margin = 0 if of is mechanism else mechanism.margin
-    return margin + (1 + (len(levels) > 1)) * per_record * needed / (float(of.epsilon) * least)
-
-
-def explained_few(mechanism: Mechanism) -> str:
-    """Return what becomes of quantiles within bounds of too few records; "" for other mechanisms."""
-    least = math.ceil(enough_within_bounds(mechanism))
-    return f"With fewer than about {least:,} records it may be outside of all of them" if least else ""
-
-
-def of_few_within_bounds(mechanism: Mechanism, n: int | None) -> Iterator[Trap]:
-    """Yield the trap of quantiles within bounds of a public number of records that is too small for their epsilon."""
-    least = math.ceil(enough_within_bounds(mechanism))
-    if n is not None and not mechanism.hides_n and n < least:
-        yield Trap(
-            UtilityWarning,
-            f"{n:,} records are too few for these quantiles at epsilon = {mechanism.privacy.epsilon:.3g}: a release "
-            f"may be outside of all of them, anywhere within the bounds; it takes about {least:,} records, or a larger "
-            f"epsilon",
-        )
+    return (1 + (len(levels) > 1)) * per_record * needed / (epsilon * min(inside))
 
 
 def of_quantiles(

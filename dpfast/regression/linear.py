@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from dpfast.choosing import Choice, Explain, Known, built, describe
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
-from dpfast.core.traps import warn, warn_of
+from dpfast.core.traps import of_few_within_bounds, warn, warn_of
 from dpfast.core.types import Bounds, Exact, Records
 from dpfast.domains import Ball
 from dpfast.random import RandomSource, bit_generator
@@ -115,8 +115,10 @@ class Public(NamedTuple):
             candidates["sums"] = self.sums(domain, 0.0)
         return Choice(candidates, method, _REASONS[method], limits=limits)
 
-    def warn_of_few(self, choice: Choice) -> None:
-        """Warn if n records are few for corrections that a user has asked for; fits of blocks warn by themselves."""
+    def warn_of_few(self, choice: Choice, domain: Ball, n: int, d: int) -> None:
+        """Warn if n records are few for sums, or for corrections of them; fits of blocks warn by themselves."""
+        if choice.method != "blocks":
+            warn(of_few_within_bounds(n, self.sums(domain, self.delta).enough_for(d), self.epsilon))
         if self.method == "residuals":
             warn(choice.mechanism.few_records())
 
@@ -289,7 +291,7 @@ def linear_regression(
             explain=explain,
         )
     choice = _shared_choice(public, domain, checks.records(n), d)
-    public.warn_of_few(choice)
+    public.warn_of_few(choice, domain, n, d)
     if explain is not False:
         describe(choice.mechanism, explain, n, public.explanation_of(choice, domain, n, d))
     return released(records, choice, n)

@@ -26,7 +26,7 @@ from dpfast.core.types import Exact, Records
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
 from dpfast.mechanisms.plan import Plan
-from dpfast.mechanisms.usefulness import of_quantiles
+from dpfast.mechanisms.usefulness import enough_for_quantiles, of_quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
@@ -228,6 +228,16 @@ class TheilSen(Mechanism):
 
         def plan(self, n: SupportsIndex | None = None) -> Steps: ...
 
+    @property
+    def _medians(self) -> tuple[tuple[Points, float], tuple[Points, float]]:
+        """The grids of the slope and of the intercept, with their epsilon for n records."""
+        slope, intercept, _ = self._shares
+        return (self.slope_grid, slope / 2), (self.intercept_grid, intercept)
+
+    def _enough(self) -> float:
+        grids = [(grid, share) for grid, share in self._medians if isinstance(grid, Grid)]
+        return max((enough_for_quantiles(grid, (0.5,), share) for grid, share in grids), default=0.0)
+
     def _make_plan(self, n: int | None) -> Plan:
         if n is None:
             return super()._make_plan(n)
@@ -309,16 +319,15 @@ class Steps(Plan):
         self.slope, self.intercept, self.spread, self.scale = slope, intercept, spread, scale
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
+    def traps(self) -> tuple[Trap, ...]:
         """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""
-        mechanism, (slope, intercept, _) = self.mechanism, self.mechanism._shares
-        medians = ((mechanism.slope_grid, slope / 2), (mechanism.intercept_grid, intercept))
-        return tuple(
+        without_bounds = (
             trap
-            for grid, share in medians
+            for grid, share in self.mechanism._medians
             if isinstance(grid, FloatGrid)
             for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), self.n or 0, share)
-        )[:1]
+        )
+        return (*without_bounds, *super().traps)[:1]
 
     def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _PairSlopes]:
         """Return the plan and the slopes of the pairs. PRIVATE."""

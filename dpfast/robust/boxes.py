@@ -18,6 +18,7 @@ from dpfast.core.grid import Grid
 from dpfast.laws import Boxes, score_cap
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.ranged import BoundedRange
+from dpfast.mechanisms.usefulness import OF_SELECTION, enough_for_error
 from dpfast.statistics import OrderStatistic, Summary
 from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
@@ -91,6 +92,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         else:
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
         return score_cap(self.epsilon, volume)
+
+    def _enough(self) -> float:
+        """By simulation 1.3 and 2.6 times as many for two and five columns as for one, of which it is if any may be."""
+        d = 1 if isinstance(self.grid, Grid) else len(self.grid)
+        return enough_for_error(OF_SELECTION * (d + 1) / 2, self.epsilon)
 
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _FromBoxes(self, checks.records(n))

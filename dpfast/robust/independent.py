@@ -112,6 +112,9 @@ class IndependentColumns(OnGrids):
             column.statistic, grid=column.grid, epsilon=self.share, radius=radius, selection="exponential"
         )
 
+    def _enough(self) -> float:
+        return max(self._mechanism(j).enough for j in range(self.dimension))
+
     def _make_plan(self, n: int | None) -> Plan:
         return super()._make_plan(n) if n is None else _EachColumn(self, checks.records(n))
 

@@ -120,8 +120,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(containers.numbers("y", y), warn=True)
         check_consistent_length(values, labels)
-        choice = public.chosen(self._ball(values.shape[1]), *values.shape)
-        public.warn_of_few(choice)
+        domain = self._ball(values.shape[1])
+        choice = public.chosen(domain, *values.shape)
+        public.warn_of_few(choice, domain, *values.shape)
         made, records = choice.mechanism, Labelled.of((values, labels))
         if choice.method == "residuals":
             rng = self._rng()

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import dpfast as dpf
 from dpfast.cli import main
 from dpfast.groups.keyed import ReleasedColumn
-from dpfast.mechanisms.usefulness import are_few, of_few_within_bounds
+from dpfast.mechanisms.usefulness import are_few
 
 SMALL = dpf.Grid(0, 9, step=1)
 
@@ -75,17 +75,17 @@ class TestFew:
     def test_an_explanation_says_how_many_records_it_takes(self, mechanism):
         sizes = np.arange(1, 700)
         least = int(sizes[~are_few(mechanism, sizes)][0])
-        assert f"With fewer than about {least:,} records it may be outside of all of them" in mechanism.explanation(9)
-        assert not [*of_few_within_bounds(mechanism, least)]
-        assert not [*of_few_within_bounds(mechanism, None)]
-        [trap] = of_few_within_bounds(mechanism, least - 1)
-        assert trap.text.startswith(
-            f"{least - 1:,} records are too few for these quantiles at epsilon = 1: a release may"
-        )
-        assert not [*of_few_within_bounds(_median("add-remove"), 3)]
+        text = f"With fewer than about {least:,} records it hardly tells more than its bounds do"
+        assert text in mechanism.explanation(least - 1)
+        assert text in mechanism.explanation()
+        assert text not in mechanism.explanation(least)
+        assert not mechanism.plan(least).traps
+        [trap] = mechanism.plan(least - 1).traps
+        assert trap.text.startswith(f"{least - 1:,} records are too few for this release at epsilon = 1: it may")
+        assert not _median("add-remove").plan(3).traps
 
     def test_a_command_warns_of_few_records_within_bounds(self, tmp_path, capsys):
-        """By their public number, whatever they are; with more records, or another statistic, it does not."""
+        """By their public number, whatever they are; with more records, or a statistic of less noise, it does not."""
         path = tmp_path / "x.csv"
         told = []
         for cells in (range(40), [""] * 40, range(400)):
@@ -96,7 +96,7 @@ class TestFew:
             assert main(["mean", *given]) == 0
             assert capsys.readouterr().err == ""
         assert told[0] == told[1]
-        assert told[0].startswith("dpfast: warning: 40 records are too few for these quantiles at epsilon = 0.2: a")
+        assert told[0].startswith("dpfast: warning: 40 records are too few for this release at epsilon = 0.2: it ")
         assert told[0].endswith("it takes about 116 records, or a larger epsilon\n")
         assert told[2] == ""
 
