@@ -161,11 +161,15 @@ class LineFile:
 
     def append(self, entry: dict[str, Any]) -> None:
         """Append a line; it is on disk when this returns."""
-        line = memoryview(_line(entry))
+        self.write(_line(entry))
+        disk.flush(self._file)
+
+    def write(self, text: bytes) -> None:
+        """Append a line, which is on disk after `disk.flush`."""
+        line = memoryview(text)
         os.lseek(self._file, 0, os.SEEK_END)
         while line:
             line = line[os.write(self._file, line) :]
-        disk.flush(self._file)
 
 
 def _line(entry: dict[str, Any]) -> bytes:

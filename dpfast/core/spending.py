@@ -51,6 +51,9 @@ class Budget(Protocol):
     def reserve_all(self, costs: Sequence[Cost]) -> None:
         """Record all costs, or raise a `BudgetError` without recording any of them."""
 
+    def has(self, label: str) -> bool:
+        """Whether a release of this label was charged."""
+
     def _ticket(self) -> Ticket:
         """Return a handle that finds the budget from other contexts and processes."""
 
@@ -134,7 +137,7 @@ class Carrier(Bearer):
         return (own, *slots) if slots else own
 
 
-def _here() -> Budget | None:
+def budget_here() -> Budget | None:
     """Return the budget that is charged for a release here; None for a step of a release, and if no
     budget is active.
     """
@@ -156,7 +159,7 @@ def claim(of: Carrier | type[Carrier]) -> Ticket | None:
     """Return the ticket for copies of the object: that of the context's budget, else the one that
     it carries or lends.
     """
-    budget = _here()
+    budget = budget_here()
     if budget is None:
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
     return budget._ticket()

@@ -53,6 +53,7 @@ from dpfast.ledger.journal import (
 from dpfast.ledger.notes import SpentBy, amounts, note_now, noting
 from dpfast.random import RandomSource
 
+_REPLACED = ", charged for one record replaced"  # after labels of releases for one record added or removed
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
@@ -226,6 +227,10 @@ class Ledger(Tabular, Cautious):
         """The charges in order; with `path` those of all processes."""
         with self._current():
             return tuple(self._charges)
+
+    def has(self, label: str) -> bool:
+        """Whether a release of this label was charged."""
+        return any(charge.label in (label, f"{label}{_REPLACED}") for charge in self.charges)
 
     @property
     def spent(self) -> Privacy:
@@ -528,7 +533,7 @@ class Ledger(Tabular, Cautious):
         return (self._privacy.neighbors, profile.privacy.neighbors) == ("replace-one", "add-remove")
 
     def _label(self, cost: Cost) -> str:
-        return f"{cost.label}, charged for one record replaced" if self._converts(cost.profile) else cost.label
+        return f"{cost.label}{_REPLACED}" if self._converts(cost.profile) else cost.label
 
     def _on_relation(self, cost: Cost) -> str:
         """Return a note on a cost that is larger than that of its release."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -14,15 +15,19 @@ from dpfast.core.lines import LineFile, LineFormat
 
 STATE = LineFormat("state", "dpfast-running", 1)
 _BEGUN = re.compile(rb'\{"at": (\d+),')
-_TOLERANCE = 10**10  # nanoseconds from the reading of the clock for a line to its change of the file
+# Nanoseconds from the time in the last line to that of the last change of the file: file systems stamp by a tick of up
+# to 10 ms, some by whole seconds. `end` waits until no copy of an earlier line can be restored in so short a time.
+_NEAR, _FAR = 15 * 10**6, 10**10
+_TRIES = 16
 
 
 class StateFile(LineFile):
     """The file of a state, which one process holds open and locked: PRIVATE, like the state.
 
     Every line has the time at which it was written. The file system keeps the time of the last change of a file, which
-    a copy, a restored backup or an editor cannot set: if it is not that of the last line, this may not be the file that
-    answered last. So is a file of another number (inode) than the one that was last opened.
+    a copy, a restored backup or an editor cannot set: if it is not that of the last line, to 15 ms where it keeps such
+    times, this may not be the file that answered last. So is a file of another number (inode) than the one that was
+    last opened.
 
     Parameters
     ----------
@@ -35,6 +40,8 @@ class StateFile(LineFile):
         super().__init__(os.fspath(path), {STATE.name: STATE.version, **header}, STATE)
         self.found: list[dict[str, Any]] = []  # the entries when it was opened
         self.ended = "closed"  # why no more lines are written
+        self._at = self._ahead = 0  # the last time that was written, and what the file system's clock is ahead
+        self._within = _NEAR
 
     def begun(self) -> bool:
         """Whether there is a file with a complete header and line. Public.
@@ -89,10 +96,10 @@ class StateFile(LineFile):
         """Compare number and time of the file with its lines, the last of which a crash may have left incomplete."""
         try:
             opened = [entry["file"] for entry in self.found if "file" in entry][-1]
-            last = self.found[-1]["at"]
+            within = [entry["within"] for entry in self.found if "within" in entry][-1]
             begun = _BEGUN.match(torn)
             last = int(begun[1]) if begun else self.found[-1]["at"]
-            apart = abs(changed - last) > _TOLERANCE or (torn and not begun)  # too short to have a time
+            apart = abs(changed - last) > within or (torn and not begun)  # too short to have a time
         except (IndexError, KeyError, TypeError):
             raise ValueError(f"the state {self.path} is damaged: its lines have no times") from None
         if number != opened or apart:
@@ -105,21 +112,44 @@ class StateFile(LineFile):
     def _opened(self) -> None:
         held.add(self)
         self.ended = ""
-        self.note({"file": os.fstat(self._file).st_ino})
+        self.note({"file": os.fstat(self._file).st_ino, "within": self._within})
 
     def note(self, entry: dict[str, Any]) -> None:
         """Append a line with its time; it is on disk when this returns. After an error no more lines are written."""
         if self.ended:
             raise ValueError(f"the state {self.path} is {self.ended}: start it again from its file")
         try:
-            self.append({"at": time.time_ns(), **entry})
+            self._stamp(entry)
+            self._confirm()
+            disk.flush(self._file)
+            self._confirm()  # a file system of a network has its own clock, and may not have been told before
         except BaseException:  # the line may be on disk or not, which only the file can tell
             self.end("not written")
             raise
 
+    def _stamp(self, entry: dict[str, Any]) -> None:
+        """Write a line with the time that the file system will keep, as far as it can be foretold."""
+        text = json.dumps(entry)[1:]
+        self._at = time.time_ns() + self._ahead
+        self.write(f'{{"at": {self._at}, {text}\n'.encode())
+
+    def _confirm(self) -> None:
+        """Write lines of a time alone until the last one has that of the file: this may have been interrupted."""
+        for tries in range(2 * _TRIES):
+            apart = disk.changed(self._file) - self._at
+            if abs(apart) <= self._within:
+                return
+            self._ahead += apart
+            if tries == _TRIES:
+                self._within = _FAR
+            self._stamp({"within": self._within})
+        raise ValueError(f"the file system of {self.path} keeps no times of changes, which tell copies of a state")
+
     def end(self, reason: str = "closed") -> None:
         """Give back the lock; no more lines are written."""
         self.ended = reason
+        rest = self._at + 2 * _NEAR - self._ahead - time.time_ns()
+        time.sleep(min(max(rest, 0), 2 * _NEAR) / 1e9)
         self.close()
 
     def __del__(self) -> None:

@@ -6,7 +6,8 @@ import os
 import threading
 from typing import NoReturn, SupportsIndex
 
-from dpfast.core.spending import STEP, refuse
+from dpfast.core.spending import STEP, Budget, budget_here, refuse
+from dpfast.errors import BudgetError
 from dpfast.running.files import StateFile
 
 
@@ -22,6 +23,8 @@ class Sole:
         if file is None or file.ended:  # not by `Started.start`, which charges a state or opens its file
             refuse(STEP, mechanism)
         self._process, self._file, self._ended = os.getpid(), file, ""
+        self._label: str = repr(mechanism)
+        self._payer: Budget | None = None  # the ledger that is known to have paid
         self._lock = threading.Lock()  # two threads must not answer the same question with other noise
 
     def close(self) -> None:
@@ -43,6 +46,13 @@ class Sole:
         if self._ended:
             raise ValueError(f"the state is {self._ended}: start another state")
 
+    def check_paid(self) -> None:
+        """Raise a BudgetError in the block of a ledger that did not pay for the state, unless it has before."""
+        budget = budget_here()
+        if budget is not None and budget is not self._payer:
+            check_charged(budget, self._label)
+            self._payer = budget
+
     def check_process(self) -> None:
         """Raise a RuntimeError in another process than the one that started the state: a fork copies it."""
         if os.getpid() != self._process:
@@ -55,3 +65,12 @@ class Sole:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(self._refusal())
+
+
+def check_charged(budget: Budget, label: str) -> None:
+    """Raise a BudgetError if the ledger has no charge for a state of these parameters."""
+    if not budget.has(label):
+        raise BudgetError(
+            f"the state was not charged to this ledger, which answers for all releases in its block: start it in the "
+            f"block, use it outside, or charge it with ledger.reserve(profile, label={label!r})"
+        )

@@ -8,11 +8,12 @@ from typing import Any, Generic, SupportsIndex, TypeVar
 
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.spending import Carrier, Cost, spending
+from dpfast.core.spending import Carrier, Cost, payer, spending
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.random import RandomSource, bit_generator
 from dpfast.running.files import StateFile
+from dpfast.running.sole import check_charged
 from dpfast.streaming.wire import fingerprint
 
 _State = TypeVar("_State")
@@ -73,6 +74,8 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
                 return self._begin(rng, None)
         file = StateFile(path, {"of": type(self).__name__, "parameters": fingerprint(self), **self.header})
         if file.begun():
+            if (budget := payer(self)) is not None:
+                check_charged(budget, repr(self))
             file.resume(moved=promised)
             return self._begin(rng, file)
         if promised:

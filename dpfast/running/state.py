@@ -163,6 +163,7 @@ class RunningState(Sole):
         self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock, self._reading:
             self._check_open()
+            self.check_paid()
             if self._reads:
                 raise ValueError("the period cannot end while its records are read: release after update")
             integers = self._part.integers(self.mechanism.scheme.most)

@@ -212,6 +212,7 @@ class ThresholdState(Sole):
         self.check_process()  # before the lock, which another thread may have held when the process was forked
         with self._lock:
             self.check_open()
+            self.check_paid()
             if self.closed:
                 raise ValueError(f"all {self.mechanism.answers} answers by yes are given: start another state")
             answer = number + unbounded(self._noise, bit_generator(self._rng)) >= self._threshold

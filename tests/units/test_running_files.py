@@ -267,6 +267,40 @@ class TestCopies:
                 COUNTS.start(path=restored)
         assert COUNTS.start(path=backup, moved=True).period == 1
 
+    @every("copy", [shutil.copy, shutil.copy2, lambda a, b: b.write_bytes(a.read_bytes())])
+    def test_a_backup_that_is_restored_at_once_is_told(self, copy, tmp_path):
+        """However fast: closing takes longer than the times of two files that may be one can be apart."""
+        path, backup = tmp_path / "state", tmp_path / "backup"
+        for _ in range(5):
+            state = self.started(path)
+            state.close()
+            copy(path, backup)
+            state = COUNTS.start(path=path)
+            state.release()
+            state.close()
+            copy(backup, path)
+            with pytest.raises(ValueError, match="copied, moved, restored or changed"):
+                COUNTS.start(path=path)
+            path.unlink()
+
+    def test_lines_are_confirmed_by_the_file_system(self, tmp_path, monkeypatch):
+        """A clock of its own is learned, in whole seconds are allowed for, and none is refused."""
+        path, true = tmp_path / "state", disk.changed
+        monkeypatch.setattr(disk, "changed", lambda file: true(file) + 5 * 10**9)  # of a network, five seconds ahead
+        self.started(path).close()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert lines[-1]["within"] < 10**8 if "within" in lines[-1] else "period" in lines[-1]
+        assert COUNTS.start(path=path).period == 1
+        path.unlink()
+        monkeypatch.setattr(disk, "changed", lambda file: true(file) // (3 * 10**9) * 3 * 10**9)
+        time.sleep(max(0, 0.5 - time.time() % 3))  # away from the beginning of its seconds
+        self.started(path).close()
+        assert COUNTS.start(path=path).period == 1
+        changed = iter(range(0, 10**15, 10**11))
+        monkeypatch.setattr(disk, "changed", lambda file: next(changed))
+        with pytest.raises(ValueError, match="keeps no times of changes"):
+            COUNTS.start(path=tmp_path / "other")
+
     def test_a_backup_with_a_torn_line_is_told(self, tmp_path):
         """An incomplete last line says nothing of the time of the file, unless it has its own."""
         path = tmp_path / "state"
@@ -374,6 +408,25 @@ class TestFiles:
                 COUNTS.start(path=tmp_path / "other")
         assert not (tmp_path / "other").exists()
         assert len(ledger.charges) == 1
+
+    def test_a_ledger_that_did_not_pay_refuses_the_answers(self, tmp_path):
+        path, ledger = tmp_path / "state", dpf.Ledger(mu=2.0, neighbors="add-remove")
+        state = COUNTS.start(path=path)
+        with ledger, pytest.raises(dpf.BudgetError, match="not charged to this ledger"):
+            state.release()
+        assert state.period == 0
+        state.release()
+        state.close()
+        with ledger, pytest.raises(dpf.BudgetError, match="not charged to this ledger"):
+            COUNTS.start(path=path)
+        ledger.reserve(COUNTS.privacy_profile, label=repr(COUNTS))
+        with ledger:
+            state = COUNTS.start(path=path)
+            state.release()
+        assert len(ledger.charges) == 1
+        with dpf.Ledger(mu=2.0, neighbors="add-remove"), pytest.raises(dpf.BudgetError, match="not charged"):
+            state.release()
+        assert state.period == 2
 
     def test_a_file_of_others_is_refused(self, tmp_path):
         path = tmp_path / "state"

@@ -211,6 +211,17 @@ class TestStates:
             AboveThreshold(given.pop("threshold"), **given)
 
 
+def test_a_ledger_that_did_not_pay_refuses_the_answers():
+    alarm = dpf.AboveThreshold(100, epsilon=1.0)
+    state = alarm.start()
+    with dpf.Ledger(9) as ledger:
+        with pytest.raises(dpf.BudgetError, match="not charged to this ledger"):
+            state(3)
+        assert isinstance(alarm.start()(3), bool)
+        assert isinstance(state(3), bool)  # of the same parameters: one of them is paid
+    assert len(ledger.charges) == 1
+
+
 def test_a_closed_state_gives_no_answers(tmp_path):
     """Not even by the kind of outcome: a no that answers, and a yes that raises, would be free."""
     for options in ({}, {"path": tmp_path / "state"}):
