@@ -111,14 +111,17 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         )
 
 
-def of_few_within_bounds(n: int | None, enough: float, epsilon: float) -> Iterator[Trap]:
-    """Yield the trap of a release within bounds from n records, a public or a released number, if `enough` is above."""
+def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float) -> Iterator[Trap]:
+    """Yield the trap of a release within bounds from n records, a public or a released number, if `enough` is above.
+
+    The guarantee is an amount of "epsilon", "rho" or "mu".
+    """
     if n is not None and n < enough:
         yield Trap(
             UtilityWarning,
-            f"{n:,} records are too few for this release at epsilon = {epsilon:.3g}: it may be anywhere within its "
-            f"bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} records, or a larger "
-            f"epsilon",
+            f"{n:,} record{'s are' if n > 1 else ' is'} too few for this release at {unit} = {amount:.3g}: it may be "
+            f"anywhere within its bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} "
+            f"records, or a larger {unit}",
         )
 
 

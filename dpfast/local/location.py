@@ -431,7 +431,7 @@ def _warn_of_few(n: int | None, epsilon: float) -> None:
     One bit of each person, as by "two-point" and the sequential protocols, gives a mean with a standard error of
     ``coth(epsilon / 2) / 2`` widths of the bounds over the root of n, and the rank of a number with that share.
     """
-    warn(of_few_within_bounds(n, (2 / math.tanh(epsilon / 2)) ** 2, epsilon))
+    warn(of_few_within_bounds(n, (2 / math.tanh(epsilon / 2)) ** 2, "epsilon", epsilon))
 
 
 def _noisy(

@@ -84,7 +84,11 @@ class Plan:
         return self._within_bounds(n) if self.mechanism.hides_n else self.mechanism.plan(n).traps
 
     def _within_bounds(self, n: int | None) -> Iterator[Trap]:
-        return of_few_within_bounds(n, self.mechanism.enough, self.mechanism.privacy.epsilon)
+        enough = self.mechanism.enough
+        if n is None or n >= enough:
+            return iter(())
+        privacy = self.mechanism.privacy
+        return of_few_within_bounds(n, enough, privacy.unit, privacy.amount)
 
     def __repr__(self) -> str:
         return f"<Plan for n = {self.n} of {self.mechanism!r}>"

@@ -118,7 +118,7 @@ class Public(NamedTuple):
     def warn_of_few(self, choice: Choice, domain: Ball, n: int, d: int) -> None:
         """Warn if n records are few for sums, or for corrections of them; fits of blocks warn by themselves."""
         if choice.method != "blocks":
-            warn(of_few_within_bounds(n, self.sums(domain, self.delta).enough_for(d), self.epsilon))
+            warn(of_few_within_bounds(n, self.sums(domain, self.delta).enough_for(d), "epsilon", self.epsilon))
         if self.method == "residuals":
             warn(choice.mechanism.few_records())
 

@@ -22,7 +22,7 @@ from dpfast.statistics import (
 )
 
 UNIT = dpf.Grid(0, 1)
-FEW = "records are too few for this release at epsilon"
+FEW = "too few for this release at epsilon"
 TWO = (UNIT, dpf.Grid(0, 1, step=2.0**-10))
 
 
@@ -99,6 +99,7 @@ def test_it_warns_below_that_number_before_the_charge(name):
     ("call", "enough"),
     [
         (lambda x, e: dpf.linear_regression(x[:, None], x, bounds=(0, 1), label_bound=1, epsilon=e), 28),
+        (lambda x, e: dpf.glm(x[:, None], x > 0.5, bounds=(0, 1), epsilon=e), 28),
         (lambda x, e: dpf.theil_sen(x, x, slope_bounds=(-9, 9), intercept_bounds=(-9, 9), epsilon=e), 92),
         (lambda x, e: dpf.covariance(np.stack([x, x], axis=1), radius=2, epsilon=e), 62),
         (lambda x, e: dpf.mle(x, "normal", bounds=[(0, 1), (0.1, 1)], epsilon=e), 24),
