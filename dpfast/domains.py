@@ -420,6 +420,11 @@ class Ball(Domain):
         add = partial(_rows.add_gradients, **self._kernel(rows.shape[1]), **options)
         _add_in_parts(add, rows, labels, sums=sums, threads=threads)
 
+    def residuals(self, rows: NDArray[Any], labels: Values, slopes: Values) -> Values:
+        """Replace labels by their distances from the products of codes and slopes, and return them; 0 for NaN."""
+        _rows.take_residuals(rows, labels, slopes=slopes, **self._kernel(rows.shape[1]))
+        return labels
+
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         _rows.encode_ball(rows, out, **self._kernel(rows.shape[1]))
 

@@ -189,9 +189,9 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         ),
         "rows.h": (
             "rows_add_squares rows_center rows_centered rows_encode rows_encode_ball rows_encode_block "
-            "rows_encode_group rows_extreme rows_get rows_load rows_multiply rows_put rows_rest rows_round "
-            "rows_round_to_codes rows_scratch rows_sum_ball rows_sum_block rows_sum_grids rows_sum_strip rows_total "
-            "rows_truncate"
+            "rows_encode_group rows_extreme rows_get rows_load rows_multiply rows_put rows_residuals "
+            "rows_residuals_block rows_rest rows_round rows_round_to_codes rows_scratch rows_sum_ball rows_sum_block "
+            "rows_sum_grids rows_sum_strip rows_total rows_truncate"
         ),
         "singles.h": (
             "fits_across fits_add_single_hessian fits_add_singles fits_add_some_singles fits_add_wide "

@@ -49,6 +49,16 @@ def encode_ball(
     radius: float,
     most: float,
 ) -> None: ...
+def take_residuals(
+    values: _Records,
+    labels: NDArray[np.float64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+    slopes: NDArray[np.float64],
+) -> None: ...
 def add_labelled_products(
     values: _Records,
     labels: _Records,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.aggregate.clamping import assumed
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
-from dpfast.choosing import Choice, Known, rounded_down
+from dpfast.choosing import Choice, Known, rounded_down, rounded_up
 from dpfast.core.spending import sums_epsilons
 from dpfast.families.summed import summed
 
@@ -48,11 +49,10 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
         if sums.privacy_profile.rho > blocks.privacy_profile.rho:
             limit = "sums cost more of the active ledger, which composes by more than epsilon"
             return Choice({"blocks": blocks}, "blocks", limit, limits={"sums": limit})
-    theta = assumed(sums.model, [pair for _, pair in blocks.bounds], sums.guessed)
-    of_sums = sums.deviations(n, theta)
-    try:
-        of_blocks = np.array([blocks.deviations(n, dict(zip(names, at, strict=True))) for at in theta.tolist()])
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+    public = {part.name: getattr(blocks, part.name) for part in fields(blocks) if part.init}
+    public["epsilon"] = rounded_up(blocks.epsilon)
+    theta, of_sums, of_blocks = _deviations(n, missing, sums.noise, **public)
+    if of_blocks is None:
         limit = "the error of blocks is not known for so few records"
         return Choice({"sums": sums}, "sums", limit, limits={"blocks": limit})
     with np.errstate(all="ignore"):
@@ -67,6 +67,23 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
         *(("sums", less) if ratio < 1 else ("blocks", more)),
         known=lambda: _errors(names, theta, {"blocks": of_blocks, "sums": of_sums}),
     )
+
+
+@lru_cache(maxsize=256)
+def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tuple[Values, Values, Values | None]:
+    """Return assumed parameters, and the deviations of sums with this kind of noise and of blocks, None if not known.
+
+    `public` has the parameters of blocks. Calls with about this epsilon share them.
+    """
+    blocks = SampleAndAggregate(**public)
+    sums = replace(sums_for(blocks, n, missing), noise=kind)
+    theta = assumed(sums.model, [pair for _, pair in blocks.bounds], sums.guessed)
+    names, of_sums = [name for name, _ in blocks.bounds], sums.deviations(n, theta)
+    try:
+        of_blocks = np.array([blocks.deviations(n, dict(zip(names, at, strict=True))) for at in theta.tolist()])
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+        return theta, of_sums, None
+    return theta, of_sums, of_blocks
 
 
 def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:

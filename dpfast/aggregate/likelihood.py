@@ -148,7 +148,22 @@ def _blocks(family: Any, bounds: Any, **options: Any) -> SampleAndAggregate:
     """Return the mechanism of blocks; the one that calls share, for a name and parameters of plain types."""
     if type(family) is not str or not _PLAIN.issuperset(map(type, options.values())):
         return SampleAndAggregate(family, bounds=bounds, **options)
-    return _shared(family, ranges_of(family_of(family), bounds), **options)
+    plain = _plain(bounds)
+    ranges = _ranges(family, plain) if plain else ranges_of(family_of(family), bounds)
+    return _shared(family, ranges, **options)
+
+
+def _plain(bounds: Any) -> Any:
+    """Return bounds as tuples, whose equality says all; None unless they are of numbers of Python."""
+    if type(bounds) is float or type(bounds) is int:
+        return bounds
+    parts = tuple(map(_plain, bounds)) if type(bounds) is tuple or type(bounds) is list else (None,)
+    return None if None in parts else parts
+
+
+@lru_cache(maxsize=256)
+def _ranges(family: str, bounds: Any) -> Any:
+    return ranges_of(family_of(family), bounds)
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -134,7 +134,7 @@ class Moments:
         with np.errstate(all="ignore"):
             bent = np.einsum("mkij,mij->mk", curvature, covariance)
             of_phi = -np.einsum("mij,mj->mi", inverses(slopes), bent) / 2
-            own = np.einsum("mii->mi", covariance)
+            own = covariance.diagonal(0, 1, 2)
             return np.asarray(np.where(self._logs, self.theta(phi) * (of_phi + own / 2), of_phi))
 
     @cached_property
@@ -154,7 +154,7 @@ class Moments:
         lower, upper = np.array(self.bounds).T
         farther = np.maximum(theta - lower, upper - theta)
         with np.errstate(all="ignore"):
-            return np.asarray(np.fmin(scale * np.sqrt(np.einsum("mii->mi", covariance)), farther))
+            return np.asarray(np.fmin(scale * np.sqrt(covariance.diagonal(0, 1, 2)), farther))
 
     def estimates(self, averages: Values, n: int, noise: Values, *, corrected: bool) -> Values:
         """Return the parameters within the bounds whose moments are nearest to the averages, of shape (m, p).
@@ -171,12 +171,12 @@ class Moments:
                 covariance = covariance_of(covariances, expansion[0], n, noise)
                 trust, most = self._trust(covariance), self.deviations(phi, covariance) / 2
                 correction = np.where(trust > 0, trust * self._bias(phi, covariance, *expansion), 0.0)
-                theta = theta - np.nan_to_num(np.clip(correction, -most, most))
-        return np.clip(np.where(np.isnan(theta), (lower + upper) / 2, theta), lower, upper)
+                theta = theta - np.nan_to_num(correction.clip(-most, most))
+        return np.where(np.isnan(theta), (lower + upper) / 2, theta).clip(lower, upper)
 
     def _trust(self, covariance: Values) -> Values:
         """How far expansions of second order hold, of shape (m, 1): 1 for small relative variances, 0 from 1 on."""
-        relative = np.where(self._logs, np.einsum("mii->mi", covariance), 0.0).max(axis=1, keepdims=True)
+        relative = np.where(self._logs, covariance.diagonal(0, 1, 2), 0.0).max(axis=1, keepdims=True)
         return np.asarray(np.where(relative < 1, 1 - relative, 0.0))
 
     @cached_property
@@ -202,7 +202,7 @@ class Moments:
         It begins at the cubic through both ends of the bracket with the slopes there, about 1e-9 from the root.
         """
         phi, means, rises = self._ascending
-        place = np.searchsorted(means, averages).clip(1, len(phi) - 1)
+        place = np.minimum(np.maximum(means.searchsorted(averages), 1), len(phi) - 1)
         lower, upper, below, above = phi[place - 1], phi[place], means[place - 1] - averages, means[place] - averages
         lower, upper = np.where(above <= 0, upper, lower), np.where(below >= 0, lower, upper)
         share, height = below / (below - above), above - below

@@ -357,7 +357,7 @@ class SufficientStatistics(Mechanism):
         p = len(self.widths)
         shape = codes.shape if p == 1 else codes.shape[:-1]
         averages = codes.reshape(-1, p) / (n * np.array(self.widths, np.float64))
-        averages = np.clip(averages, 0.0, 1.0)
+        averages = averages.clip(0.0, 1.0)
         if self.model.squares:
             if not self.model.whole:  # the squares of rounded numbers are larger, by a twelfth of a squared step
                 averages[:, 1] -= 1 / (12 * self.widths[1])

@@ -12,7 +12,7 @@ be released, the guarantee, the parts of the budget, what missing records become
 `dpfast.explain` returns a choice without records.
 """
 
-from dpfast.choosing.choice import Choice, Known, built, gainful, near_least, rounded_down
+from dpfast.choosing.choice import Choice, Known, built, gainful, near_least, rounded_down, rounded_up
 from dpfast.choosing.explaining import Explain, describe, explain_bounds, explained, split, tell
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "gainful",
     "near_least",
     "rounded_down",
+    "rounded_up",
     "split",
     "tell",
 ]

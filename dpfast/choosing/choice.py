@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 from dpfast.core.tabular import html_table
 
 LOSS, _GAIN = 1.02, 0.95
-_BITS = 3  # of the numbers of records that choices are made for
+_BITS, _BITS_OF_EPSILON = 3, 5  # of the numbers of records, and of the epsilons, that choices are made for
 
 
 class Known(NamedTuple):
@@ -142,6 +143,15 @@ def rounded_down(n: int) -> int:
     """Return n or the next smaller number of three significant bits, so that few numbers of records need a choice."""
     shift = max(n.bit_length() - _BITS, 0)
     return n >> shift << shift
+
+
+def rounded_up(epsilon: float) -> float:
+    """Return epsilon or the next larger number of five significant bits, so that few epsilons need a choice.
+
+    Errors are then off by at most 6 %. What an epsilon allows, a larger one does, too.
+    """
+    fraction, exponent = math.frexp(epsilon)
+    return math.ldexp(math.ceil(math.ldexp(fraction, _BITS_OF_EPSILON)), exponent - _BITS_OF_EPSILON)
 
 
 def _shown(cell: float | str | None) -> str:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -563,9 +563,14 @@ def grid_for(x: Any, bounds: Any, grid: Grid | None, missing: float | str | None
     """Return the given grid, or the grid with the given bounds; exactly one of the two must be given."""
     checks.bounds_or_grid(bounds, grid)
     if grid is None:
-        return Grid(*checks.pair("bounds", bounds), step=natural_step(x), missing=missing)
+        lower, upper = checks.pair("bounds", bounds)
+        made_of = _shared if type(lower) in (int, float) and type(upper) in (int, float) else Grid
+        return made_of(lower, upper, natural_step(x), missing)
     made: Grid = grid_with(grid, missing)
     return made
+
+
+_shared = lru_cache(maxsize=256, typed=True)(Grid)  # within plain numbers, whatever the epsilon is
 
 
 def grid_with(grid: Any, missing: float | str | None) -> Any:

@@ -31,7 +31,10 @@ class LineFormat(NamedTuple):
         """Read a text that is a JSON object, in which no name stands twice."""
         try:
             if isinstance(text, bytes):
-                text = text.decode(json.detect_encoding(text), "surrogatepass")
+                # What dpfast writes is ASCII, of which `detect_encoding` takes half the time of the scanner.
+                text = text.decode(
+                    "ascii" if text.isascii() and b"\0" not in text else json.detect_encoding(text), "surrogatepass"
+                )
             fields = _DECODER.decode(text)
         except (ValueError, RecursionError):
             raise ValueError(f"not a {self.word}: it is not JSON, or a name stands twice") from None

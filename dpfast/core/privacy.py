@@ -119,13 +119,13 @@ class Privacy:
             raise TypeError("epsilon, rho or mu must be given")
         if (self.rho is not None) + (self.mu is not None) + (self.epsilon != math.inf) > 1:
             raise TypeError("only one of epsilon, rho and mu can be given")
-        for name in (self.unit, "delta"):
+        unit = self.unit
+        for name in (unit, "delta"):
             object.__setattr__(self, name, checks.rational_or_double(name, getattr(self, name)))
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
-            stated = f"not {self.amount!r}, {self.delta!r}"
-            raise ValueError(f"{self.unit} must be at least 0 and delta in [0, 1], {stated}")
-        if self.unit != "epsilon" and not 0 <= self.amount < math.inf:
-            raise ValueError(f"{self.unit} must be finite and at least 0, not {self.amount!r}")
+            raise ValueError(f"{unit} must be at least 0 and delta in [0, 1], not {self.amount!r}, {self.delta!r}")
+        if unit != "epsilon" and not 0 <= self.amount < math.inf:
+            raise ValueError(f"{unit} must be finite and at least 0, not {self.amount!r}")
         if self.mu is not None and self.delta:
             raise ValueError(f"delta must be 0 with mu, not {self.delta!r}")
 
@@ -385,10 +385,13 @@ class PrivacyProfile:
         """The default of `failure`: the delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated
         parts.
         """
-        on_a_curve = self.privacy.unit == "epsilon" and not all(
-            has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
+        delta = self.privacy.delta
+        on_a_curve = (
+            delta
+            and self.privacy.unit == "epsilon"
+            and not all(has_epsilon(family) for family, parameter, times, *_ in self.parts if times and parameter)
         )
-        return 0.0 if on_a_curve else self.privacy.delta
+        return 0.0 if on_a_curve else delta
 
     def each_part(self) -> list[tuple[Part, int]]:
         """Return the parts, and how many times each is made."""
@@ -641,7 +644,9 @@ def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]
         n, *categories = shape
         (k,) = categories or (2,)
         return (*part, checks.whole("n", n, least=1), _kinds(k))
-    (steps,) = shape or (1,)
+    if not shape:
+        return part
+    (steps,) = shape
     return part if checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -80,12 +79,11 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
     """Return the privacy profile with these JSON fields."""
-    amount = {unit: _number(fields[unit]) for unit in ("epsilon", "rho", "mu") if unit in fields}
+    amount = {unit: fields[unit] for unit in ("epsilon", "rho", "mu") if unit in fields}
     units = {"per_unit": fields["per_unit"]} if "per_unit" in fields else {}
-    privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount, **units)
-    parts = tuple((str(family), _number(parameter), *counts) for family, parameter, *counts in fields["parts"])
-    failure = {"failure": _number(fields["failure"])} if "failure" in fields else {}
-    return PrivacyProfile(privacy, parts, **failure)
+    privacy = Privacy(delta=fields["delta"], neighbors=fields["neighbors"], **amount, **units)
+    failure = {"failure": fields["failure"]} if "failure" in fields else {}
+    return PrivacyProfile(privacy, tuple(map(tuple, fields["parts"])), **failure)
 
 
 def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
@@ -106,13 +104,6 @@ def number_to_json(x: float | Fraction) -> float | str:
     return str(x) if isinstance(x, Fraction) else x
 
 
-def _number(value: Any) -> Any:
-    number = checks.rational_or_double("a cost", value)
-    if not 0 <= number < math.inf:
-        raise ValueError(f"a cost must be finite and at least 0, not {value!r}")
-    return number
-
-
 def charge_to_json(charge: Charge) -> dict[str, Any]:
     """Return the JSON fields of a charge."""
     return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile), **noted(charge.note)}
@@ -128,12 +119,11 @@ def charge_from_json(fields: Any) -> Charge:
     cost.
     """
     try:
-        if unknown := sorted(set(fields) - _FIELDS):
-            raise ValueError(f"a charge has no {unknown[0]!r}")
+        if unknown := fields.keys() - _FIELDS:
+            raise ValueError(f"a charge has no {min(unknown)!r}")
         times, profile = checks.whole("times", fields["times"], least=1), profile_from_json(fields)
         check_parts(profile)
-        note = Note(**{name: fields[name] for name in NOTED if name in fields})
-        return Charge(str(fields["label"]), profile, times, note)
+        return Charge(str(fields["label"]), profile, times, Note(*map(fields.get, NOTED)))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this ledger is damaged: {error}") from None
 
@@ -146,7 +136,7 @@ def _charge_of(line: bytes) -> Charge:
 def check_parts(profile: PrivacyProfile) -> None:
     """Raise a ValueError unless the guarantee and the parts of a cost, beside its failure, are positive or all 0."""
     stated = profile.privacy.amount or profile.privacy.delta > profile.failure
-    parts = any(part.parameter and times for part, times in profile.each_part())
+    parts = any(parameter and times for _, parameter, times, *_ in profile.parts)
     if bool(stated) != parts:
         raise ValueError(f"the guarantee and the parts of a cost must be positive, or all 0, not {profile!r}")
 

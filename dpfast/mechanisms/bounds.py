@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -150,8 +151,8 @@ def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 
     start, stop = Fraction(low), Fraction(high)
     part = max(stop - start, max(abs(start), abs(stop)) / 10**6) / parts or Fraction(1, parts)
     power = math.floor(math.log10(part.numerator) - math.log10(part.denominator))
-    steps = (m * Fraction(10) ** k for k in (power - 1, power, power + 1) for m in (1, 2, 5))
-    step = max(step for step in steps if step <= part)
+    steps = (m * Fraction(10) ** k for k in (power + 1, power, power - 1) for m in (5, 2, 1))
+    step = next(step for step in steps if step <= part)
     first, last = math.floor(start / step), math.ceil(stop / step)
     if first == last:
         first, last = first - 1, last + 1
@@ -161,6 +162,12 @@ def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 
 def _nats(product: float) -> float:
     """Return the log-weight of the records beyond a bound for this n epsilon, without bounds."""
     return min(_NATS + 10 * math.log10(max(product / 1000, 1.0)), _MOST_NATS)
+
+
+@lru_cache(maxsize=64)
+def _halving(points: Points, epsilon: float) -> InverseSensitivity:
+    """Return a median that counts missing records as lowest and highest in turn."""
+    return InverseSensitivity(Median(), grid=points.with_missing("half"), epsilon=epsilon)
 
 
 class _Finding(StatisticMechanism):
@@ -202,9 +209,7 @@ class _Finding(StatisticMechanism):
         """
         grid, median = self._candidates.with_missing(self.missing), None
         if center:
-            halves = grid.with_missing("half")
-            middle = InverseSensitivity(Median(), grid=halves, epsilon=center)
-            median = float(middle.plan(n).draw(values, source, threads))
+            median = float(_halving(grid, center).plan(n).draw(values, source, threads))
             grid = grid.with_missing(median)
         released = Quantiles(levels, grid=grid, epsilon=epsilon).plan(n).draw(values, source, threads)
         return list(map(Fraction, released.tolist())), median

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels._calls import Calls, Described, Parameters
-from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down
+from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down, rounded_up
 from dpfast.choosing.choice import LOSS
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers, may_be_missing
@@ -133,11 +133,35 @@ def choice_among(
     n: int | None,
     distribution: Any = None,
 ) -> Choice:
-    """Return the choice of "auto" among methods by these names, the default first."""
-    given = tuple(names), statistic, grid, epsilon, delta, rounded_down(n) if n else None, assumption(distribution)
+    """Return the choice of "auto" among methods by these names, the default first.
+
+    Errors are compared for an epsilon and a number of records of few bits.
+    """
+    default, sums, limit = names[0], sums_epsilons(), math.inf
+
+    def build(name: str) -> Mechanism:
+        mechanism = _candidate(name, statistic, grid, epsilon, delta)
+        if not sums and mechanism.privacy_profile.rho > limit:
+            raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
+        return mechanism
+
+    if not sums:
+        limit = build(default).privacy_profile.rho
+    considered = names if epsilon >= _LEAST_COMPARED else names[:1]
+    candidates, limits = built({name: partial(build, name) for name in considered}, required=default)
     errors_of = _errors if is_fixed(distribution) and is_fixed(statistic) else _errors.__wrapped__
-    errors, limits = errors_of(*given, sums_epsilons())
-    return errors.choice(limits)
+    records = rounded_down(n) if n else None
+    errors = errors_of(
+        tuple(candidates), statistic, grid, rounded_up(epsilon), delta, records, assumption(distribution)
+    )
+    return errors.choice(limits, candidates)
+
+
+def _candidate(
+    name: str, statistic: Statistic | tuple[float, ...], grid: Grid, epsilon: float, delta: float
+) -> Mechanism:
+    options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
+    return _methods(type(statistic))[name](statistic, grid=grid, epsilon=epsilon, **options)
 
 
 @lru_cache(maxsize=64)
@@ -149,23 +173,11 @@ def _errors(
     delta: float,
     n: int | None,
     distribution: Any,
-    sums: bool,
-) -> tuple[ExpectedErrors, dict[str, str]]:
-    """Return the expected errors of the candidates, and the limits of the methods that are none."""
-    methods, limit = _methods(type(statistic)), math.inf
-
-    def build(name: str) -> Mechanism:
-        options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
-        mechanism = methods[name](statistic, grid=grid, epsilon=epsilon, **options)
-        if not sums and mechanism.privacy_profile.rho > limit:
-            raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
-        return mechanism
-
-    limit = build(names[0]).privacy_profile.rho
-    considered = names if epsilon >= _LEAST_COMPARED else names[:1]
-    candidates, limits = built({name: partial(build, name) for name in considered}, required=names[0])
+) -> ExpectedErrors:
+    """Return the expected errors of candidates, which calls with about this epsilon share."""
+    candidates = {name: _candidate(name, statistic, grid, epsilon, delta) for name in names}
     loss = _LOSS_BETWEEN if isinstance(statistic, LinearQuantile) else LOSS
-    return ExpectedErrors(candidates, n, grid, distribution, loss), limits
+    return ExpectedErrors(candidates, n, grid, distribution, loss)
 
 
 def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, public: Parameters) -> Choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,10 +88,7 @@ class ResidualScale(Mechanism):
 
     @cached_property
     def _quantile(self) -> InverseSensitivity:
-        resolution, upper = self.range_of(self.labels)
-        grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper)
-        options: dict[str, Any] = {"measure": "uniform", "selection": "exponential"}
-        return InverseSensitivity(Quantile(self.q), grid=grid, epsilon=self.epsilon, **options)
+        return _quantile_of(self.labels, Quantile(self.q), self.epsilon)
 
     @staticmethod
     def range_of(labels: Ball) -> tuple[float, float]:
@@ -126,12 +123,9 @@ class ResidualScale(Mechanism):
         """Return the distance of each record's label from the predictor."""
         records = Labelled.of(x)
         self._check_columns(records.columns)
-        codes = self.domain.encode(records.rows)
-        with np.errstate(all="ignore"):  # labels may be NaN, infinite or huge
+        with np.errstate(all="ignore"):  # labels may be NaN, infinite or huge, and slopes of codes overflow
             left = records.labels.astype(np.float64) - self.constant
-            for column, slope in zip(codes.T, self.coefficients, strict=True):  # in one order, whatever the chunks are
-                left -= column * (self.domain.step * slope)
-            return np.nan_to_num(np.abs(left), nan=0.0, posinf=math.inf)
+            return self.domain.residuals(records.rows, left, self.domain.step * np.array(self.coefficients))
 
     def values_of(self, x: Any) -> Any:
         return x if isinstance(x, Chunks) else self._residuals(x)
@@ -144,6 +138,15 @@ class ResidualScale(Mechanism):
 
     def law_of(self, summary: Summary) -> NestedIntervals:
         return self._quantile.law_of(summary)
+
+
+@lru_cache(maxsize=256)
+def _quantile_of(labels: Ball, statistic: Quantile, epsilon: float) -> InverseSensitivity:
+    """Return the quantile of residuals from any predictor, with its plan: a regression has another one each time."""
+    resolution, upper = ResidualScale.range_of(labels)
+    grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper)
+    options: dict[str, Any] = {"measure": "uniform", "selection": "exponential"}
+    return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, **options)
 
 
 class _ScalePlan(Plan):

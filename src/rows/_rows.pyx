@@ -46,6 +46,8 @@ cdef extern from "rows.h" nogil:
     void rows_sum_ball(const rows_table *table, Py_ssize_t start, Py_ssize_t stop, const rows_ball *ball,
                        double *room, double *scratch, const rows_sums *sums)
     void rows_encode_ball(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *out)
+    void rows_residuals(const rows_table *table, const rows_ball *ball, const double *slopes, double *room,
+                        double *scratch, double *labels)
 
 cdef extern from "moments.h" nogil:
     struct moments_labels:
@@ -183,6 +185,30 @@ def encode_ball(cnp.ndarray values not None, int64_t[:, ::1] out not None, *, co
     room = _scratch(count + rows_scratch(table.d))
     with nogil:
         rows_encode_ball(&table, &ball, room, room + count, &out[0, 0])
+    free(room)
+
+
+def take_residuals(cnp.ndarray values not None, double[::1] labels not None, *, const double[::1] center not None,
+                   double inverse, double radius, double most, const double[::1] slopes not None):
+    """Replace the label of each record by its distance from the predictor sum_j v_j slopes_j, v the code in a ball.
+
+    **Law** deterministic, in doubles, each record separately, v_0 slopes_0 subtracted first; NaN becomes 0.
+    **Assumes** and **Reference** as `encode_ball`. **Cost** one pass.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef Py_ssize_t count
+    cdef double *room
+    _describe(&table, values)
+    ball = _ball(center, inverse, radius, most, table.d)
+    if labels.shape[0] != table.n or slopes.shape[0] != table.d:
+        raise ValueError("labels must have an entry for each record, slopes for each column")
+    if not table.n:
+        return
+    count = rows_room(&table)
+    room = _scratch(count + rows_scratch(table.d))
+    with nogil:
+        rows_residuals(&table, &ball, &slopes[0], room, room + count, &labels[0])
     free(room)
 
 

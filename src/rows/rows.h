@@ -419,4 +419,37 @@ static void rows_encode_ball(const struct rows_table *table, const struct rows_b
     }
 }
 
+/* Replaces `count` labels by their distances from a predictor, sum_j code_j slopes_j, which is subtracted one column
+ * after another: no bit depends on other rows. NaN becomes 0. */
+DPFAST_CLONES
+static void rows_residuals_block(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *given,
+                                 ptrdiff_t d, const double *slopes, double *restrict y, double *restrict codes,
+                                 double *restrict labels)
+{
+    const struct rows_ball ball = *given;
+    const ptrdiff_t group = rows_in_group(d);
+    for (ptrdiff_t i = 0; i < count; i += group, labels += group) {
+        const ptrdiff_t rows = count - i < group ? count - i : group;
+        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d, d);
+        for (ptrdiff_t j = 0; j < d; j++)
+            for (ptrdiff_t k = 0; k < rows; k++)
+                labels[k] -= codes[k * d + j] * slopes[j];
+        for (ptrdiff_t k = 0; k < rows; k++)
+            labels[k] = labels[k] == labels[k] ? __builtin_fabs(labels[k]) : 0.0;
+    }
+}
+
+/* The same for all rows; `scratch` is as for `rows_sum_ball`. */
+static void rows_residuals(const struct rows_table *table, const struct rows_ball *ball, const double *slopes,
+                           double *room, double *scratch, double *labels)
+{
+    const ptrdiff_t block = rows_at_once(table), d = table->d;
+    for (ptrdiff_t start = 0; start < table->n; start += block) {
+        const ptrdiff_t count = table->n - start < block ? table->n - start : block;
+        ptrdiff_t stride;
+        const double *x = rows_load(table, start, count, room, &stride);
+        rows_residuals_block(x, stride, count, ball, d, slopes, scratch, scratch + d, labels + start);
+    }
+}
+
 #endif

@@ -16,7 +16,7 @@ from dpfast._kernels._calls import Parameters
 from dpfast.choosing import built
 from dpfast.mechanisms import expectations
 from dpfast.mechanisms.candidates import ExpectedErrors
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.methods import choice_among, mechanism_for
 from dpfast.mechanisms.prediction import Expected, Predicted
 from dpfast.mechanisms.references import Typical, references
 from dpfast.statistics import Mean, Median, Quantile, TrimmedMean, WinsorizedMean
@@ -352,9 +352,22 @@ def test_expected_errors_against_simulation(mechanism):
 
 
 def test_an_expected_error_is_computed_once(monkeypatch):
-    """The choice, its text and the warnings ask for three errors of each of three mechanisms."""
+    """The choice and its text ask for three errors of each of three mechanisms, for an epsilon that they share with
+    others; the warnings for three of one, for its own.
+    """
     counted, imagined = [], expectations.summaries
     monkeypatch.setattr(expectations, "summaries", lambda *of: counted.append(of) or imagined(*of))
     public = {"bounds": (0, 100), "epsilon": 0.987, "distribution": (30, 70)}
     dpf.median(np.linspace(20, 80, 4321), **public, explain=lambda text: None)
-    assert 3 < len(counted) <= 9
+    assert 3 < len(counted) <= 12
+
+
+def test_epsilons_that_are_near_share_a_choice(monkeypatch):
+    """The errors are computed once; the mechanism that is taken has its own epsilon."""
+    counted, imagined = [], expectations.even_summary
+    monkeypatch.setattr(expectations, "even_summary", lambda *of: counted.append(of) or imagined(*of))
+    grid, names = dpf.Grid(0, 77), ("inverse-sensitivity", "smooth-sensitivity")
+    near = [choice_among(names, dpf.statistics.TrimmedMean(0.1), grid, e, 0.0, 1000) for e in (1.01, 1.02, 1.0625)]
+    assert len(counted) == 2 * len(references(grid))
+    assert [choice.mechanism.epsilon for choice in near] == [1.01, 1.02, 1.0625]
+    assert len({choice.method for choice in near}) == 1

@@ -9,7 +9,7 @@ import pytest
 from numpy.random import PCG64
 
 import dpfast as dpf
-from dpfast.choosing import Choice, Known, built, gainful, near_least, rounded_down, split
+from dpfast.choosing import Choice, Known, built, gainful, near_least, rounded_down, rounded_up, split
 from dpfast.core.recent import recent
 
 
@@ -59,6 +59,8 @@ def test_rules():
     assert gainful("bc", costs, "a") == "c"
     assert gainful("d", costs, "a") == "d"
     assert [rounded_down(n) for n in (0, 1, 7, 9, 1023, 10_000)] == [0, 1, 7, 8, 896, 8192]
+    assert [rounded_up(x) for x in (1.0, 1.01, 31.5, 0.1)] == [1.0, 1.0625, 32.0, 0.1015625]
+    assert all(x <= rounded_up(x) <= 17 / 16 * x for x in np.geomspace(1e-300, 1e300, 999).tolist())
 
 
 def test_split():

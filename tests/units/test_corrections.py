@@ -57,6 +57,24 @@ class TestScale:
         exact = np.sort(np.abs(y + 0.25 - moved @ slopes))[math.ceil(0.8 * 501) - 1]
         assert made((X, y)) == pytest.approx(exact, rel=2.0**-9)
 
+    def test_residuals_are_those_of_a_loop(self):
+        """To the bit, for rows of any type and order, in one order of the columns; overflows are infinite or 0."""
+        rng = np.random.default_rng(2)
+        for n, d in ((0, 3), (1, 1), (70, 3), (33, 40)):
+            X, y = 4 * rng.normal(size=(n, d)), 10 * rng.normal(size=n)
+            X[2:3], X[3:4, 0], y[4:5], y[5:6] = np.nan, np.inf, np.nan, -np.inf
+            ball = Ball(3.0, center=0.1)
+            for slopes, rows in itertools.product(
+                (rng.normal(size=d), np.full(d, 1e308)), (X, np.asfortranarray(X), X.astype(np.float32))
+            ):
+                made = ResidualScale(slopes, 0.3, domain=ball, labels=Ball(20.0), q=0.8, epsilon=1.0)
+                left = y - 0.3
+                with np.errstate(all="ignore"):
+                    for column, slope in zip(ball.encode(rows).T, slopes, strict=True):
+                        left = left - column * (ball.step * slope)
+                wanted = np.where(np.isnan(left), 0.0, np.abs(left))
+                np.testing.assert_array_equal(made.reading().records((rows, y)), wanted)
+
     def test_law_is_that_of_inverse_sensitivity(self):
         X, y = np.array([[0.0], [1.0], [-2.0], [0.5]]), np.array([0.0, 2.0, 1.0, -3.0])
         made = scale()
