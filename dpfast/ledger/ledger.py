@@ -561,7 +561,10 @@ class Ledger(Tabular, Cautious):
         alike = Counter(map(id, charges))  # equal lines are one object
         distinct = {id(charge): charge for charge in charges}
         for charge in distinct.values():
-            self._check_kind(charge.profile)
+            try:
+                self._check_kind(charge.profile)
+            except ValueError as error:
+                raise journal.damaged(charges.index(charge), error) from None
         account = self._account.copy()
         for key, charge in distinct.items():
             account.add(charge.profile, charge.times * alike[key])
@@ -569,13 +572,10 @@ class Ledger(Tabular, Cautious):
         self._charges.extend(charges)
 
     def _check_kind(self, profile: PrivacyProfile) -> None:
-        """Raise a ValueError unless a charge of the file is for the neighbours and units of the budget."""
-        try:
-            self._same_neighbors(profile)
-            if self._cost(profile) is not profile:
-                raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
-        except ValueError as error:
-            raise ValueError(f"this ledger is damaged: {error}") from None
+        """Raise a ValueError unless a charge that is read is for the neighbours and units of the budget."""
+        self._same_neighbors(profile)
+        if self._cost(profile) is not profile:
+            raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
 
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
@@ -615,11 +615,11 @@ class Ledger(Tabular, Cautious):
             raise ValueError("not a ledger: it has no list of charges")
         ledger = cls._from_header(fields)
         for entry in charges:
-            charge = charge_from_json(entry)
-            ledger._check_kind(charge.profile)
             try:
+                charge = charge_from_json(entry)
+                ledger._check_kind(charge.profile)
                 ledger._record([charge], lambda _: "")
-            except BudgetError as error:
+            except (ValueError, BudgetError) as error:
                 raise ValueError(f"this ledger is damaged: {error}") from None
         return ledger
 
@@ -634,8 +634,12 @@ class Ledger(Tabular, Cautious):
         ValueError
             A file that is not a ledger, is damaged or has another version.
         """
-        with Path(path).open("rb") as file:
-            header = LEDGER.parse(file.readline())
+        try:
+            with Path(path).open("rb") as file:
+                header = LEDGER.parse(file.readline())
+        except FileNotFoundError:
+            name = os.fspath(path)
+            raise FileNotFoundError(f"no ledger {name}: make it by dpf.Ledger(epsilon, path={name!r})") from None
         return cls._from_header(header, path)
 
     @classmethod

@@ -38,7 +38,7 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.triples import Triples
 from dpfast.mechanisms.usefulness import EVEN_VARIANCE, OF_NOISE, enough_for_error
-from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
+from dpfast.statistics import Count, Mean, MomentStatistic, RankStatistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
 _NOISES = ("auto", "discrete-laplace", "staircase")
@@ -212,7 +212,11 @@ class GlobalSensitivity(StatisticMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, MomentStatistic):
-            raise TypeError(f"statistic must be a MomentStatistic, such as Mean() or Count(), not {self.statistic!r}")
+            of_ranks = isinstance(self.statistic, RankStatistic)
+            others = ": dpf.InverseSensitivity and dpf.SmoothSensitivity take it" if of_ranks else ""
+            raise TypeError(
+                f"statistic must be a MomentStatistic, such as Mean() or Count(), not {self.statistic!r}{others}"
+            )
         check_grid(self.grid)
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))

@@ -83,7 +83,7 @@ def test_charges_without_notes_are_read():
 
 @pytest.mark.parametrize("name", NOTED)
 def test_notes_are_text(name):
-    with pytest.raises(ValueError, match=f"damaged: {name} must be text"):
+    with pytest.raises(ValueError, match=f"not a charge: {name} must be text"):
         charge_from_json({**charge_to_json(Charge("x", TENTH)), name: 3})
 
 
@@ -100,6 +100,7 @@ def test_other_notes_are_refused():
     with pytest.raises(ValueError, match="what must be one of 'day', 'column', 'source', 'purpose'"):
         ledger.spent_by("month")
     assert ledger.spent_by("day").to_columns()["day"] == []
+    assert str(ledger.spent_by("day")).endswith("(the number of records is public)")
 
 
 def test_a_damaged_copy_is_refused_as_before():
