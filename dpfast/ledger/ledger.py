@@ -20,7 +20,7 @@ from dpfast.core.divergences import Part
 from dpfast.core.foreign import active, blocks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import up
-from dpfast.core.spending import Cost, Ticket, check_heard, known, spending
+from dpfast.core.spending import Carrier, Cost, Ticket, check_heard, known, spending
 from dpfast.core.tabular import Tabular
 from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.core.types import Exact, Records
@@ -419,10 +419,15 @@ class Ledger(Tabular, Cautious):
 
     @contextmanager
     def spend(
-        self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str = "declared"
+        self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str | None = None
     ) -> Iterator[None]:
-        """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it."""
+        """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it.
+
+        The label of the charge is by default "declared"; of a mechanism that of its releases.
+        """
         profile, count = _profile(cost), checks.whole("times", times)
+        if label is None:
+            label = repr(cost) if isinstance(cost, Carrier) else "declared"
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 

@@ -81,6 +81,15 @@ def test_charges_without_notes_are_read():
     assert charge_from_json({**fields, "day": "2026-01-31"}) == Charge("old", TENTH)
 
 
+def test_a_declared_cost_is_labelled_as_the_release_of_its_mechanism():
+    ledger = Ledger(2)
+    ledger.release(MEDIAN, X)
+    for cost, label in ((MEDIAN, {}), (Privacy(0.25), {}), (MEDIAN.privacy_profile, {}), (MEDIAN, {"label": "mine"})):
+        with ledger.spend(cost, **label):
+            pass
+    assert [charge.label for charge in ledger.charges] == [repr(MEDIAN), repr(MEDIAN), "declared", "declared", "mine"]
+
+
 @pytest.mark.parametrize("name", NOTED)
 def test_notes_are_text(name):
     with pytest.raises(ValueError, match=f"not a charge: {name} must be text"):
