@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -172,8 +173,9 @@ class TestFiles:
         ledger = open_ledger(path)
         ledger.release(MEDIAN, X)
         path.write_bytes(path.read_bytes() + line + b"\n")
+        message = rf"^line 3 of the ledger {re.escape(str(path))} is damaged: .*{reason}.*Put the line"
         for read in (lambda: open_ledger(path), lambda: ledger.spent):  # which has read the lines before
-            with pytest.raises(ValueError, match=rf"^line 3 of the ledger {path} is damaged: .*{reason}.*Put the line"):
+            with pytest.raises(ValueError, match=message):
                 read()
 
     def test_a_damaged_line_is_refused_each_time_and_no_spending_is_lost(self, tmp_path):
