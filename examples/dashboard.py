@@ -1,6 +1,6 @@
 """A dashboard of a year: visits by page after each hour, the leading pages, an alarm, and a median of each day.
 
-    pip install 'dpfast[examples]'
+    pip install '.[examples]'
     python examples/dashboard.py --hours 48                   # two days of made-up visits, a million a day
     python examples/dashboard.py --hours 8760 --kills 20      # a year, 0.1 s for each hour; killed 20 times
     python examples/dashboard.py --quick                      # 26 hours of a thousand visits, in seconds

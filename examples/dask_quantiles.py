@@ -1,6 +1,6 @@
 """Private quantiles of distributed data: a Dask cluster of two processes on this machine.
 
-    pip install 'dpfast[dask]'
+    pip install '.[dask]'
     python examples/dask_quantiles.py --rows 100000000
 
 Each worker generates its chunks, reads them, and sends only the states of the mechanism; records stay on the worker.

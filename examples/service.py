@@ -1,6 +1,6 @@
 """A small HTTP service that answers private quantiles of one column until its budget is spent.
 
-    pip install 'dpfast[examples]'
+    pip install '.[examples]'
     python examples/service.py                  # made-up pay, budget 1
     python examples/service.py pay.csv --column pay --bounds 0 1000000 --epsilon 1 --ledger pay.ledger
 

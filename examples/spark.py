@@ -1,6 +1,6 @@
 """Private releases of a Spark frame by `dpfast.spark`: quartiles, means by region, and the regions to name.
 
-    pip install 'dpfast[spark]'                                 # and Java 17
+    pip install '.[spark]'                                      # in a clone of the sources; and Java 17
     python examples/spark.py --rows 100000000                   # made-up pay, on two threads of this machine
     python examples/spark.py --master 'local-cluster[2,1,2048]' # on two processes
 

@@ -139,8 +139,8 @@ TARGETS = (
             Fault(
                 "a field that is missing",
                 "dpfast/ledger/journal.py",
-                "except (KeyError, TypeError, ValueError) as error:",
-                "except (TypeError, ValueError) as error:",
+                "missing := sorted(_NEEDED - set(fields))",
+                "missing := []",
             ),
         ),
     ),

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core import checks, containers
-from dpfast.core.grid import Points
+from dpfast.core.grid import Grid, Points
 from dpfast.core.privacy import Privacy
 from dpfast.core.rounding import double_up
 
 _LARGEST_SUPPORT = 2**20
 _LARGEST_TABLE = 2**27
 _MOST_DATASETS = 2**20
+_QUICK = 1000  # points of a grid
 _TOLERANCE = 1e-12
 _TOTAL_TOLERANCE = 1e-9
 OF_NUMBERS = ", if need be of an object with `privacy` and a `release` that makes numbers of what is released"
@@ -109,13 +110,16 @@ def verify(
         For a mechanism without a law, such as `dpfast.local.L2Ball`; see `distinguish`. For one without a grid, unless
         `grids` is given, and for one whose outcomes cannot be listed.
     ValueError
-        For a support of more than 2**20 points, or more than 2**27 points in all laws together; use a coarser grid.
+        For a support of more than 2**20 points, or more than 2**27 points in all laws together; use a coarser grid,
+        ``dataclasses.replace(mechanism, grid=dpfast.Grid(lower, upper, step=1))``. `grids` changes the records alone.
         For ``ordered=False`` and a mechanism whose law depends on the order of the records.
 
     Notes
     -----
-    No privacy is spent, because no data are used. Cost: ``values**n * n * (values - 1)`` comparisons of two laws, with
-    values**d in place of values for d coordinates.
+    No privacy is spent, because no data are used. A certificate is for the grid that was enumerated. On a finer one the
+    same code runs, with other numbers: there the guarantee rests on the proof. Cost: ``values**n * n * (values - 1)``
+    comparisons of two laws, with values**d in place of values for d coordinates: for a median on 800 points 0.14 s, or
+    0.03 s with ``ordered=False``, and 7 s with it on 800,000 points.
 
     Examples
     --------
@@ -230,9 +234,18 @@ def _grids(mechanism: Any) -> Points | Sequence[Points]:
     if mechanism.privacy.neighbors != "local" and grid.size > _LARGEST_SUPPORT:
         raise ValueError(
             f"verify compares laws on a grid of at most 2**20 points, not {grid.size}, that of "
-            f"{type(mechanism).__name__}: use a coarser grid, or audit.distinguish"
+            f"{type(mechanism).__name__}: {_on_fewer_points(grid)}, or use audit.distinguish"
         )
     return grid
+
+
+def _on_fewer_points(grid: Points) -> str:
+    """Return how to verify the same code on a grid whose laws are compared in less than a second."""
+    if not isinstance(grid, Grid):
+        return "use a coarser grid"
+    step = 2.0 ** math.ceil(math.log2((grid.upper - grid.lower) / _QUICK))
+    coarse = f"dpf.Grid({grid.lower!r}, {grid.upper!r}, step={step!r})"
+    return f"verify the same code on a coarser grid, dataclasses.replace(mechanism, grid={coarse})"
 
 
 def _reads_rows(mechanism: Any) -> bool:

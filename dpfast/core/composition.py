@@ -30,6 +30,9 @@ _BUCKET = 1e-4  # largest width of a bucket of privacy losses
 _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
 _MOST_BUCKETS = 2.0**20  # of the losses of one part
 _NOISES = ("gaussian", "laplace", "discrete-laplace", "concentrated")
+# Steps of discrete Laplace noise whose event is its own: of more, dp-accounting makes lists, of 1e5 steps for 0.3 s, of
+# 1e9 beyond the memory, and continuous noise of epsilon + epsilon**2 / 4e6 is as good.
+_MOST_STEPS = 1000
 _NEGLIGIBLE = -60.0  # logarithm of a delta of shuffled reports beyond which no loss is distinguished
 
 
@@ -109,6 +112,8 @@ def event(parts: dict[Part, int]) -> Any:
             one = dp_event.GaussianDpEvent(down(1 / Fraction(parameter)))
         elif noise and part.family == "laplace":
             one = dp_event.LaplaceDpEvent(down(1 / Fraction(parameter)))
+        elif noise and part.steps > _MOST_STEPS:
+            one = dp_event.LaplaceDpEvent(down(1 / Fraction(laplace_epsilon_up(parameter, part.steps))))
         elif noise:
             one = dp_event.DiscreteLaplaceDpEvent(up(Fraction(parameter) / part.steps), part.steps)
         else:  # a share of 2 / (1 + e**epsilon) is drawn at random, rounded down by more than the error of doubles
@@ -121,6 +126,14 @@ def event(parts: dict[Part, int]) -> Any:
     if not events:
         return dp_event.NoOpDpEvent()
     return events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
+
+
+def laplace_epsilon_up(epsilon: float, steps: int) -> float:
+    """Return an epsilon of Laplace noise that dominates discrete Laplace noise of epsilon and so many steps or more.
+
+    https://dpfast.readthedocs.io/en/latest/proofs/global-sensitivity.html
+    """
+    return up(Fraction(epsilon) + (Fraction(epsilon) / steps) ** 2 / 4)
 
 
 def _typical(part: Part) -> float:

@@ -132,8 +132,6 @@ class LineFile:
         Raises a ValueError for a file that is not one of the owner.
         """
         size = os.fstat(self._file).st_size
-        if size < self.seen:
-            raise ValueError(f"the {self.form.word} {self.path} is shorter than it was")
         new = disk.read(self._file, size - self.seen, self.seen)
         *lines, torn = new.split(b"\n")
         if self.seen == 0:

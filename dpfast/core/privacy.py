@@ -556,10 +556,12 @@ class PrivacyProfile:
     def dp_event(self) -> Any:
         """Return the parts as a ``dp_accounting.DpEvent``. Requires dp-accounting.
 
-        Parts that are all noise have the events of it. If there are others, each epsilon is the event of a randomised
-        response, whose losses are at least as large: give accountants ``NeighboringRelation.REPLACE_ONE`` then, the
-        only relation that they know for it, whatever the neighbours of `privacy` are. rho is
-        ``dp_accounting.ZCDpEvent``, which only the Renyi accountant takes.
+        Parts that are all noise have the events of it; discrete Laplace noise of more than 1000 steps has that of
+        continuous noise of slightly larger epsilon, which dominates it. Give accountants
+        ``NeighboringRelation.ADD_OR_REMOVE_ONE`` for them, whatever the neighbours of `privacy` are, which the events
+        have taken into account. If there are others, each epsilon is the event of a randomised response, whose losses
+        are at least as large: it needs ``REPLACE_ONE``. Never give ``REPLACE_SPECIAL``: accountants then take less than
+        half of these losses, without a word. rho is ``dp_accounting.ZCDpEvent``, which only the Renyi accountant takes.
 
         Raises
         ------

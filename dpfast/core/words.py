@@ -94,6 +94,7 @@ _ABSENT = {
         "marginals",
         "missing",
     ): "each column says so: Categories(values, missing=key), Grid(lower, upper, missing=number)",
+    ("Quantiles", "neighbors"): "it is for one record replaced; dpf.Resized(dpf.Quantiles(...), epsilon=...) hides n",
     ("robust_mean", "neighbors"): "it is for one record replaced; mean takes neighbors, also of rows",
     ("synthesize", "neighbors"): "it is for one record replaced; histogram and marginals take neighbors",
     ("theil_sen", "neighbors"): "it is for one record replaced; linear_regression takes neighbors",
@@ -158,6 +159,9 @@ def advise(called: Callable[..., Any], error: TypeError) -> None:
     message, own = str(error), inspect.signature(called)
     if unexpected := re.search(r"(.*got an unexpected keyword argument '(\w+)')", message):
         error.args = (f"{unexpected[1]}: {_instead_of(unexpected[2], list(own.parameters), called.__name__)}",)
+    elif repeated := re.search(r"got multiple values for argument '(\w+)'", message):
+        others = [name for name in own.parameters if name != repeated[1]]
+        error.args = (f"{message}: {_instead_of(repeated[1], others, called.__name__)}",)
     elif re.search(r"(positional arguments? but .* given|required .*arguments?: .*)$", message):
         error.args = (f"{message}: write {_usage(called.__name__, own)}",)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
 from dpfast.core.composition import counted, delta_of_losses_up, exact_delta_up
-from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.privacy import Privacy, PrivacyProfile, shown
 from dpfast.core.rounding import down, root_down, root_up, up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
@@ -87,9 +88,9 @@ class Account:
         what = "a release" if times == 1 else f"{times} releases"
         k = self._budget.per_unit
         units = "" if k is None else f" for a unit of at most {k} record{'s' * (k > 1)}"
-        return f"{what} of {_stated(self._price(profile))}{units} {'does' if times == 1 else 'do'} not fit: " + (
-            f"{_stated(self.remaining())} is left"
-        )
+        left = _stated(self.remaining(), number_to_json)  # all digits: rounded down, not up
+        price = _stated(self._price(profile), shown)
+        return f"{what} of {price}{units} {'does' if times == 1 else 'do'} not fit: {left} is left"
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
         """Return the cost of a release, as a refusal states it."""
@@ -129,9 +130,9 @@ def _at_most(total: Ratio, whole: Ratio) -> bool:
     return total[0] * whole[1] <= whole[0] * total[1]
 
 
-def _stated(privacy: Privacy) -> str:
-    amount = f"{privacy.unit} = {number_to_json(privacy.amount)}"
-    return f"{amount}, delta = {number_to_json(privacy.delta)}" if privacy.delta else amount
+def _stated(privacy: Privacy, number: Callable[[float], Any]) -> str:
+    amount = f"{privacy.unit} = {number(privacy.amount)}"
+    return f"{amount}, delta = {number(privacy.delta)}" if privacy.delta else amount
 
 
 class BasicAccount(Account):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpfast.core import checks
+from dpfast.core import checks, disk
 from dpfast.core.lines import LineFile, LineFormat
 from dpfast.core.privacy import Privacy, PrivacyProfile
 
@@ -16,7 +16,9 @@ FORMAT = "dpfast-ledger"
 VERSION = 1
 LEDGER = LineFormat("ledger", FORMAT, VERSION)
 NOTED = ("day", "column", "source", "purpose")
-_FIELDS = {"label", "times", "epsilon", "rho", "mu", "delta", "neighbors", "per_unit", "parts", "failure", *NOTED}
+_NEEDED = {"label", "times", "delta", "neighbors", "parts"}
+_RESTORED = "https://dpfast.readthedocs.io/en/latest/guides/ledger.html#after-a-crash-or-a-restore"
+_FIELDS = {*_NEEDED, "epsilon", "rho", "mu", "per_unit", "failure", *NOTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,15 @@ def charge_from_json(fields: Any) -> Charge:
     cost.
     """
     try:
+        if missing := _NEEDED - fields.keys():
+            raise ValueError(f"a charge needs {min(missing)!r}")
         if unknown := fields.keys() - _FIELDS:
             raise ValueError(f"a charge has no {min(unknown)!r}")
         times, profile = checks.whole("times", fields["times"], least=1), profile_from_json(fields)
         check_parts(profile)
         return Charge(str(fields["label"]), profile, times, Note(*map(fields.get, NOTED)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"this ledger is damaged: {error}") from None
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"it is not a charge: {error}") from None
 
 
 @lru_cache(maxsize=1024)  # most releases of a day are like others
@@ -154,8 +158,27 @@ class Journal(LineFile):
         """Return the charges after `seen`, and the offset of their end. Never truncates a file that is not a valid
         ledger.
         """
+        if os.fstat(self._file).st_size < self.seen:
+            raise ValueError(
+                f"the ledger {self.path} is shorter than it was: a backup was restored, or lines were removed, and "
+                f"charges are forgotten. Put back the longer file; if it is lost, open this one again, and reserve "
+                f"what is missing before the next release: {_RESTORED}"
+            )
         lines, end, torn = self.lines()
-        charges = [_charge_of(line) for line in lines]
+        charges: list[Charge] = []
+        for line in lines:
+            try:
+                charges.append(_charge_of(line))
+            except ValueError as error:
+                raise self.damaged(len(charges), error) from None
         if torn:
             self.cut(end)
         return charges, end
+
+    def damaged(self, i: int, error: ValueError) -> ValueError:
+        """Return the error of the charge that is number i after `seen`."""
+        before = disk.read(self._file, self.seen, 0).count(b"\n") or 1  # the header, before the first reading
+        return ValueError(
+            f"line {before + i + 1} of the ledger {self.path} is damaged: {error}. Put the line back from a copy of "
+            f"the file, or a charge there that costs at least as much; without it, its cost is forgotten: {_RESTORED}"
+        )

@@ -20,7 +20,7 @@ from dpfast.core.divergences import Part
 from dpfast.core.foreign import active, blocks
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import up
-from dpfast.core.spending import Cost, Ticket, check_heard, known, spending
+from dpfast.core.spending import Carrier, Cost, Ticket, check_heard, known, spending
 from dpfast.core.tabular import Tabular
 from dpfast.core.traps import Cautious, Trap, of_delta, of_epsilon
 from dpfast.core.types import Exact, Records
@@ -424,10 +424,15 @@ class Ledger(Tabular, Cautious):
 
     @contextmanager
     def spend(
-        self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str = "declared"
+        self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str | None = None
     ) -> Iterator[None]:
-        """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it."""
+        """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it.
+
+        The label of the charge is by default "declared"; of a mechanism that of its releases.
+        """
         profile, count = _profile(cost), checks.whole("times", times)
+        if label is None:
+            label = repr(cost) if isinstance(cost, Carrier) else "declared"
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
@@ -566,7 +571,10 @@ class Ledger(Tabular, Cautious):
         alike = Counter(map(id, charges))  # equal lines are one object
         distinct = {id(charge): charge for charge in charges}
         for charge in distinct.values():
-            self._check_kind(charge.profile)
+            try:
+                self._check_kind(charge.profile)
+            except ValueError as error:
+                raise journal.damaged(charges.index(charge), error) from None
         account = self._account.copy()
         for key, charge in distinct.items():
             account.add(charge.profile, charge.times * alike[key])
@@ -574,13 +582,10 @@ class Ledger(Tabular, Cautious):
         self._charges.extend(charges)
 
     def _check_kind(self, profile: PrivacyProfile) -> None:
-        """Raise a ValueError unless a charge of the file is for the neighbours and units of the budget."""
-        try:
-            self._same_neighbors(profile)
-            if self._cost(profile) is not profile:
-                raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
-        except ValueError as error:
-            raise ValueError(f"this ledger is damaged: {error}") from None
+        """Raise a ValueError unless a charge that is read is for the neighbours and units of the budget."""
+        self._same_neighbors(profile)
+        if self._cost(profile) is not profile:
+            raise ValueError(f"per_unit must be {self._privacy.per_unit} in this ledger, not None")
 
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
@@ -620,11 +625,11 @@ class Ledger(Tabular, Cautious):
             raise ValueError("not a ledger: it has no list of charges")
         ledger = cls._from_header(fields)
         for entry in charges:
-            charge = charge_from_json(entry)
-            ledger._check_kind(charge.profile)
             try:
+                charge = charge_from_json(entry)
+                ledger._check_kind(charge.profile)
                 ledger._record([charge], lambda _: "")
-            except BudgetError as error:
+            except (ValueError, BudgetError) as error:
                 raise ValueError(f"this ledger is damaged: {error}") from None
         return ledger
 
@@ -639,8 +644,12 @@ class Ledger(Tabular, Cautious):
         ValueError
             A file that is not a ledger, is damaged or has another version.
         """
-        with Path(path).open("rb") as file:
-            header = LEDGER.parse(file.readline())
+        try:
+            with Path(path).open("rb") as file:
+                header = LEDGER.parse(file.readline())
+        except FileNotFoundError:
+            name = os.fspath(path)
+            raise FileNotFoundError(f"no ledger {name}: make it by dpf.Ledger(epsilon, path={name!r})") from None
         return cls._from_header(header, path)
 
     @classmethod

@@ -81,7 +81,7 @@ class SpentBy(Tabular):
         return f"Spent by {self.what}, together {self.privacy}"
 
     def __str__(self) -> str:
-        lines = [f"{self._caption()}:"]
+        lines = [f"{self._caption()}{':' if self.spent else ''}"]
         for key, privacy in self.spent.items():
             name, n = f"without a {self.what}" if key is None else key, self.releases[key]
             lines.append(f"{name}: {in_short(privacy)} ({n:,} release{'s' * (n != 1)})")

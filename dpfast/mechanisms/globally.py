@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _balls, _select
 from dpfast.core import checks, containers
+from dpfast.core.composition import laplace_epsilon_up
 from dpfast.core.grid import Grid, check_grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import outward
@@ -38,7 +39,7 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.triples import Triples
 from dpfast.mechanisms.usefulness import EVEN_VARIANCE, OF_NOISE, enough_for_error
-from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
+from dpfast.statistics import Count, Mean, MomentStatistic, RankStatistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Chunks, CodeSums, Reading, RecordCount, Sums
 
 _NOISES = ("auto", "discrete-laplace", "staircase")
@@ -211,8 +212,11 @@ class GlobalSensitivity(StatisticMechanism):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.statistic, MomentStatistic):
-            raise TypeError(f"statistic must be a MomentStatistic, such as Mean() or Count(), not {self.statistic!r}")
+        given: Any = self.statistic
+        if not isinstance(given, MomentStatistic):
+            of_ranks = isinstance(given, RankStatistic)
+            others = ": dpf.InverseSensitivity and dpf.SmoothSensitivity take it" if of_ranks else ""
+            raise TypeError(f"statistic must be a MomentStatistic, such as Mean() or Count(), not {given!r}{others}")
         check_grid(self.grid)
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
@@ -263,7 +267,7 @@ class GlobalSensitivity(StatisticMechanism):
             return PrivacyProfile(self.privacy, (("staircase", epsilon, 1, steps, r + 1),)) if 2 * r < steps else pure
         if epsilon > steps:  # far from continuous
             return pure
-        laplace = PrivacyProfile(self.privacy, (("laplace", epsilon + (Fraction(epsilon) / steps) ** 2 / 4, 1),))
+        laplace = PrivacyProfile(self.privacy, (("laplace", laplace_epsilon_up(epsilon, steps), 1),))
         return laplace if laplace.rho < pure.rho else pure
 
     def __repr__(self) -> str:

@@ -41,6 +41,7 @@ from dpfast.statistics import (
     Huber,
     InterquartileRange,
     Mean,
+    MomentStatistic,
     OrderStatistic,
     RankStatistic,
     Statistic,
@@ -196,7 +197,11 @@ class InverseSensitivity(StatisticMechanism):
         checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         checks.choice("selection", self.selection, ("auto", *_SELECTIONS))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
-            raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
+            other = "dpf.GlobalSensitivity takes both, and " if isinstance(statistic, MomentStatistic) else ""
+            raise ValueError(
+                f"neighbors must be 'replace-one' for the {statistic}, not 'add-remove': {other}"
+                "dpf.Resized(dpf.InverseSensitivity(...), epsilon=...) hides n"
+            )
         object.__setattr__(self, "radius", checks.nonnegative("radius", self.radius))
         if self.radius and isinstance(self.grid, FloatGrid):
             raise ValueError(f"radius must be 0 on a FloatGrid, not {self.radius!r}")

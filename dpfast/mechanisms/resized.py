@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.core import checks
-from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.privacy import Privacy, PrivacyProfile, shown
 from dpfast.core.rounding import down, up
 from dpfast.core.traps import PRESUMED, Trap, of_least_records, of_private_n
 from dpfast.core.types import Exact
@@ -151,7 +151,11 @@ class Resized(OfSamples):
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         if self._for_number < LEAST_EPSILON:
             inner = mechanism.privacy.epsilon
-            raise ValueError(f"epsilon={self.epsilon!r} must be at least 2**-12 above that of the mechanism, {inner!r}")
+            enough = max(float(inner / (1 - OF_NUMBER)), float(inner) + 2 * LEAST_EPSILON)
+            raise ValueError(
+                f"epsilon={shown(self.epsilon)} must be at least 2**-12 above that of the mechanism, {shown(inner)}: "
+                f"the rest is for the number of records; give epsilon={enough:.3g}"
+            )
         if not _reads_one_array(mechanism):
             raise TypeError(f"mechanism must read one array of numbers or rows, in any number, not {mechanism!r}")
         if self.missing not in (None, "drop"):

@@ -57,6 +57,16 @@ class StateFile(LineFile):
         self.check_first(header)
         return line.endswith(b"\n")
 
+    def _check_header(self, header: dict[str, Any]) -> None:
+        """Name both releases if their parameters differ, by the text "of", which itself may be of another version."""
+        self.form.check(header)
+        if header.get("parameters") != self._header["parameters"]:
+            raise ValueError(
+                f"the state {self.path} was started with other parameters, as {header.get('of')}, not as "
+                f"{self._header['of']}: give those, or start another state in another file"
+            )
+        super()._check_header({**header, "of": self._header["of"]})
+
     def create(self) -> None:
         """Create the file, and hold it."""
         self._hold(os.O_CREAT)

@@ -72,7 +72,7 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
                 raise TypeError("moved needs path, the file that was moved")
             with spending(self.privacy_profile, label=repr(self), of=self):
                 return self._begin(rng, None)
-        file = StateFile(path, {"of": type(self).__name__, "parameters": fingerprint(self), **self.header})
+        file = StateFile(path, {"of": repr(self).strip("<>"), "parameters": fingerprint(self), **self.header})
         if file.begun():
             if (budget := payer(self)) is not None:
                 check_charged(budget, repr(self))

@@ -1,5 +1,6 @@
 """What `audit.verify` cannot check says what to pass or to use, by public names."""
 
+import dataclasses
 import re
 
 import pytest
@@ -30,6 +31,17 @@ def test_every_mechanism_is_verified_or_says_what_to_pass(mechanism, grids):
         assert not re.search(PRIVATE, text), text
     else:
         assert found.holds
+
+
+@every("grid", [Grid(0, 100), Grid(-5, 10, step=2.0**-20), Grid(0, 2.0**30, step=1)], ids=repr)
+def test_the_advice_on_a_fine_grid_is_verified_at_once(grid):
+    median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=1.0)
+    with pytest.raises(ValueError, match="verify the same code on a coarser grid, ") as refused:
+        audit.verify(median)
+    coarser = re.search(r"(dataclasses\.replace\(.*\)), or use", str(refused.value))[1]
+    mechanism = eval(coarser, {"dataclasses": dataclasses, "dpf": dpf, "mechanism": median})
+    assert 500 <= mechanism.grid.size <= 1002
+    assert audit.verify(mechanism, n=2, values=2).holds
 
 
 def test_sums_of_records_need_no_grids():

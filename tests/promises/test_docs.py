@@ -26,6 +26,7 @@ HOSTS = {
     "duckdb": "duckdb",
     "groups": "pandas polars",
     "hosts": "pandas polars pyarrow duckdb dask.array sklearn",
+    "ledger": "dp_accounting",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
     "results": "pandas matplotlib",

@@ -22,6 +22,7 @@ from tests.releases import GRID, LOCAL, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES,
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.host
+MEDIAN_OF_A_FIFTH = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon="0.2")  # a double below it
 
 
 class TestWhatIsSpent:
@@ -71,6 +72,20 @@ class TestWhatIsSpent:
         deltas.reserve(PrivacyProfile(Privacy(0.5, "1e-6")))
         with pytest.raises(BudgetError, match="as strings"):
             Ledger("0.3", 1e-5).reserve(PrivacyProfile(Privacy(0.1)), times=3)
+
+    @every(
+        ("budget", "cost", "message"),
+        [
+            ({"epsilon": "0.01"}, Privacy("0.02"), "a release of epsilon = 0.02 does not fit: epsilon = 0.00999"),
+            ({"epsilon": "0.1"}, MEDIAN_OF_A_FIFTH, "a release of epsilon = 0.2 does not fit: epsilon = 0.0999"),
+            ({"epsilon": "1/3"}, Privacy("1/2", "1e-6"), "a release of epsilon = 0.5, delta = 1e-06 does not fit"),
+            ({"epsilon": "0.1"}, Privacy("1/3"), "a release of epsilon = 1/3 does not fit"),
+        ],
+        ids=str,
+    )
+    def test_a_refusal_shows_a_cost_as_it_was_given(self, budget, cost, message):
+        with pytest.raises(BudgetError, match=f"^{message}"), Ledger(**budget).spend(cost):
+            raise AssertionError
 
     def test_exact_numbers_in_a_file(self, tmp_path):
         path = tmp_path / "ledger"

@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -343,6 +344,24 @@ class TestCurve:
         accountant = pld.PLDAccountant(relation).compose(profile.dp_event())
         for epsilon in (0.1, 0.6, 1.2):
             assert accountant.get_delta(epsilon) >= profile.delta(epsilon) * (1 - 1e-2) - 1e-9
+
+    @pytest.mark.host
+    @every(("epsilon", "steps"), [(0.1, 1001), (0.5, 1001), (3.0, 1001), (30.0, 1001), (0.5, 4001), (0.5, 3355443200)])
+    def test_discrete_noise_of_many_steps_has_the_event_of_continuous_noise_that_dominates_it(self, epsilon, steps):
+        """By the exact curve at all losses of the discrete noise; the control: Laplace of the same epsilon does not."""
+        pytest.importorskip("dp_accounting")
+        event = PrivacyProfile(Privacy(epsilon), (("discrete-laplace", epsilon, 1, steps),)).dp_event()
+        assert type(event).__name__ == "LaplaceDpEvent"
+        with mpmath.workdps(60):
+            h, continuous = mpmath.mpf(epsilon) / steps, 1 / mpmath.mpf(event.noise_multiplier)
+            worse = 0
+            for j in {*range(1, 30), *(steps * k // 997 for k in range(1, 997)), *range(steps - 30, steps)}:
+                t = h * (steps - 2 * j + 1)  # P(Z < j) - exp(t) P(Z < j - steps), at a tie of the two
+                low, high = mpmath.exp(-h * j), mpmath.exp(-h * (steps - j + 1))
+                exact = 1 - (low + mpmath.exp(t) * high) / (1 + mpmath.exp(-h))
+                assert exact <= 1 - mpmath.exp((t - continuous) / 2)
+                worse += exact > 1 - mpmath.exp((t - mpmath.mpf(epsilon)) / 2)
+        assert worse > 900
 
     @pytest.mark.host
     def test_events(self):

@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -122,7 +123,7 @@ class TestFiles:
         ledger.release(MEDIAN, X)
         full = path.read_bytes()
         path.write_bytes(full[: full.index(b"\n") + 1])
-        with pytest.raises(ValueError, match="shorter"):
+        with pytest.raises(ValueError, match=r"ledger is shorter .*open this one again, and reserve what is missing"):
             ledger.release(MEDIAN, Untouchable())
         path.unlink()
         with pytest.raises(FileNotFoundError):
@@ -158,12 +159,24 @@ class TestFiles:
             ledger.spent  # noqa: B018
         assert (ledger.spent, len(ledger.charges)) == (other.spent, 3)
 
-    def test_a_damaged_line(self, tmp_path):
+    @every(
+        ("line", "reason"),
+        [
+            (b'{"label": 3}', "a charge needs 'delta'"),
+            (b"3 EUR", "it is not JSON"),
+            (b'{"label": 3, "times": 1, "delta": 0, "neighbors": "local", "parts": [["pure"]]}', "it is not a charge"),
+        ],
+        ids=str,
+    )
+    def test_the_message_of_a_damaged_line_says_where_it_is_and_what_to_do(self, tmp_path, line, reason):
         path = tmp_path / "ledger"
-        open_ledger(path).release(MEDIAN, X)
-        path.write_bytes(path.read_bytes() + b'{"label": 3}\n')
-        with pytest.raises(ValueError, match=r"damaged"):
-            open_ledger(path)
+        ledger = open_ledger(path)
+        ledger.release(MEDIAN, X)
+        path.write_bytes(path.read_bytes() + line + b"\n")
+        message = rf"^line 3 of the ledger {re.escape(str(path))} is damaged: .*{reason}.*Put the line"
+        for read in (lambda: open_ledger(path), lambda: ledger.spent):  # which has read the lines before
+            with pytest.raises(ValueError, match=message):
+                read()
 
     def test_a_damaged_line_is_refused_each_time_and_no_spending_is_lost(self, tmp_path):
         path = tmp_path / "ledger"
@@ -293,7 +306,9 @@ def test_open_takes_the_budget_from_the_file(tmp_path, budget):
 
 
 def test_open_makes_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        FileNotFoundError, match=rf"^no ledger {tmp_path}/ledger: make it by dpf.Ledger\(epsilon, path="
+    ):
         Ledger.open(tmp_path / "ledger")
     assert not (tmp_path / "ledger").exists()
     for text in ("", "pay\n1\n", '{"a": 1}\n', '{"dpfast-ledger": 1}\n', '{"dpfast-ledger": 9, "epsilon": 1}\n'):

@@ -81,9 +81,18 @@ def test_charges_without_notes_are_read():
     assert charge_from_json({**fields, "day": "2026-01-31"}) == Charge("old", TENTH)
 
 
+def test_a_declared_cost_is_labelled_as_the_release_of_its_mechanism():
+    ledger = Ledger(2)
+    ledger.release(MEDIAN, X)
+    for cost, label in ((MEDIAN, {}), (Privacy(0.25), {}), (MEDIAN.privacy_profile, {}), (MEDIAN, {"label": "mine"})):
+        with ledger.spend(cost, **label):
+            pass
+    assert [charge.label for charge in ledger.charges] == [repr(MEDIAN), repr(MEDIAN), "declared", "declared", "mine"]
+
+
 @pytest.mark.parametrize("name", NOTED)
 def test_notes_are_text(name):
-    with pytest.raises(ValueError, match=f"damaged: {name} must be text"):
+    with pytest.raises(ValueError, match=f"not a charge: {name} must be text"):
         charge_from_json({**charge_to_json(Charge("x", TENTH)), name: 3})
 
 
@@ -100,6 +109,7 @@ def test_other_notes_are_refused():
     with pytest.raises(ValueError, match="what must be one of 'day', 'column', 'source', 'purpose'"):
         ledger.spent_by("month")
     assert ledger.spent_by("day").to_columns()["day"] == []
+    assert str(ledger.spent_by("day")).endswith("(the number of records is public)")
 
 
 def test_a_damaged_copy_is_refused_as_before():

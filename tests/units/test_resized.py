@@ -161,7 +161,8 @@ class TestArguments:
         [
             (np.median, {"epsilon": 1.0}, TypeError, "must be a dpfast.Mechanism that reads records"),
             (dpf.Selection(epsilon=1.0), {"epsilon": 2.0}, TypeError, "that reads records"),
-            (MEDIAN, {"epsilon": 1.0}, ValueError, r"epsilon=1.0 must be at least 2\*\*-12 above"),
+            (MEDIAN, {"epsilon": "0.3"}, ValueError, r"epsilon=0.3 must be .* above .*, 1: .*; give epsilon=1.11$"),
+            (replace(MEDIAN, epsilon="0.001"), {"epsilon": "0.001"}, ValueError, r", 0.001: .*; give epsilon=0.00149$"),
             (MEDIAN, {"epsilon": 2.0, "missing": "half"}, ValueError, "missing must be None or 'drop'"),
             (Resized(MEDIAN, epsilon=2.0), {"epsilon": 3.0}, ValueError, "must be for one record replaced"),
             (

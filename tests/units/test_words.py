@@ -72,6 +72,30 @@ GUESSES = [
     (lambda: dpf.density(X, neighbors="add-remove", **BOUNDS), "for one record replaced; histogram takes neighbors"),
     (lambda: dpf.m_estimate(X, None, neighbors="add-remove", **BOUNDS), "huber and trimmed_mean take neighbors"),
     (lambda: dpf.marginals(X, {}, missing="drop", epsilon=1.0), "Categories(values, missing=key), Grid(lower, upper, "),
+    (
+        lambda: dpf.partitions(X, keys=["a", "b"], epsilon=1.0),
+        "multiple values for argument 'keys': did you mean 'domain'?",
+    ),
+    (
+        lambda: dpf.histogram(np.array(["a", "b"]), 2, **BOUNDS),
+        "dpfast.partitions(x, domain=[...], epsilon=...) counts text",
+    ),
+    (
+        lambda: dpf.Quantiles([0.5], grid=GRID, neighbors="add-remove", epsilon=1.0),
+        "dpf.Resized(dpf.Quantiles(...), epsi",
+    ),
+    (
+        lambda: dpf.InverseSensitivity(dpf.statistics.Mean(), grid=GRID, neighbors="add-remove", epsilon=1.0),
+        "dpf.GlobalSensitivity takes both, and dpf.Resized(dpf.InverseSensitivity(...), epsilon=...) hides n",
+    ),
+    (
+        lambda: dpf.InverseSensitivity(dpf.statistics.Huber(1), grid=GRID, neighbors="add-remove", epsilon=1.0),
+        "'add-remove': dpf.Resized(dpf.InverseSensitivity(...), epsilon=...) hides n",
+    ),
+    (
+        lambda: dpf.GlobalSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=1.0),
+        "not Median(): dpf.InverseSensitivity and dpf.SmoothSensitivity take it",
+    ),
     (lambda: dpf.robust_mean(X, neighbors="add-remove", epsilon=1.0), "for one record replaced; mean takes neighbors"),
     (lambda: dpf.synthesize(X, neighbors="add-remove", epsilon=1.0), "histogram and marginals take neighbors"),
     (lambda: dpf.theil_sen(X, X, neighbors="add-remove", epsilon=1.0), "linear_regression takes neighbors"),
