@@ -23,6 +23,7 @@ from sysconfig import get_config_var, get_platform
 import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 # Where the lock of the secure generator and the recorded outcomes were checked: docs/assurance/platforms.md.
@@ -132,6 +133,15 @@ class BuildKernels(build_ext):
         super().run()
 
 
+class BuildWheel(bdist_wheel):
+    """Sets the modes of the files in a wheel, which setuptools takes from the builder's umask."""
+
+    def write_wheelfile(self, *arguments):
+        super().write_wheelfile(*arguments)  # the last file before all are packed
+        for path in Path(self.bdist_dir).rglob("*"):
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
 setup(
     ext_modules=cythonize(
         [*KERNELS, SHARED],
@@ -141,6 +151,6 @@ setup(
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         annotate=False,
     ),
-    cmdclass={"build_ext": BuildKernels},
+    cmdclass={"build_ext": BuildKernels, "bdist_wheel": BuildWheel},
     options={"build_ext": {"parallel": os.cpu_count()} | ({"compiler": "mingw32"} if os.name == "nt" else {})},
 )
