@@ -23,6 +23,7 @@ from sysconfig import get_config_var, get_platform
 import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 # Where the lock of the secure generator and the recorded outcomes were checked: docs/assurance/platforms.md.
@@ -55,7 +56,7 @@ FLAGS = [f"-O{LEVEL or 3}", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-W
 STRIP = PLATFORM.startswith("linux") and not DEBUG and not os.environ.get("CFLAGS")
 LINK = ["-s"] if STRIP else []
 
-SHARED_HEADERS = [*Path().glob("src/shared/*.[hp]*"), *Path().glob("dpfast/_kernels/*.pxd")]
+SHARED_HEADERS = [*Path().glob("src/shared/*.[chp]*"), *Path().glob("dpfast/_kernels/*.pxd")]
 
 KERNELS = [
     Extension(
@@ -80,9 +81,17 @@ SHARED = Extension(
 )
 
 # The linker puts all of the runtime library of `ziglang`, one object file, into each module: 1.2 MB of a wheel. Kernels
-# call these parts of it: probes of the stack, features of the processor, divisions of 128 bits, copies of memory.
-PARTS = ("stack_probe", "fmv", "udivmod", "memcpy", "memmove")
+# call these parts of it: probes of the stack, divisions of 128 bits, copies of memory.
+PARTS = ("stack_probe", "udivmod", "memcpy", "memmove")
 WHOLE_RUNTIME = ("_blocks", "_grid", "_scores", "_series")  # call other parts: doubles of 128-bit integers, sines
+
+
+def windows_processor(compiler):
+    """Compile what chooses loops for AVX2 and AVX-512 at the first call, and return the object file."""
+    made = Path("build/windows/processor.obj").absolute()
+    made.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*compiler, "-O2", "-g0", "-c", "src/shared/processor.c", "-o", str(made)], check=True)
+    return str(made)
 
 
 def windows_runtime(zig, options):
@@ -124,12 +133,22 @@ class BuildKernels(build_ext):
         if WINDOWS:
             command = shlex.split(os.environ.get("CC") or get_config_var("CC"))
             place = command.index("cc")
-            runtime = windows_runtime(command[:place], command[place + 1 :])
+            processor, runtime = windows_processor(command), windows_runtime(command[:place], command[place + 1 :])
             for extension in self.extensions:
+                extension.extra_objects = [processor]
                 if extension.name.rpartition(".")[2] not in WHOLE_RUNTIME:
-                    extension.extra_objects = [runtime]
-                    extension.extra_link_args += ["-rtlib=none"]
+                    extension.extra_objects.append(runtime)
+                    extension.extra_link_args.append("-rtlib=none")
         super().run()
+
+
+class BuildWheel(bdist_wheel):
+    """Sets the modes of the files in a wheel, which setuptools takes from the builder's umask."""
+
+    def write_wheelfile(self, *arguments):
+        super().write_wheelfile(*arguments)  # the last file before all are packed
+        for path in Path(self.bdist_dir).rglob("*"):
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
 setup(
@@ -141,6 +160,6 @@ setup(
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         annotate=False,
     ),
-    cmdclass={"build_ext": BuildKernels},
+    cmdclass={"build_ext": BuildKernels, "bdist_wheel": BuildWheel},
     options={"build_ext": {"parallel": os.cpu_count()} | ({"compiler": "mingw32"} if os.name == "nt" else {})},
 )

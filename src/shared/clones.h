@@ -2,7 +2,7 @@
  *
  * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same bits
  * as long as the loops contain only exact operations (the build has no -ffast-math and no contraction).
- * It needs ifunc, that is GCC with glibc on x86-64, or clang 22 for Windows, which chooses by itself at the first call.
+ * It needs ifunc, that is GCC with glibc on x86-64, or clang 22 for Windows, which asks processor.c at each call.
  * Elsewhere, and under AddressSanitizer, whose runtime is not yet initialised when the resolvers run, the macro is empty
  * and the plain function remains. Define it on the command line to compile for one width alone, as assurance.platforms
  * does.

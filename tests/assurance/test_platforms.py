@@ -3,6 +3,7 @@
 import copy
 import functools
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -139,6 +140,32 @@ def test_systems_without_a_verified_identity_of_threads_are_refused(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "no verified identity of threads on this system" in done.stderr
+
+
+# What Windows' builds find of the processor, next to what gcc finds.
+PROCESSOR = """
+#include <stdio.h>
+#define __cpu_model own_model
+#define __cpu_features2 own_features2
+#define __cpu_indicator_init own_init
+#include "processor.c"
+#define SAME(feature, bit) (!(own_model.features[0] >> bit & 1) == !__builtin_cpu_supports(feature))
+int main(void) {
+    __builtin_cpu_init();
+    printf("%x", own_model.features[0]);
+    return !(SAME("popcnt", POPCNT) && SAME("avx2", AVX2) && SAME("avx512f", AVX512F));
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of x86-64")
+def test_features_of_the_processor_are_those_that_gcc_finds(tmp_path):
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    (tmp_path / "features.c").write_text(PROCESSOR)
+    program = tmp_path / "features"
+    subprocess.run(["gcc", *INCLUDE, "-o", program, tmp_path / "features.c"], check=True)
+    assert subprocess.run([program]).returncode == 0
 
 
 def test_a_wheel_is_as_large_as_the_modules_of_its_target(tmp_path):

@@ -4,6 +4,9 @@ import base64
 import hashlib
 import io
 import re
+import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -92,6 +95,25 @@ def test_the_record_of_a_wheel_lists_each_file_with_its_hash(tmp_path):
     assert rows == {}
     assert b"Tag: cp311-cp311-manylinux_2_17_x86_64" in contents["dpfast-0.1.0.dist-info/WHEEL"]
     assert contents["dpfast-0.1.0.dist-info/sboms/dpfast.cdx.json"] == b"{}\n"
+
+
+def test_modes_in_a_wheel_of_setuptools_do_not_depend_on_the_umask(tmp_path):
+    made = tmp_path / "made" / "dpfast" / "_kernels"  # in the place of compiled files
+    made.mkdir(parents=True)
+    for path, mode in ((made.parent / "a.py", 0o600), (made / "k.so", 0o700)):
+        path.touch(mode)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "setup.cfg").write_text("[build]\nbuild_lib = made\n")
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--skip-build", "--dist-dir", "out"]
+    subprocess.run(command, cwd=tmp_path, umask=0o077, check=True)
+    [wheel] = (tmp_path / "out").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
+    assert modes.pop("dpfast/_kernels/k.so") == 0o100755
+    assert modes.pop(RECORD) == 0o100664  # by setuptools itself
+    assert len(modes) > 4
+    assert set(modes.values()) == {0o100644}
 
 
 def made_sdist(path, mode, owner, date, order):
