@@ -182,8 +182,12 @@ class RegressionMoments(NoisyProducts):
         if d < 1 or matrix.shape != (self._side(d),) * 2:
             raise ValueError(f"moments must be a release of this mechanism, not of shape {matrix.shape}")
         self.plan(count := checks.whole("n", n))  # reject an n that is not supported
+        return self.fit_with(matrix, self.noise_deviation(count, dimension=d), count)
+
+    def fit_with(self, matrix: Values, deviations: Values, count: int) -> Fit:
+        """Return the fit of moments with noise of these deviations, such as the mean of several releases."""
+        d = len(matrix) - 1 - self.with_sums
         radii = np.array([self.domain.radius] * d + [self.labels.radius] + [1.0] * self.with_sums)
-        deviations = self.noise_deviation(count, dimension=d)
         matrix, deviations = (part / radii / radii[:, None] for part in (matrix, deviations))
         estimates, covariance = _solved(matrix, deviations, count, d)
         # From units of the balls, around their centers, to data units.

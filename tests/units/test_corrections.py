@@ -229,6 +229,64 @@ class TestGuarantee:
         assert losses(lambda data: max(0.25, *(abs(y) for _, y in data))) > 2.0
 
 
+class TestLargeResiduals:
+    """Residuals that are large for the labels: sums are released again, and no correction."""
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_the_fit_is_that_of_the_mean_of_both_sums(self, delta):
+        X, y, _ = normal(20_000, 2, 1.0)
+        privacy = dpf.Privacy(1.0, delta)
+        corrections, made = completed(X, y, privacy, rng=PCG64(1))
+        assert [type(one) for one in made] == [dpf.RegressionMoments, ResidualScale, dpf.RegressionMoments]
+        assert (corrections.total, corrections.done) == (3, 3)
+        fit, [first, _, second] = corrections.result, made
+        assert fit.privacy == privacy
+        shares = [one.noise_deviation(len(X), dimension=2)[0, 0] ** -2 for one in (first, second)]
+        moments = [one((X, y), rng=PCG64(1)) for one in (first,)]  # the first draws of the same generator
+        corrections._begin()
+        corrections.advance(moments[0])
+        corrections.advance(2.5)
+        corrections.advance(moments[0])
+        again = corrections.result
+        np.testing.assert_allclose(again.coefficients, first.fit(moments[0], len(X)).coefficients, rtol=1e-2)
+        assert again.standard_errors[0] < first.fit(moments[0], len(X)).standard_errors[0]
+        ideal = dpf.RegressionMoments(domain=first.domain, labels=first.labels, epsilon=1.0, delta=delta)
+        noise = ideal.noise_deviation(len(X), dimension=2)[0, 0] * math.sqrt(sum(shares))
+        assert 1 <= noise <= (1.06 if delta else 1.5)
+
+    @pytest.mark.parametrize(("noise", "again"), [(0.05, False), (0.1, False), (0.5, True), (2.0, True)])
+    def test_the_way_is_by_the_size_of_residuals(self, noise, again):
+        X, y, _ = normal(50_000, 2, noise)
+        bounds = {"domain": Ball(math.sqrt(2) + 2), "labels": Ball(4 * math.hypot(1, noise))}
+        for seed in range(5):
+            made = Corrections(n=len(X), d=2, privacy=dpf.Privacy(1.0), **bounds)
+            for _ in range(2):
+                made.advance(made.mechanism((X, y), rng=PCG64(seed)))
+            assert (made.total == 3) is again
+
+    def test_labels_of_unknown_variance_are_corrected(self):
+        """Where noise hides the variance of the labels, sums would be useless."""
+        X, y, _ = normal(5000, 3, 0.5)
+        made = Corrections(n=5000, d=3, domain=Ball(4.0), labels=Ball(100.0), privacy=dpf.Privacy(1.0))
+        for _ in range(2):
+            made.advance(made.mechanism((X, y), rng=PCG64(1)))
+        assert made.total == 5
+
+    def test_skewed_residuals_are_covered(self):
+        """Labels that are mostly noise, skewed and larger for larger rows: least squares, not Huber's coefficients."""
+        rng, covered = np.random.default_rng(3), []
+        X = rng.uniform(0, 1, (20_000, 1))
+        y = 0.2 * X[:, 0] + 0.2 * X[:, 0] * rng.exponential(size=20_000)
+        slope = np.polyfit(X[:, 0], np.clip(y, 0, 2), 1)[0]
+        for seed in range(30):
+            fit = dpf.linear_regression(
+                X, y, bounds=(0, 1), label_bound=1, label_center=1, epsilon=1.0, rng=PCG64(seed)
+            )
+            low, high = fit.interval(0.95)[0]
+            covered.append(low <= slope <= high)
+        assert np.mean(covered) > 0.8
+
+
 class TestFit:
     def test_methods(self):
         """By public numbers: residuals, if there are enough records, and noise is not little already."""
