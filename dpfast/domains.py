@@ -367,7 +367,7 @@ class Ball(Domain):
     def coarsest(self) -> float:
         return self.step
 
-    @cached_property
+    @property
     def magnitude(self) -> float:
         return float(np.abs(self.center).max()) + self.radius
 

@@ -34,7 +34,16 @@ def mechanisms(grid):
     yield dpf.NestedBoxes(Huber(3.0), grid=grid, transform=((1.0, 1.0), (0.0, 1.0)), epsilon=4.0)
 
 
-ALL = [mechanism for grid in GRIDS.values() for mechanism in mechanisms(grid)]
+def once():
+    """The mechanisms of all grids, each once: not all depend on the grid.
+
+    What reads codes of `DEFAULT` in one pass does so with the few of `INTEGERS` and with the many of `FINE`.
+    """
+    found = [mechanism for grid in GRIDS.values() for mechanism in mechanisms(grid)]
+    return list(dict.fromkeys(m for m in found if getattr(m, "grid", None) != DEFAULT or m.start().passes > 1))
+
+
+ALL = once()
 
 
 def name(mechanism):

@@ -17,6 +17,7 @@ from dpfast.core.tabular import finite
 from dpfast.core.traps import of_missing_cells, warn
 from dpfast.domains import Ball
 from dpfast.regression import glm, linear_regression
+from dpfast.regression.fit import Fit
 from dpfast.regression.linear import Public
 from dpfast.regression.models import model_of
 from dpfast.reports.predictors import Predictor
@@ -29,7 +30,7 @@ MODELS = ("linear", "logistic", "poisson", "huber")
 
 def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the coefficients of a regression of one column on others."""
-    linear, rng = arguments.model == "linear", rng_of(arguments)
+    rng = rng_of(arguments)
     _settle(arguments)
     if len({*arguments.features, arguments.label}) <= len(arguments.features):
         raise ValueError("--features and --label must name each column once")
@@ -42,6 +43,28 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
     check_columns(arguments, [*arguments.features, arguments.label])
     if arguments.missing is None:
         warn(of_missing_cells([*arguments.features, arguments.label], "at the centers"))
+    rows, n = _rows(arguments, [*features, label])
+    with charging(arguments):
+        fit = replace(_fitted(rows, arguments, rng), names=tuple(names))
+    become = "counts as one at its centers" if arguments.model == "linear" else _CENTERED
+    if arguments.missing == "drop":
+        become = "is left out"
+    return {
+        "statistic": "regress",
+        "model": arguments.model,
+        "features": names,
+        "label": arguments.label,
+        **_released(fit),
+        "n": n,
+        **guaranteed(fit.privacy),
+        "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
+        "private": arguments.seed is None,
+        "text": _text(fit, arguments.model, n),
+    }
+
+
+def _fitted(rows: Chunks, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Fit:
+    """Release the regression of the last column of rows on the others."""
     options = {
         "radius": arguments.radius,
         "label_bound": arguments.label_bound,
@@ -53,35 +76,30 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "missing": "drop" if arguments.missing == "drop" else None,
         "rng": rng,
     }
-    rows, n = _rows(arguments, [*features, label])
-    with charging(arguments):
-        if linear:
-            method = arguments.method or "auto"
-            fit = linear_regression(rows, label_center=arguments.label_center, method=method, **options)
-        else:
-            fit = glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
-    _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
-    privacy, records = fit.privacy, "" if n is None else f"{n:,} records; "
-    become = "counts as one at its centers" if linear else _CENTERED
-    if arguments.missing == "drop":
-        become = "is left out"
+    if arguments.model == "linear":
+        method = arguments.method or "auto"
+        return linear_regression(rows, label_center=arguments.label_center, method=method, **options)
+    return glm(rows, model=arguments.model, k=arguments.k, progress=True, **options)
+
+
+def _released(fit: Fit) -> dict[str, Any]:
+    """Return the numbers of a fit by their names in the answer."""
+    low, high = fit.interval().T
     return {
-        "statistic": "regress",
-        "model": arguments.model,
-        "features": names,
-        "label": arguments.label,
         "coefficients": fit.coefficients.tolist(),
         "intercept": float(fit.intercept),
         "standard_errors": finite(fit.standard_errors.tolist()),
         "intercept_error": finite(float(fit.intercept_error)),
-        "low": finite(fit.interval()[:, 0].tolist()),
-        "high": finite(fit.interval()[:, 1].tolist()),
-        "n": n,
-        **guaranteed(privacy),
-        "reading": f"{_reading([*features, label])}; a record with {UNREAD} {become}",
-        "private": arguments.seed is None,
-        "text": f"{table}\n({arguments.model} regression; {records}{privacy})",
+        "low": finite(low.tolist()),
+        "high": finite(high.tolist()),
     }
+
+
+def _text(fit: Fit, model: str, n: int | None) -> str:
+    """Return the table of a fit, and what it is of."""
+    _, _, table = str(fit)[1:-1].partition("\n")
+    records = "" if n is None else f"{n:,} records; "
+    return f"{table}\n({model} regression; {records}{fit.privacy})"
 
 
 def _settle(arguments: argparse.Namespace) -> None:

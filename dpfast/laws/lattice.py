@@ -68,7 +68,7 @@ class ZeroSumLaplace(RejectedLaplace):
         In (0, 2**56].
     """
 
-    @cached_property
+    @property
     def _rate(self) -> float:
         """-log(x); at most 2**20, where x is 0 in doubles."""
         return min(float(2 / self.scale), 2.0**20)

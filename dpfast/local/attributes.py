@@ -112,7 +112,7 @@ class Attributes(LocalMechanism):
         sampling = sum((d - 1) * (1 - 1 / size) for size in self.sizes)  # even frequencies
         return sum(d * part.total_variance for part in self.parts) + sampling
 
-    @cached_property
+    @property
     def _widths(self) -> list[int]:
         """The number of bytes of a report of each attribute."""
         return [-(-part.k // 8) if part.report.shape else part.report.itemsize for part in self.parts]

@@ -179,12 +179,12 @@ class HashedCategorical(LocalMechanism):
         """The coin that decides whether a report supports its key."""
         return coin(self.epsilon, Fraction(self.width, self.prime - self.width))
 
-    @cached_property
+    @property
     def buckets(self) -> int:
         """The number of cells of one hash function."""
         return int(self.prime**self.digits)
 
-    @cached_property
+    @property
     def hashed(self) -> bool:
         """Whether several keys may share a cell."""
         return self.buckets < self.k

@@ -101,7 +101,7 @@ class WeightedRoot(SquareRoot):
         squares = zip(self.weights.tolist(), self.norms.tolist(), strict=True)
         return int(max(weight * weight * norm for weight, norm in squares))
 
-    @cached_property
+    @property
     def inverse(self) -> NDArray[np.float64]:
         """The first column of ``C**-1`` without weights."""
         return np.diff(self.estimate, prepend=0.0)

@@ -44,7 +44,7 @@ class Triples:
         """The power of two by which sums of squares are divided."""
         return 1 << max((self.half_width**2).bit_length() - _BITS, 0)
 
-    @cached_property
+    @property
     def changes(self) -> tuple[int, int, int]:
         """The largest changes of the three integers by one record."""
         return self.half_width, -(-(self.half_width**2) // self.unit), 1

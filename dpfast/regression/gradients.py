@@ -206,7 +206,7 @@ class GradientSums(GaussianOrPure):
         residual = (1 if self.bound == math.inf else math.frexp(self.bound)[1]) - _DIGITS
         return residual, math.frexp(self.clip)[1] - _CLIP_DIGITS - residual
 
-    @cached_property
+    @property
     def _clip(self) -> float:
         """The clip in units of a sum, exact, below 2**40."""
         return math.ldexp(math.frexp(self.clip)[0], _CLIP_DIGITS)

@@ -200,6 +200,36 @@ class RegressionMoments(NoisyProducts):
         return Fit(values[:d], float(values[d]), deviation[:d], float(deviation[d]), self.privacy, count, errors)
 
 
+def _noise(deviations: Values, d: int, constant: bool) -> Values:
+    """Return the variances of the noise on (x, 1) (x, 1)' and, in the last column, on (x, 1) y."""
+    noise = np.zeros((d + 1, d + 2))
+    kept = [*range(d), d + 1] if constant else list(range(d))
+    noise[np.ix_([*range(len(kept))], [*range(len(kept))])] = deviations[np.ix_(kept, kept)] ** 2
+    noise[: len(kept), d + 1] = deviations[kept, d] ** 2
+    noise[:d] += _ROUNDING**2
+    return noise
+
+
+def _of_scores(noise: Values, squares: Values) -> Values:
+    """Return the variances of the products with the label minus those with a coefficient for each column of (x, 1),
+    given the squares of these coefficients.
+    """
+    return noise[:, -1] + noise[:, :-1] @ squares
+
+
+def _prior(
+    noise: Values, centered: Values, eigenvalues: Values, products: Values, label_mean: float
+) -> tuple[float, float]:
+    """Return the mean square of a coefficient, as the products show it, and the ridge that fits it."""
+    d = len(products)
+    fixed = float(np.sum(centered**2 @ _of_scores(noise, np.append(np.zeros(d), label_mean**2))))
+    each = float(np.sum(centered**2 @ (noise[:, :d] @ np.ones(d))))
+    spread = float(np.sum(noise[:d, :d]))
+    size = max(float(np.sum(eigenvalues**2)) - spread, float(np.sum(eigenvalues)) ** 2 / d, 0.01 * spread)
+    prior = max(float(products @ products) - fixed, fixed) / size  # at least what the noise would hide
+    return prior, (fixed / prior + each) / d
+
+
 def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values, Values]:
     """Return the coefficients and the constant, and their covariance, from the means of a a' and the noise's
     deviations.
@@ -214,23 +244,9 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     raw, vectors = np.linalg.eigh(second)
     eigenvalues = np.maximum(raw, 0.0)
 
-    noise = np.zeros((d + 1, d + 2))  # variances on columns (x, 1) and x 1 y
-    kept = [*range(d), d + 1] if constant else list(range(d))
-    noise[np.ix_([*range(len(kept))], [*range(len(kept))])] = deviations[np.ix_(kept, kept)] ** 2
-    noise[: len(kept), d + 1] = deviations[kept, d] ** 2
-    noise[:d] += _ROUNDING**2
+    noise = _noise(deviations, d, constant)
     centered = np.column_stack([np.eye(d), -mean])  # from products with (x, 1) to those with x - mean
-
-    def score(squares: Values) -> Values:
-        """Return the variances of the products with the label minus those with the coefficients and the constant."""
-        return noise[:, d + 1] + noise[:, : d + 1] @ squares
-
-    fixed = float(np.sum(centered**2 @ score(np.append(np.zeros(d), label_mean**2))))
-    each = float(np.sum(centered**2 @ (noise[:, :d] @ np.ones(d))))
-    spread = float(np.sum(noise[:d, :d]))
-    size = max(float(np.sum(raw**2)) - spread, float(np.sum(raw)) ** 2 / d, 0.01 * spread)
-    prior = max(float(products @ products) - fixed, fixed) / size  # at least what the noise would hide
-    ridge = (fixed / prior + each) / d
+    prior, ridge = _prior(noise, centered, raw, products, label_mean)
     inverse = eigenvalues / (eigenvalues**2 + ridge)
     solve, left = (vectors * inverse) @ vectors.T, 1 - inverse * eigenvalues
 
@@ -246,7 +262,7 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     def errors(squares: Values) -> Values:
         """Return the covariance of the errors of the products, for coefficients and a constant of these squares."""
         scores = noise[:, : d + 1] * np.outer(estimates, estimates)
-        np.fill_diagonal(scores, score(squares))
+        np.fill_diagonal(scores, _of_scores(noise, squares))
         return np.asarray(scores + residual / n * design)
 
     # The square of the coefficient along each eigenvector, as least squares without a ridge has it, with its error; of

@@ -14,7 +14,7 @@ import pytest
 import dpfast
 from dpfast import Grid
 from dpfast._kernels import _sources
-from dpfast.cli import main
+from tests.commands import run
 
 PAY = Path(__file__).parents[3] / "shared" / "data" / "uc_pay_2010_2023.csv.gz"
 
@@ -25,15 +25,6 @@ def file(tmp_path):
     path = tmp_path / "pay.csv"
     path.write_text("name,pay\n" + "".join(f"secret{i},{v:.2f}\n" for i, v in enumerate(pay)))
     return str(path)
-
-
-def run(capsys, *arguments):
-    """Exit code, output, errors."""
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 BOUNDS = ("--bounds", 0, 1e6)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.cli import main, numbers, records
+from dpfast.cli import numbers, records
+from tests.commands import run
 
 
 @pytest.fixture
@@ -18,14 +19,6 @@ def file(tmp_path):
     path = tmp_path / "ages.csv"
     path.write_text("age\n" + "\n".join(map(str, np.random.default_rng(0).integers(0, 100, 500))))
     return str(path)
-
-
-def run(capsys, *arguments):
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 def test_a_budget_of_several_commands(capsys, file, tmp_path):

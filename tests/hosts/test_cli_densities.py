@@ -8,6 +8,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from dpfast.cli import main
+from tests.commands import run
 
 PUBLIC = ["--bounds", "0", "100", "--step", "1", "--epsilon", "1"]
 GRID = dpf.Grid(0, 100, step=1)
@@ -135,11 +136,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_parameters_are_checked_before_the_file(capsys, tmp_path, name):
     arguments = ["nowhere.csv" if a == "FILE" else str(tmp_path / "out") if a == "OUT" else a for a in BAD[name]]
-    try:
-        code = main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
+    code, out, err = run(capsys, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "nowhere" not in err
     assert not (tmp_path / "out").exists()

@@ -13,18 +13,11 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.cli import densities, main
+from dpfast.cli import densities
+from tests.commands import run
 
 PUBLIC = ["--bounds", "0", "100", "--epsilon", "1"]
 TWINS = ["-k", "3", "-o"]
-
-
-def run(capsys, given):
-    try:
-        code = main([str(argument) for argument in given])
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture
@@ -72,7 +65,7 @@ NAMES = [_same, _symbolic, _hard, _in_a_linked_folder, _with_dots]
 def test_an_output_is_no_input(file, capsys, name, force):
     before, path = file.read_bytes(), name(file)
     for given, output in ((file, path), (path, file)):
-        code, out, err = run(capsys, ["synthesize", given, *PUBLIC, *TWINS, output, *force])
+        code, out, err = run(capsys, "synthesize", given, *PUBLIC, *TWINS, output, *force)
         assert (code, out, err) == (2, "", f"dpfast: error: cannot write {output}: the command reads it\n")
     assert file.read_bytes() == before
 
@@ -82,25 +75,25 @@ def test_a_plot_is_no_input(tmp_path, capsys, force):
     pytest.importorskip("matplotlib")
     file = tmp_path / "ages.png"  # CSV by any other name
     file.write_text("age\n1\n2\n")
-    code, _, err = run(capsys, ["histogram", file, *PUBLIC, "--plot", file, *force])
+    code, _, err = run(capsys, "histogram", file, *PUBLIC, "--plot", file, *force)
     assert (code, err) == (2, f"dpfast: error: cannot write {file}: the command reads it\n")
     assert file.read_text() == "age\n1\n2\n"
 
 
 def test_an_output_is_no_ledger(file, capsys, tmp_path):
     ledger = tmp_path / "budget"
-    assert run(capsys, ["ledger", ledger, "--epsilon", 1])[0] == 0
+    assert run(capsys, "ledger", ledger, "--epsilon", 1)[0] == 0
     before = ledger.read_bytes()
     for force in ([], ["--force"]):
         given = ["synthesize", file, *PUBLIC, "--ledger", ledger, *TWINS, ledger, *force]
-        assert run(capsys, given)[0] == 2
+        assert run(capsys, *given)[0] == 2
         assert ledger.read_bytes() == before  # nothing is charged
 
 
 def test_a_ledger_is_no_input(file, capsys):
     before = file.read_bytes()
-    assert run(capsys, ["ledger", file, "--epsilon", 1])[0] == 2
-    assert run(capsys, ["median", file, *PUBLIC, "--ledger", file])[0] == 2
+    assert run(capsys, "ledger", file, "--epsilon", 1)[0] == 2
+    assert run(capsys, "median", file, *PUBLIC, "--ledger", file)[0] == 2
     assert file.read_bytes() == before
 
 
@@ -111,7 +104,7 @@ def test_an_output_is_no_ledger_of_another_budget(file, tmp_path, capsys, force)
     with dpf.Ledger(1.0, path=path):
         dpf.median(np.arange(9.0), bounds=(0, 9), epsilon=0.5)
     before = path.read_bytes()
-    code, out, err = run(capsys, ["synthesize", file, *PUBLIC, *TWINS, path, *force])
+    code, out, err = run(capsys, "synthesize", file, *PUBLIC, *TWINS, path, *force)
     assert (code, out) == (2, "")
     assert "it is a ledger, and its budget would be forgotten" in err
     assert path.read_bytes() == before
@@ -139,11 +132,11 @@ def test_another_file_is_replaced_only_by_force(file, tmp_path, capsys, command)
         given = [command, file, *PUBLIC, "--plot", other]
     else:
         given = [command, file, *PUBLIC, *TWINS, other]
-    code, out, err = run(capsys, given)
+    code, out, err = run(capsys, *given)
     message = f"dpfast: error: cannot write {other}: it exists; give --force to replace it\n"
     assert (code, out, err) == (2, "", message)
     assert other.read_text() == "precious\n"
-    assert run(capsys, [*given, "--force"])[0] == 0
+    assert run(capsys, *given, "--force")[0] == 0
     assert "precious" not in other.read_text()
     assert stat.S_IMODE(other.stat().st_mode) == 0o640
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ages.csv", "other.svg"]
@@ -152,7 +145,7 @@ def test_another_file_is_replaced_only_by_force(file, tmp_path, capsys, command)
 def test_an_output_follows_links(file, tmp_path, capsys):
     place, link = tmp_path / "place.csv", tmp_path / "link.csv"
     link.symlink_to(place)
-    assert run(capsys, ["synthesize", file, *PUBLIC, *TWINS, link])[0] == 0
+    assert run(capsys, "synthesize", file, *PUBLIC, *TWINS, link)[0] == 0
     assert link.is_symlink()
     assert place.read_text().startswith("value\n")
 
@@ -160,7 +153,7 @@ def test_an_output_follows_links(file, tmp_path, capsys):
 def test_the_rights_of_a_new_output_are_usual(file, tmp_path, capsys):
     made, usual = tmp_path / "made.csv", tmp_path / "usual"
     usual.touch()
-    assert run(capsys, ["synthesize", file, *PUBLIC, *TWINS, made])[0] == 0
+    assert run(capsys, "synthesize", file, *PUBLIC, *TWINS, made)[0] == 0
     assert made.stat().st_mode == usual.stat().st_mode
 
 
@@ -176,7 +169,7 @@ def test_an_output_is_complete_or_as_it_was(file, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(
         Path, "open", lambda self, mode="r", **options: Failing() if mode == "w" else opened(self, mode, **options)
     )
-    code, out, err = run(capsys, ["synthesize", file, *PUBLIC, *TWINS, other, "--force"])
+    code, out, err = run(capsys, "synthesize", file, *PUBLIC, *TWINS, other, "--force")
     monkeypatch.undo()
     assert (code, out) == (3, "")
     assert "No space left on device: the release is made, and its epsilon is spent" in err
@@ -196,7 +189,7 @@ def test_a_file_that_appears_meanwhile_is_kept(file, tmp_path, capsys, monkeypat
         "read",
         lambda arguments, read=densities.read: (monkeypatch.setattr(densities, "synthesize", slow), read(arguments))[1],
     )
-    code, out, err = run(capsys, ["synthesize", file, *PUBLIC, *TWINS, other])
+    code, out, err = run(capsys, "synthesize", file, *PUBLIC, *TWINS, other)
     assert (code, out) == (3, "")
     assert "File exists: the release is made, and its epsilon is spent" in err
     assert other.read_text() == "precious\n"
@@ -269,7 +262,7 @@ def filled(file, tmp_path):
 def test_a_warning_is_one_line_on_standard_error(command, filled, capsys, filters):
     with warnings.catch_warnings():
         warnings.simplefilter(filters)  # whatever filters a program has
-        code, out, err = run(capsys, [*filled(COMMANDS[command]), "--json"])
+        code, out, err = run(capsys, *filled(COMMANDS[command]), "--json")
     assert code == 0, err
     assert err.count(WEAK) == 1
     assert err.count("warning") == err.count("\n") - (command == "demo")
@@ -287,7 +280,7 @@ def test_a_warning_is_one_line_on_standard_error(command, filled, capsys, filter
     ],
 )
 def test_a_large_delta_is_told(filled, capsys, given):
-    code, _, err = run(capsys, [*filled(given), "--delta", 0.5])
+    code, _, err = run(capsys, *filled(given), "--delta", 0.5)
     assert code == 0, err
     assert err.startswith("dpfast: warning: delta = 0.5 is not below 0.001: ")
     assert err.count("\n") == 1
@@ -303,7 +296,7 @@ def test_all_warnings_of_the_library_are_told_once_and_no_others(file, capsys, m
         return release(x, *args, **options)
 
     monkeypatch.setattr(densities, "histogram", telling)
-    code, _, err = run(capsys, ["histogram", file, *PUBLIC])
+    code, _, err = run(capsys, "histogram", file, *PUBLIC)
     assert (code, err) == (0, "dpfast: warning: few records: 500\n")
 
 
@@ -311,6 +304,6 @@ def test_warnings_contain_no_data(file, capsys):
     told = set()
     for cell in ("secret", "1e300", "", "7"):
         file.write_text("age\n" + f"{cell}\n" * 500)
-        told.add(run(capsys, ["median", file, "--epsilon", 1000])[2])
+        told.add(run(capsys, "median", file, "--epsilon", 1000)[2])
     assert len(told) == 1
     assert "secret" not in told.pop()

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.cli import densities, main
+from dpfast.cli import densities
+from tests.commands import run
 
 PUBLIC = ["--bounds", "0", "100", "--epsilon", "1"]
 COMMANDS = ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantiles", "histogram", "synthesize", "mle"]
@@ -25,14 +26,6 @@ def arguments(command, file, tmp_path, column="age"):
     more = {"synthesize": ["-k", "3", "--force", "-o", str(tmp_path / "twins.csv")]}.get(command, [])
     public = ["--family", "normal", "--bounds", "mean=0,100", "--epsilon", "1"] if command == "mle" else PUBLIC
     return [command, str(file), "--column", column, *public, *more]
-
-
-def run(capsys, given):
-    try:
-        code = main(given)
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 def process(given, closed="", **options):
@@ -56,12 +49,12 @@ def file(tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("column", ["age", "name"])
 def test_the_reading_of_cells_is_stated_for_all_values(command, column, file, tmp_path, capsys):
-    code, out, err = run(capsys, arguments(command, file, tmp_path, column))
+    code, out, err = run(capsys, *arguments(command, file, tmp_path, column))
     assert (code, err) == (0, "")
     last = out.splitlines()[-1]
     assert last.startswith("(read as type number; empty or non-numeric cells")
     assert last.endswith("count as 0 (--missing))" if command != "mle" else "are left out)")
-    code, out, _ = run(capsys, [*arguments(command, file, tmp_path, column), "--json"])
+    code, out, _ = run(capsys, *arguments(command, file, tmp_path, column), "--json")
     assert f"({json.loads(out)['reading']})" == last
 
 
@@ -69,21 +62,21 @@ def test_missing(tmp_path, capsys):
     file = tmp_path / "x.csv"
     file.write_text("age\n" + "x\n\n5\n" * 400)
     for value, expected in (("80", 80), ("-3", 0), ("1e9", 100)):
-        code, out, _ = run(capsys, ["median", str(file), *PUBLIC, "--step", "1", "--missing", value, "--json"])
+        code, out, _ = run(capsys, "median", str(file), *PUBLIC, "--step", "1", "--missing", value, "--json")
         assert code == 0
         assert json.loads(out)["value"] == pytest.approx(expected, abs=3)
         assert json.loads(out)["missing"] == expected
 
 
 def test_integers_are_declared(file, tmp_path, capsys):
-    _, out, _ = run(capsys, [*arguments("median", file, tmp_path), "--type", "integer", "--json"])
+    _, out, _ = run(capsys, *arguments("median", file, tmp_path), "--type", "integer", "--json")
     report = json.loads(out)
     assert (report["type"], report["step"]) == ("integer", 1)
-    _, out, _ = run(capsys, [*arguments("median", file, tmp_path), "--type", "integer", "--step", "0.5", "--json"])
+    _, out, _ = run(capsys, *arguments("median", file, tmp_path), "--type", "integer", "--step", "0.5", "--json")
     assert json.loads(out)["step"] == 0.5
-    _, out, _ = run(capsys, [*arguments("median", file, tmp_path), "--json"])
+    _, out, _ = run(capsys, *arguments("median", file, tmp_path), "--json")
     assert json.loads(out)["step"] == dpf.Grid(0, 100).step
-    code, _, err = run(capsys, [*arguments("median", file, tmp_path), "--type", "text"])
+    code, _, err = run(capsys, *arguments("median", file, tmp_path), "--type", "text")
     assert (code, "secret" in err) == (2, False)
 
 
@@ -101,12 +94,12 @@ def test_the_schema_of_parquet_declares_the_type(tmp_path, capsys):
         parquet.write_table(arrow.table(columns).slice(0, n), file)
         for command in COMMANDS:
             for column in ("name", "born", "none"):
-                code, out, err = run(capsys, arguments(command, file, tmp_path, column))
+                code, out, err = run(capsys, *arguments(command, file, tmp_path, column))
                 assert (code, out) == (2, "")
                 assert err == f"dpfast: error: column {column!r} does not hold numbers\n"
     file = tmp_path / "2.parquet"
     for column, kind in (("age", "integer"), ("pay", "number")):
-        _, out, _ = run(capsys, [*arguments("median", file, tmp_path, column), "--json"])
+        _, out, _ = run(capsys, *arguments("median", file, tmp_path, column), "--json")
         assert json.loads(out)["type"] == kind
         assert (json.loads(out)["step"] == 1) == (kind == "integer")
 
@@ -115,10 +108,10 @@ def test_the_schema_of_parquet_declares_the_type(tmp_path, capsys):
 def test_a_name_of_two_columns_is_refused(command, tmp_path, capsys):
     file = tmp_path / "x.csv"
     file.write_text("age,name,age\n" + "1,2,3\n" * 300)
-    code, out, err = run(capsys, arguments(command, file, tmp_path))
+    code, out, err = run(capsys, *arguments(command, file, tmp_path))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "'age'" in err
-    assert run(capsys, arguments(command, file, tmp_path, "name"))[0] == 0
+    assert run(capsys, *arguments(command, file, tmp_path, "name"))[0] == 0
 
 
 # ---- messages ----
@@ -150,11 +143,11 @@ WRONG = {
 def test_messages_do_not_name_functions(command, file, tmp_path, capsys):
     base = {"verify": ["verify", "median"], "demo": ["demo", "--rows", "10"]}.get(command)
     base = arguments(command, file, tmp_path) if base is None else base
-    known = run(capsys, [command, "--help"])[1]
+    known = run(capsys, command, "--help")[1]
     for option, value in WRONG.items():
         if f" {option} " not in known.replace("[", " ").replace("]", " ").replace(",", " "):
             continue
-        code, out, err = run(capsys, [*base, option, *value])
+        code, out, err = run(capsys, *base, option, *value)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert not re.search(r"invalid _|<|lambda|\b(float|int) value", err), err
 
@@ -162,7 +155,7 @@ def test_messages_do_not_name_functions(command, file, tmp_path, capsys):
 @pytest.mark.parametrize("bounds", [["0", "2000000"], ["mean"], ["mean=1"], ["mean=1,2,3"], ["mean=a,b"], ["=1,2,3"]])
 def test_bounds_of_a_family_are_explained(bounds, file, capsys):
     given = ["mle", str(file), "--column", "age", "--family", "normal", "--epsilon", "1", "--bounds", *bounds]
-    code, out, err = run(capsys, given)
+    code, out, err = run(capsys, *given)
     assert (code, out) == (2, "")
     assert err == (
         f"dpfast mle: error: argument --bounds: must be NAME=LOWER,UPPER, as in scale=0.1,50, not {bounds[0]!r}\n"
@@ -171,7 +164,7 @@ def test_bounds_of_a_family_are_explained(bounds, file, capsys):
 
 def test_bounds_of_a_parameter_come_once(file, capsys):
     given = ["mle", str(file), "--column", "age", "--family", "normal", "--epsilon", "1"]
-    code, _, err = run(capsys, [*given, "--bounds", "mean=0,1", "mean=0,100"])
+    code, _, err = run(capsys, *given, "--bounds", "mean=0,1", "mean=0,100")
     assert (code, err) == (2, "dpfast: error: --bounds must name each parameter once\n")
 
 
@@ -190,7 +183,7 @@ def test_files_that_cannot_be_read(command, kind, tmp_path, capsys):
         file.mkdir()
     elif kind != "missing":
         file.write_bytes(content[kind])
-    code, out, err = run(capsys, arguments(command, file, tmp_path))
+    code, out, err = run(capsys, *arguments(command, file, tmp_path))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("dpfast: error: ")
     assert not (tmp_path / "twins.csv").exists()
@@ -199,7 +192,7 @@ def test_files_that_cannot_be_read(command, kind, tmp_path, capsys):
 def test_undecodable_cells_are_not_numbers(tmp_path, capsys):
     file = tmp_path / "x.csv"
     file.write_bytes(b"age\n\xff\xfe\n\x00\n5\n")
-    code, out, err = run(capsys, [*arguments("median", file, tmp_path), "--json"])
+    code, out, err = run(capsys, *arguments("median", file, tmp_path), "--json")
     assert (code, json.loads(out)["n"]) == (0, 3)
     assert err.startswith("dpfast: warning: 3 records are too few for these quantiles at epsilon = 1: ")
 
@@ -209,7 +202,7 @@ def test_undecodable_cells_are_not_numbers(tmp_path, capsys):
 
 def test_standard_input_that_is_closed(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
-    code, out, err = run(capsys, ["median", "-", *PUBLIC])
+    code, out, err = run(capsys, "median", "-", *PUBLIC)
     assert (code, out, err) == (2, "", "dpfast: error: standard input is closed\n")
 
 
@@ -259,7 +252,7 @@ def test_a_pipe_that_nobody_reads(file, tmp_path):
 @FULL
 def test_outputs_on_a_full_disk(file, capsys):
     given = ["synthesize", str(file), "--column", "age", *PUBLIC, "-k", "3", "-o", "/dev/full"]
-    code, out, err = run(capsys, given)
+    code, out, err = run(capsys, *given)
     assert (code, out) == (3, "")
     assert err == (
         "dpfast: error: cannot write /dev/full: No space left on device: the release is made, and its epsilon is "
@@ -275,7 +268,7 @@ def test_an_output_that_cannot_be_opened_is_not_charged(command, file, tmp_path,
         more = ["--plot", str(tmp_path / "nowhere" / "x.png")]
     else:
         more = ["-k", "3", "-o", str(tmp_path / "nowhere" / "x.csv")]
-    code, out, err = run(capsys, [command, str(file), "--column", "age", *PUBLIC, *more])
+    code, out, err = run(capsys, command, str(file), "--column", "age", *PUBLIC, *more)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "cannot write" in err
 
@@ -296,7 +289,7 @@ def test_an_output_is_not_emptied_before_there_is_something_to_write(file, tmp_p
     old = tmp_path / "twins.csv"
     old.write_text("precious\n")
     for wrong in ("wage", "name,age"):
-        assert run(capsys, arguments("synthesize", file, tmp_path, wrong))[0] == 2
+        assert run(capsys, *arguments("synthesize", file, tmp_path, wrong))[0] == 2
         assert old.read_text() == "precious\n"
 
 
@@ -334,5 +327,5 @@ def test_an_output_name_that_the_terminal_cannot_show(file, tmp_path):
 
 def test_no_run_time_stands_next_to_a_release(file, tmp_path, capsys):
     for command in COMMANDS:
-        _, out, _ = run(capsys, arguments(command, file, tmp_path))
+        _, out, _ = run(capsys, *arguments(command, file, tmp_path))
         assert not re.search(r"\d m?s\b|read in|released in", out)

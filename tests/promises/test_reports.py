@@ -16,6 +16,7 @@ from dpfast.reports import ReportPlan, Table
 from dpfast.reports.plans import METHODS, keys_of_plans
 from dpfast.statistics.named import STATISTICS, WITH_INTERVAL
 from tests.cases import every
+from tests.commands import run
 
 N = 600
 KINDS = ["a", "b"]
@@ -287,13 +288,10 @@ def test_every_command_by_groups_and_with_intervals(name, tmp_path, capsys):
     for (words, groups), interval in itertools.product(GROUPS.items(), ([], ["--interval"])):
         by = [] if not groups else ["--group-by", "kind", "--keys", *(str(keys) if x == "KEYS" else x for x in groups)]
         refused = bool(interval) and name in SINGLE and not SINGLE[name].interval
-        try:
-            code = main([name, *shared, *by, *interval])
-        except SystemExit as stop:
-            code = stop.code
+        code, _, err = run(capsys, name, *shared, *by, *interval)
         assert code == (2 if refused else 0), (words, interval)
         known = "no interval is known for this statistic: median, mean, sum, std, count, quantiles have --interval"
-        assert (known in capsys.readouterr().err) == refused
+        assert (known in err) == refused
 
 
 @every(

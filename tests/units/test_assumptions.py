@@ -410,7 +410,7 @@ class Counting:
 
     def ppf(self, u):
         self.calls += 1
-        return stats.norm(self.center, 10).ppf(u)
+        return stats.norm.ppf(u, self.center, 10)  # of a frozen one, most of the time is for its documentation
 
     def __hash__(self):
         return hash(self.center)

@@ -201,10 +201,10 @@ class TestMechanisms:
 
     def ratios(self, pairs, profile):
         """For each order, and for rho, the largest divergence of the pairs of log masses as a share of the charge."""
-        pairs = [*pairs, *(pair[::-1] for pair in pairs)]
-        shares = [max(float(np.sum(np.exp(p) * (p - q))) for p, q in pairs) / profile.rho]
+        p, q = np.swapaxes([*pairs, *(pair[::-1] for pair in pairs)], 0, 1)
+        shares = [np.sum(np.exp(p) * (p - q), axis=1).max() / profile.rho]
         for order in self.ORDERS[1:]:
-            worst = max(float(logsumexp(order * p + (1 - order) * q)) / (order - 1) for p, q in pairs)
+            worst = logsumexp(order * p + (1 - order) * q, axis=1).max() / (order - 1)
             shares += [worst / profile.renyi_up(order), worst / order / profile.rho]
         return shares
 
@@ -375,11 +375,12 @@ class TestConcentrated:
         """Every order gives a valid delta: the one that is used is within 1e-9 of the best of many."""
         for epsilon in (0.0, 0.1, 1.0, 5.0):
             found = Privacy(rho=rho).delta_up(epsilon)
-            orders = 1 + np.exp(np.linspace(-20, 20, 2001))
+            orders = 1 + np.exp(np.linspace(-20, 20, 40_001))
+            logs = (orders - 1) * (orders * rho - epsilon) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
             with mp.workdps(30):
                 bounds = [
                     mp.exp((a - 1) * (a * rho - epsilon)) * (1 - 1 / a) ** a / (a - 1)
-                    for a in map(mpf, orders.tolist())
+                    for a in map(mpf, orders[np.argsort(logs)[:5]].tolist())
                 ]
                 assert found <= min(1, min(bounds)) * (1 + mpf(10) ** -9) + mpf(5e-324)
             assert found >= gaussian_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12)
