@@ -242,17 +242,16 @@ class TestLargeResiduals:
         fit, [first, _, second] = corrections.result, made
         assert fit.privacy == privacy
         shares = [one.noise_deviation(len(X), dimension=2)[0, 0] ** -2 for one in (first, second)]
-        moments = [one((X, y), rng=PCG64(1)) for one in (first,)]  # the first draws of the same generator
+        moments = first((X, y), rng=PCG64(1))
         corrections._begin()
-        corrections.advance(moments[0])
-        corrections.advance(2.5)
-        corrections.advance(moments[0])
-        again = corrections.result
-        np.testing.assert_allclose(again.coefficients, first.fit(moments[0], len(X)).coefficients, rtol=1e-2)
-        assert again.standard_errors[0] < first.fit(moments[0], len(X)).standard_errors[0]
+        for release in (moments, 2.5, moments):
+            corrections.advance(release)
+        of_one = first.fit(moments, len(X))
+        np.testing.assert_allclose(corrections.result.coefficients, of_one.coefficients, rtol=1e-2)
+        assert corrections.result.standard_errors[0] < of_one.standard_errors[0]
         ideal = dpf.RegressionMoments(domain=first.domain, labels=first.labels, epsilon=1.0, delta=delta)
-        noise = ideal.noise_deviation(len(X), dimension=2)[0, 0] * math.sqrt(sum(shares))
-        assert 1 <= noise <= (1.06 if delta else 1.5)
+        more = 1 / ideal.noise_deviation(len(X), dimension=2)[0, 0] / math.sqrt(sum(shares))
+        assert 1 <= more <= (1.06 if delta else 1.5)
 
     @pytest.mark.parametrize(("noise", "again"), [(0.05, False), (0.1, False), (0.5, True), (2.0, True)])
     def test_the_way_is_by_the_size_of_residuals(self, noise, again):
