@@ -89,7 +89,7 @@ class ResidualScale(Mechanism):
     @cached_property
     def _quantile(self) -> InverseSensitivity:
         resolution, upper = self.range_of(self.labels)
-        grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper)
+        grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper, missing="lower")
         options: dict[str, Any] = {"measure": "uniform", "selection": "exponential"}
         return InverseSensitivity(Quantile(self.q), grid=grid, epsilon=self.epsilon, **options)
 
