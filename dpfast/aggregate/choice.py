@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.aggregate.clamping import assumed
+from dpfast.aggregate.clamping import USELESS, assumed, relative_errors, within
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
 from dpfast.choosing import Choice, Known, rounded_down
@@ -55,6 +55,12 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         limit = "the error of blocks is not known for so few records"
         return Choice({"sums": sums}, "sums", limit, limits={"blocks": limit})
+    if len(names) == 1 and (worst := sums.worst(n)[0]) > USELESS >= (instead := _worst(blocks, sums, n)):
+        limit = (
+            f"the bounds span so much that, for some values in them, sums of clamped records have an error of "
+            f"{worst:.3g} times the value, blocks of at most {instead:.2g} times"
+        )
+        return Choice({"blocks": blocks}, "blocks", limit, limits={"sums": limit})
     with np.errstate(all="ignore"):
         ratios = np.log(of_sums / of_blocks).mean(axis=1)
     ratios = np.where(np.isnan(ratios), 0.0, ratios)
@@ -67,6 +73,13 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
         *(("sums", less) if ratio < 1 else ("blocks", more)),
         known=lambda: _errors(names, theta, {"blocks": of_blocks, "sums": of_sums}),
     )
+
+
+def _worst(blocks: SampleAndAggregate, sums: SufficientStatistics, n: int) -> float:
+    """Return the largest relative error of blocks within the bounds of one parameter."""
+    [name], theta = sums.model.names, within(sums.model, [pair for _, pair in blocks.bounds])
+    deviations = np.array([blocks.deviations(n, {name: at}) for [at] in theta.tolist()])
+    return float(relative_errors(sums.model, theta, deviations).max())
 
 
 def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:
