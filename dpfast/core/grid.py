@@ -167,7 +167,8 @@ class Grid(Points):
             raise ValueError(f"lower must be below upper, not lower={lower!r}, upper={upper!r}")
         width = _least_step(low_exact, high_exact, _DEFAULT_SIZE) if step is None else checks.real("step", step)
         if math.frexp(width)[0] != 0.5:
-            raise ValueError(f"step must be a power of two, not {step!r}")
+            near = f", such as 2**{math.frexp(width)[1] - 1}" if width > 0 else ""
+            raise ValueError(f"step must be a power of two{near}, not {step!r}")
         first, last = _outward(low_exact, high_exact, width)
         if not _fits(first, last, MAX_SIZE):
             raise ValueError(
@@ -419,6 +420,10 @@ class FloatGrid(Points):
     def step(self) -> float:  # type: ignore[override]
         """A TypeError: there is not one step."""
         raise TypeError(_ORDER_ONLY)
+
+    def sql(self, column: str) -> str:
+        """Raise a TypeError: codes of floats have no short SQL expression."""
+        raise TypeError("a FloatGrid has no SQL expression of its codes: use Grid(lower, upper)")
 
     @property
     def kernel(self) -> dict[str, float]:

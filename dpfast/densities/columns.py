@@ -354,6 +354,9 @@ class DataColumns:
         return self._columns[name]
 
     def _read(self, x: Any) -> list[Any]:
+        containers.check_in_memory("x", x)
+        if hasattr(type(x), "named_columns"):  # Chunks
+            raise TypeError("x must be a whole table, not Chunks: marginals read it several times")
         if isinstance(x, Mapping):
             return [x[list(x)[_place(name, list(x))]] for name in self._names]
         known = containers.column_names(x)

@@ -324,8 +324,8 @@ def synthesize(
     chosen = _automatic(request) if method == "auto" else method
     if chosen != "quantiles" and any(part.missing == "drop" for part in grids):
         raise ValueError(
-            f"missing='drop' is for method='quantiles' of one column, which leaves missing records out, and for 'tree', "
-            f"where they come out as NaN, not for {chosen!r}"
+            f"missing='drop' is for method='quantiles' of one column, which leaves missing records out, and for "
+            f"'tree', where they come out as NaN, not for {chosen!r}"
         )
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
         choice = synthesis_choice(k, n=checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])

@@ -232,8 +232,8 @@ def estimator(
         statistic = WITH_INTERVAL[checks.choice("statistic", statistic, names)]()
     if not isinstance(statistic, Statistic):
         raise TypeError(
-            f"statistic, which is first, must be a name or an object of dpfast.statistics, not "
-            f"{type(statistic).__name__}"
+            f"statistic, which is first, must be a name, such as 'median', or an object of dpfast.statistics, not "
+            f"{getattr(statistic, '__name__', type(statistic).__name__)}"
         )
     missing, epsilon = checked_policy(missing), checks.positive_down("epsilon", epsilon)
     given = checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))

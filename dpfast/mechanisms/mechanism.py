@@ -426,7 +426,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def _explained_few(self, n: int | None) -> str:
         """Return how many records it takes, if there may be fewer."""
-        if n is not None and n >= self.enough or not self.enough:
+        if (n is not None and n >= self.enough) or not self.enough:
             return ""
         return f"With fewer than about {math.ceil(self.enough):,} records it hardly tells more than its bounds do"
 
@@ -494,6 +494,15 @@ def _without_plan(state: Any) -> Any:
     if isinstance(state, tuple):
         return _without_plan(state[0]), *state[1:]
     return state and {name: value for name, value in state.items() if not (name in _LEFT or is_recent(name))}
+
+
+def not_mechanism(given: Any) -> str:
+    """Return the message for what is given in place of a mechanism, such as a function of the library."""
+    return (
+        f"mechanism must be a dpfast.Mechanism, with its epsilon, not "
+        f"{getattr(given, '__name__', type(given).__name__)}: pass such as "
+        f"dpfast.InverseSensitivity(dpfast.statistics.Median(), grid=..., epsilon=...)"
+    )
 
 
 def _missing_in(grid: Points) -> str:

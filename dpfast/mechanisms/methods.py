@@ -284,6 +284,8 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
+    if isinstance(bounds, str) and bounds == "private" and _needs_order_only(statistic):
+        bounds = None if method == "inverse-sensitivity" else bounds  # which needs none
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
         floats = unbounded(declares_integers(x)).with_missing(missing)
         return methods[method](statistic, grid=floats, epsilon=epsilon, **options)

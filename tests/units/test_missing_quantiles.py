@@ -390,7 +390,7 @@ def test_several_quantiles_without_bounds_are_among_the_records_that_are_present
         assert abs(dpf.iqr(x, **options) - 32_400) < 2000
     with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
         dpf.iqr(x, bounds=(0, 1e6), epsilon=1.0, missing="drop")
-    with pytest.raises(ValueError, match="missing='drop' is for method='quantiles' of one column.*not for 'perturbed'"):
+    with pytest.raises(ValueError, match=r"missing='drop' is for method='quantiles' of one.*not for 'perturbed'"):
         dpf.synthesize(x, bounds=(0, 1e6), epsilon=1.0, missing="drop", method="perturbed")
 
 
