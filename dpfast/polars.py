@@ -25,6 +25,7 @@ from dpfast.mechanisms import (
     SmoothSensitivity,
     m_estimate,
 )
+from dpfast.mechanisms.mechanism import not_mechanism
 from dpfast.random import RandomSource
 
 _MARK = "dpfast"
@@ -93,6 +94,13 @@ class Releases(ABC):
         """Release an M-estimate of location: `dpfast.m_estimate`."""
         return self._made(lambda x: m_estimate(x, psi, **options), _NUMBER)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"no release {name!r} of polars: call dpfast.{name} with a Series, or use .dpfast.release(mechanism)"
+        )
+
     def release(self, mechanism: Mechanism, *, rng: RandomSource = None) -> Any:
         """Release by any mechanism of numbers whose release is a number or a vector: a Float64, or a list of them.
 
@@ -102,7 +110,7 @@ class Releases(ABC):
             If it is not a mechanism, or releases an object: call such a mechanism on a Series.
         """
         if not isinstance(mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
+            raise TypeError(not_mechanism(mechanism))
         if not mechanism.releases_numbers:
             raise TypeError(f"a {type(mechanism).__name__} releases an object, not numbers: call it on a Series")
         dtype = _NUMBER if isinstance(mechanism, _NUMBERS) else _NUMBERS_IN_A_LIST

@@ -253,8 +253,8 @@ GRIDS = {
     "of the least step": dpf.Grid(0, 2.0**-1060, step=2.0**-1074),
     "of great numbers": dpf.Grid(-(2.0**60), 2.0**60, step=2.0**10),
     "next to zero": dpf.Grid(0, 1),
-    "of floats": dpf.FloatGrid(),
-    "of few digits": dpf.FloatGrid(3, resolution=0.25),
+    "of floats": dpf.FloatGrid(missing="lower"),
+    "of few digits": dpf.FloatGrid(3, resolution=0.25, missing="lower"),
 }
 
 

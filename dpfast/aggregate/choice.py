@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.aggregate.clamping import assumed
+from dpfast.aggregate.clamping import USELESS, assumed, relative_errors, within
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
 from dpfast.choosing import Choice, Known, rounded_down, rounded_up
@@ -55,6 +55,12 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     if of_blocks is None:
         limit = "the error of blocks is not known for so few records"
         return Choice({"sums": sums}, "sums", limit, limits={"blocks": limit})
+    if len(names) == 1 and (worst := sums.worst(n)[0]) > USELESS >= (instead := _worst(blocks, sums, n)):
+        limit = (
+            f"the bounds span so much that, for some values in them, sums of clamped records have an error of "
+            f"{worst:.3g} times the value, blocks of at most {instead:.2g} times"
+        )
+        return Choice({"blocks": blocks}, "blocks", limit, limits={"sums": limit})
     with np.errstate(all="ignore"):
         ratios = np.log(of_sums / of_blocks).mean(axis=1)
     ratios = np.where(np.isnan(ratios), 0.0, ratios)
@@ -69,6 +75,7 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     )
 
 
+<<<<<<< HEAD
 @lru_cache(maxsize=256)
 def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tuple[Values, Values, Values | None]:
     """Return assumed parameters, and the deviations of sums with this kind of noise and of blocks, None if not known.
@@ -84,6 +91,13 @@ def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tupl
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         return theta, of_sums, None
     return theta, of_sums, of_blocks
+=======
+def _worst(blocks: SampleAndAggregate, sums: SufficientStatistics, n: int) -> float:
+    """Return the largest relative error of blocks within the bounds of one parameter."""
+    [name], theta = sums.model.names, within(sums.model, [pair for _, pair in blocks.bounds])
+    deviations = np.array([blocks.deviations(n, {name: at}) for [at] in theta.tolist()])
+    return float(relative_errors(sums.model, theta, deviations).max())
+>>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
 
 
 def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:

@@ -24,6 +24,8 @@ Ranges = tuple[tuple[float, float], ...]
 _EDGE = 0.01  # of the range: a family may be degenerate at a bound
 _WIDEST = 2.0**-10  # of the upper bound of a positive parameter: the least one that the choice considers
 _POINTS = {1: 9, 2: 5}  # assumed values of each parameter
+_INNER = np.linspace(0.125, 0.875, 7)
+USELESS = 0.5  # error of a parameter relative to its value from which on a release says little
 _ENDS = {1: (6, 16), 2: (9, 9)}  # candidates for the low and the high end
 _TAILS = np.array([0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6])
 _FARTHEST = 1e300
@@ -57,6 +59,27 @@ def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequenc
         points = start + (stop - start) * np.linspace(_EDGE, 1 - _EDGE, _POINTS[len(bounds)])
         axes.append(np.clip(np.exp(points), low, high) if logs else points)
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
+
+
+def within(model: Summed, bounds: Sequence[tuple[float, float]]) -> Values:
+    """Return values of the parameters from all of the bounds, of shape (m, p), but for their outer eighths.
+
+    `assumed` leaves out positive values below a thousandth of the upper bound, so that most of the records' interval is
+    not for them; here they count.
+    """
+    axes = []
+    for (low, high), logs in zip(bounds, positive(model), strict=True):
+        start, stop = scaled_range(low or high * _WIDEST if logs else low, high, logs=bool(logs))
+        points = start + (stop - start) * _INNER
+        axes.append(np.clip(np.exp(points), low, high) if logs else points)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
+
+
+def relative_errors(model: Summed, theta: Values, deviations: Values) -> Values:
+    """Return the largest error of a positive parameter relative to its value, of shape (m,)."""
+    with np.errstate(all="ignore"):
+        ratios = np.where(positive(model), deviations / theta, 0.0)
+    return np.asarray(np.nan_to_num(ratios, nan=np.inf).max(axis=1))
 
 
 @lru_cache(maxsize=256)

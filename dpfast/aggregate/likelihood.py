@@ -65,8 +65,10 @@ def mle(
         "blocks": `SampleAndAggregate`. "sums": `SufficientStatistics`, for Bernoulli, Poisson, geometric, exponential,
         Pareto, normal, lognormal, gamma and beta records with bounds on all parameters. "auto": the one of less
         expected error by n, epsilon, delta and the bounds only: at `guess`, or by the mean logarithm over the bounds
-        with most weight in the middle; blocks if `blocks`, `combine`, `margin` or `shuffle` is given.
-        ``explain=True`` prints the comparison.
+        with most weight in the middle; blocks if `blocks`, `combine`, `margin` or `shuffle` is given. Sums clamp
+        records to an interval for parameters above a thousandth of their upper bound. Where the bounds of a single one
+        span so much that, for values in them, sums are off by more than half of the value, and blocks are not, "auto"
+        takes blocks. For two parameters a `UtilityWarning` asks for a `guess`. ``explain=True`` prints the comparison.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record, by sums and `dpfast.Resized`: the number of records
         is private. Not for blocks.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, SupportsIndex
@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _balls
 from dpfast.aggregate.blocks import named_numbers, ranges_of
-from dpfast.aggregate.clamping import clamping
+from dpfast.aggregate.clamping import USELESS, clamping, relative_errors, within
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
+from dpfast.core.traps import Trap
+from dpfast.errors import UtilityWarning
 from dpfast.families.family import Ranges
 from dpfast.families.summed import Summed, summed
 from dpfast.families.user import family_of
@@ -44,6 +46,7 @@ from dpfast.theory.quantiles import normal_plus_box_error
 _MOST = 2**61  # of a sum
 _BITS, _BITS_OF_SQUARES = 30, 16  # of the codes
 PLANNED_N = 10_000
+_ABSURD = 10.0  # error relative to a parameter from which on a release warns: at 1/2, common bounds would
 
 
 @dataclass(frozen=True, repr=False)
@@ -322,7 +325,7 @@ class SufficientStatistics(Mechanism):
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None and n * max(self.widths) >= _MOST:
             raise ValueError(f"n times the steps of a statistic must be below 2**61, not {n * max(self.widths)}")
-        return super()._make_plan(n)
+        return _SumsPlan(self, n)
 
     @property
     def points(self) -> tuple[Grid, ...]:
@@ -386,6 +389,18 @@ class SufficientStatistics(Mechanism):
         phi = self.moments.phi(theta)
         with np.errstate(all="ignore"):
             return self.moments.deviations(phi, self.moments.covariance(phi, n, self._noise_variances(n)))
+
+    def worst(self, n: int) -> tuple[float, dict[str, float]]:
+        """Return the largest expected error of a positive parameter relative to its value, and for which parameters.
+
+        It is 0 with a guess or `record_bounds`, from which the bounds do not follow.
+        """
+        if self.guess is not None or self.record_bounds is not None:
+            return 0.0, {}
+        theta = within(self.model, self._ranges)
+        errors = relative_errors(self.model, theta, self.deviations(n, theta))
+        place = int(np.argmax(errors))
+        return float(errors[place]), dict(zip(self.model.names, theta[place].tolist(), strict=True))
 
     def error(self, n: SupportsIndex, theta: Any = None, *, confidence: float = 0.95) -> Any:
         """Predict the error if the records follow the family at `theta`. Public: it reads no data.
@@ -466,6 +481,33 @@ class SufficientStatistics(Mechanism):
             if not low <= value <= high:
                 raise ValueError(f"theta must give {name} in its bounds [{low!r}, {high!r}], not {value!r}")
         return np.array(values)
+
+
+class _SumsPlan(Plan):
+    """A release of sums, which warns of bounds that span so much that records are clamped too narrowly."""
+
+    mechanism: SufficientStatistics
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:
+        return (*super().traps, *self._of_clamping())[:1]
+
+    def _of_clamping(self) -> Iterator[Trap]:
+        """Yield the trap of parameters within the bounds that only a guess would make known."""
+        mechanism, n = self.mechanism, self.n
+        if n is None or (found := mechanism.worst(n))[0] <= _ABSURD:
+            return
+        error, at = found
+        guessing, theta = replace(mechanism, guess=at), np.array([list(at.values())])
+        if relative_errors(mechanism.model, theta, guessing.deviations(n, theta))[0] <= USELESS:
+            low, high = (mechanism.model.record(end) for end in mechanism.interval)
+            values = ", ".join(f"{name} = {value:.3g}" for name, value in at.items())
+            yield Trap(
+                UtilityWarning,
+                f"the bounds span so much that records are clamped to ({low:.3g}, {high:.3g}): for {values}, the "
+                f"expected error is {error:.3g} times the value; give guess=, narrower bounds, record_bounds= of "
+                f"SufficientStatistics, or method='blocks' of dpf.mle",
+            )
 
 
 def _interval(model: Summed, bounds: Any) -> tuple[float, float]:

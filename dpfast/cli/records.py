@@ -14,7 +14,7 @@ from dpfast.choosing import explained
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
 from dpfast.core import checks
-from dpfast.core.grid import Grid, Points, ranked_floats
+from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks, records_of
@@ -51,7 +51,7 @@ def column_points(arguments: argparse.Namespace) -> Points:
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
     settle_type(arguments)
-    grid = ranked_floats(arguments.type == "integer", arguments.missing)
+    grid = unbounded(arguments.type == "integer").with_missing(arguments.missing)
     arguments.missing = grid.missing
     return grid
 

@@ -158,7 +158,8 @@ def fraction(name: str, value: Any) -> float:
     """Check a number in [0, 1]."""
     number = real(name, value)
     if not 0 <= number <= 1:
-        raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
+        share = f": write {number / 100:g} for {number:g} %" if 1 < number <= 100 else ""
+        raise ValueError(f"{name} must be between 0 and 1, not {value!r}{share}")
     return number
 
 
@@ -397,7 +398,7 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
     try:
         lower, upper = map(once, _in_order(value))
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a pair (lower, upper)") from None
+        raise TypeError(f"{name} must be a pair (lower, upper){_private(value)}") from None
     real(f"the lower end of {name}", lower)
     real(f"the upper end of {name}", upper)
     return lower, upper
@@ -423,7 +424,7 @@ def bounds_of(
         return _named_bounds(value, names(), name, part, whole)
     value = once(value)
     if not _is_several(value):
-        raise ValueError(f"{_form(name, part)}, not {value!r}")
+        raise ValueError(f"{_form(name, part)}, not {value!r}{_private(value) if part == 'column' else ''}")
     entries = list(value)
     if not any(isinstance(entry, whole) or _is_several(entry) for entry in entries):
         if len(entries) != 2:
@@ -436,6 +437,11 @@ def bounds_of(
         entry if isinstance(entry, whole) else _ordered(f"{name} of {part} {j}", entry, hint)
         for j, entry in enumerate(entries)
     )
+
+
+def _private(value: Any) -> str:
+    """Return what stands for bounds="private" where it has no meaning."""
+    return ": dpfast.bounds(x, epsilon=...) finds bounds privately" if isinstance(value, str) else ""
 
 
 _SWAPPED = "; for an array of lower bounds and one of upper bounds write list(zip(lowers, uppers))"
@@ -458,7 +464,11 @@ def _named_bounds(
         raise ValueError(f"{name} by name need a frame, whose {part}s have names: {_form(name, part)} in order")
     given = {str(key): once(entry) for key, entry in value.items()}
     if len({*names}) < len(names) or len(given) < len(value) or given.keys() != {*names}:
-        raise ValueError(f"{name} must name each {part} once, {', '.join(names)}, not {', '.join(map(str, value))}")
+        known = len(given) == len(value) and given.keys() < {*names}
+        hint = f": pass x[{list(given)}]" if known and part == "column" else ""
+        raise ValueError(
+            f"{name} must name each {part} once, {', '.join(names)}, not {', '.join(map(str, value))}{hint}"
+        )
     entries = [(key, given[key]) for key in names]
     return tuple(entry if isinstance(entry, whole) else _ordered(f"{name} of {key}", entry) for key, entry in entries)
 

@@ -71,6 +71,8 @@ def declares_integers(x: Any) -> bool:
     """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
+    if is_lazy(x):
+        return False
     x = imported(x)
     if is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
@@ -103,8 +105,26 @@ def vector(name: str, x: Any) -> NDArray[Any]:
         return x
     array = numbers(name, x, dimensions=1)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, not of shape {shape_of(array)}")
+        names = column_names(x) if array.ndim == 2 else None
+        hint = f": pass one column, such as {name}[{names[0]!r}]" if names else ""
+        raise ValueError(f"{name} must be one-dimensional, not of shape {shape_of(array)}{hint}")
     return array
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether x is a lazy frame of polars, of which even attributes would be computed."""
+    return type(x).__name__ == "LazyFrame"
+
+
+def check_in_memory(name: str, x: Any) -> None:
+    """Raise a TypeError for records that are not in memory, or not dense, which says what to pass instead."""
+    library = type(x).__module__.partition(".")[0]
+    if is_lazy(x):
+        raise TypeError(f"{name} must hold numbers, not a lazy frame: pass {name}.collect()")
+    if library.endswith("duckdb"):
+        raise TypeError(f"{name} must hold numbers, not a relation of DuckDB: pass a column of {name}.df()")
+    if library == "scipy" and hasattr(x, "toarray"):
+        raise TypeError(f"{name} must hold numbers, not a sparse array: pass {name}.toarray()")
 
 
 def column(name: str, x: Any) -> Any:
@@ -115,6 +135,7 @@ def column(name: str, x: Any) -> Any:
     if isinstance(x, PartedColumn) or (type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED):
         return x
     with foreign(), np.errstate(all="ignore"):
+        check_in_memory(name, x)
         found = _column(x)
     return vector(name, x) if found is None else found
 
@@ -168,7 +189,7 @@ def rows(name: str, x: Any) -> Any:
     """Convert x like `matrix`, but leave the columns of floats of a frame where they are: `Rows`."""
     if isinstance(x, Rows):
         return x
-    if not (isinstance(x, np.ndarray) or type(x).__name__ == "LazyFrame"):
+    if not (isinstance(x, np.ndarray) or is_lazy(x)):
         with foreign():
             named = None if is_sequence(x) else column_names(x)
             parts = _table(x) if named else None
@@ -199,8 +220,7 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
     with foreign(), np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
-        if type(x).__name__ == "LazyFrame":  # even its attributes would be computed
-            raise TypeError(f"{name} must hold numbers, not a lazy frame: pass x.collect()")
+        check_in_memory(name, x)
         x = imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
@@ -216,8 +236,12 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
             return np.column_stack(read) if read else np.empty((0, 0))
         if _is_extension(x):
             if x.dtype.kind not in "biuf" and not str(x.dtype).startswith("decimal"):
+<<<<<<< HEAD
                 advice = _OF_TEXT if x.dtype.kind == "O" else ""  # of texts or categories of pandas
                 raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}{advice}")
+=======
+                raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}{_converted(x.dtype.name)}")
+>>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
             return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))
         if not _declares(x):
             if not hasattr(x, "__dlpack__"):
@@ -225,13 +249,34 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
             x = np.from_dlpack(x)
         array: NDArray[Any] = np.asarray(x)
         if array.dtype.kind not in "biuf":
+<<<<<<< HEAD
             advice = _ADVICE.get(array.dtype.kind, "")
             raise TypeError(f"{name} must hold numbers, not dtype {name_of(array.dtype)}{advice}")
+=======
+            kind = name_of(array.dtype)
+            raise TypeError(f"{name} must hold numbers, not dtype {kind}{_converted(kind)}")
+>>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
         if isinstance(x, np.ma.MaskedArray):
             array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
         if array.dtype not in _SUPPORTED:
             array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
         return array
+
+
+def _converted(kind: str) -> str:
+    """Return how to make numbers of a column of some type, by its name."""
+    kind = kind.lower()
+    if kind.startswith(("date", "time", "duration")):
+        return ": pass numbers, such as days since a public date"
+    if kind.startswith("dictionary"):
+        return ": pass its values as numbers, such as by x.dictionary_decode().cast('float64')"
+    if kind == "object":
+        return ": convert it first, such as by x.astype(float)"
+    if kind.startswith(("str", "bytes", "utf", "large_str")):
+        return ": of text, dpfast.partitions and dpfast.by_group count the keys"
+    if kind.startswith(("categor", "enum")):
+        return ": convert it to numbers first, or count its keys by dpfast.by_group with labels= and keys="
+    return ""
 
 
 def _described(x: Any) -> str:
@@ -316,7 +361,7 @@ def imported(x: Any) -> Any:
 def _from_arrow(name: str, x: Any) -> NDArray[Any]:
     kind = str(x.type)
     if kind not in _ARROW and not kind.startswith("decimal"):
-        raise TypeError(f"{name} must hold numbers, not Arrow's {kind}")
+        raise TypeError(f"{name} must hold numbers, not Arrow's {kind}{_converted(kind)}")
     if getattr(x, "num_chunks", 0) == 1:  # several pieces are concatenated
         x = x.chunk(0)
     if kind not in _FLOATS:
@@ -331,7 +376,7 @@ def _is_polars(x: Any) -> bool:
 def _from_polars(name: str, x: Any) -> NDArray[Any]:
     kind = str(x.dtype)
     if kind.lower() not in _POLARS and not kind.startswith("Decimal"):
-        raise TypeError(f"{name} must hold numbers, not polars' {kind}")
+        raise TypeError(f"{name} must hold numbers, not polars' {kind}{_converted(kind)}")
     return np.asarray(x.to_numpy() if kind.startswith("Float") else x.cast(float).to_numpy())
 
 
@@ -341,6 +386,8 @@ def column_names(x: Any) -> tuple[str, ...] | None:
         names: tuple[str, ...] | None = x.named_columns()
         return names
     library = type(x).__module__.partition(".")[0]
+    if is_lazy(x):
+        return None
     if library in ("pandas", "polars") and getattr(x, "ndim", 2) == 2 and hasattr(x, "columns"):
         return tuple(map(str, x.columns))
     if library == "pyarrow" and hasattr(x, "schema"):
@@ -564,7 +611,12 @@ def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
     Private labels of any kind are read with `numbers`, and so are public labels with an integer dtype; other public
     labels must be `integers`.
     """
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"labels must be a label for each record, not text: pass a column, such as x[{x!r}]")
     if not (private or declares_integers(x)):
+        if np.asarray(x).dtype.kind in "USTO":
+            kind = name_of(np.asarray(x).dtype)
+            raise TypeError(f"labels without keys must be integers, not dtype {kind}: give keys=[...], all public keys")
         return integers("labels without keys", x)
     array = numbers("labels without keys", x, dimensions=1)
     if array.dtype.kind == "f":

@@ -60,6 +60,13 @@ class Points(ABC):
         """The value of NaN in the kernels, which only read NaN if `missing` is a number."""
         return self.lower if isinstance(self.missing, str) else self.missing
 
+    @property
+    def _said(self) -> str:
+        """What a text about the points adds on missing records: nothing for the lower bound of a Grid."""
+        if self.missing == self.lower and isinstance(self, Grid):
+            return ""
+        return f", missing: {self.missing!r}"
+
     def with_missing(self, missing: float | str | None) -> Self:
         """Return the same points, with another value or policy for missing records; None keeps it."""
         return self if missing is None else replace(self, missing=missing)  # type: ignore[type-var]
@@ -160,7 +167,8 @@ class Grid(Points):
             raise ValueError(f"lower must be below upper, not lower={lower!r}, upper={upper!r}")
         width = _least_step(low_exact, high_exact, _DEFAULT_SIZE) if step is None else checks.real("step", step)
         if math.frexp(width)[0] != 0.5:
-            raise ValueError(f"step must be a power of two, not {step!r}")
+            near = f", such as 2**{math.frexp(width)[1] - 1}" if width > 0 else ""
+            raise ValueError(f"step must be a power of two{near}, not {step!r}")
         first, last = _outward(low_exact, high_exact, width)
         if not _fits(first, last, MAX_SIZE):
             raise ValueError(
@@ -246,7 +254,7 @@ class Grid(Points):
         return self, values
 
     def __str__(self) -> str:
-        return f"{self.size} points from {self.lower!r} to {self.upper!r}, step {self.step!r}"
+        return f"{self.size} points from {self.lower!r} to {self.upper!r}, step {self.step!r}{self._said}"
 
     def __repr__(self) -> str:
         missing = "" if self.missing == self.lower else f", missing={self.missing!r}"
@@ -275,8 +283,8 @@ class FloatGrid(Points):
     lower, upper : float
         Bounds in data units, ``lower < upper``, which are widened to points; infinite by default.
     missing : float, "lower", "half" or "drop", optional
-        The value of NaN, None and unreadable cells, as for `Grid`. Default: `lower`, which is about -1.8e308 without
-        bounds. (Functions that release quantiles without bounds choose "drop".)
+        The value of NaN, None and unreadable cells, as for `Grid`. Default: "drop", which quantiles take at no cost:
+        the lower bound is about -1.8e308 here. What cannot leave records out refuses it, and names `missing`.
 
     Attributes
     ----------
@@ -350,7 +358,7 @@ class FloatGrid(Points):
         last += self._point(last) < high and last < most
         first, last = min(first, most - 1), max(last, 1 - most)
         self._set(first=first, size=last - first + 1, lower=self._point(first), upper=self._point(last))
-        self._set(missing=_policy(missing, self.lower, self.upper))
+        self._set(missing=_policy("drop" if missing is None else missing, self.lower, self.upper))
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -413,6 +421,10 @@ class FloatGrid(Points):
         """A TypeError: there is not one step."""
         raise TypeError(_ORDER_ONLY)
 
+    def sql(self, column: str) -> str:
+        """Raise a TypeError: codes of floats have no short SQL expression."""
+        raise TypeError("a FloatGrid has no SQL expression of its codes: use Grid(lower, upper)")
+
     @property
     def kernel(self) -> dict[str, float]:
         """The keyword arguments that describe the grid to the kernels of selection, which round nothing for step 0."""
@@ -436,7 +448,7 @@ class FloatGrid(Points):
 
     def __str__(self) -> str:
         near = f", evenly spaced below {self.resolution!r}" if self.resolution else ""
-        return f"the floats of {self.digits} bits from {self.lower!r} to {self.upper!r}{near}"
+        return f"the floats of {self.digits} bits from {self.lower!r} to {self.upper!r}{near}{self._said}"
 
     def __repr__(self) -> str:
         unbounded = FloatGrid(self.digits, resolution=self.resolution)
@@ -446,7 +458,7 @@ class FloatGrid(Points):
             for name in ("lower", "upper")
             if getattr(self, name) != getattr(unbounded, name)
         ]
-        given += [f"missing={self.missing!r}"] if self.missing != self.lower else []
+        given += [f"missing={self.missing!r}"] if self.missing != unbounded.missing else []
         return f"FloatGrid({', '.join(given)})"
 
 
@@ -501,7 +513,7 @@ def check_missing(kind: str, grids: Sequence[Points], *, hides_n: bool) -> None:
     if "drop" in policies and not hides_n:
         raise ValueError(
             f"missing='drop' makes the number of records private: it needs neighbors='add-remove', not a public number "
-            f"of records, as in this {kind} release"
+            f"of records, as in this {kind} release; where there is no such parameter, give a number, 'lower' or 'half'"
         )
     if "half" in policies and hides_n:
         raise ValueError(
@@ -581,11 +593,6 @@ def grid_with(grid: Any, missing: float | str | None) -> Any:
         return tuple(grid_with(part, missing) for part in grid)
     check_points(grid)
     return grid.with_missing(missing)
-
-
-def ranked_floats(integers: bool, missing: float | str | None) -> FloatGrid:
-    """Return the grid of quantiles without bounds: by default missing records are left out, at no cost for them."""
-    return unbounded(integers).with_missing("drop" if missing is None else missing)
 
 
 def unbounded(integers: bool) -> FloatGrid:

@@ -99,6 +99,10 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
         )
 
 
+def _records_are(n: int) -> str:
+    return "1 record is" if n == 1 else f"{n:,} records are"
+
+
 def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
     """Yield the trap of quantiles without bounds, if n epsilon is below `least`."""
     if n * epsilon < least:
@@ -106,7 +110,7 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         more = f", or at least {math.ceil(enough):,} records" if enough < 2**60 else ""
         yield Trap(
             UtilityWarning,
-            f"{n:,} records are too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release "
+            f"{_records_are(n)} too few for these quantiles without bounds at epsilon = {epsilon:.3g}: a release "
             f"may be far from all of them; give bounds=(lower, upper){more}",
         )
 
@@ -119,9 +123,15 @@ def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float)
     if n is not None and n < enough:
         yield Trap(
             UtilityWarning,
+<<<<<<< HEAD
             f"{n:,} record{'s are' if n > 1 else ' is'} too few for this release at {unit} = {amount:.3g}: it may be "
             f"anywhere within its bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} "
             f"records, or a larger {unit}",
+=======
+            f"{_records_are(n)} too few for this release at epsilon = {epsilon:.3g}: it may be anywhere within its "
+            f"bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} records, or a larger "
+            f"epsilon",
+>>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
         )
 
 

@@ -13,6 +13,7 @@ from dpfast.core.spending import spending, spending_together
 from dpfast.dask import tasks
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.mechanism import not_mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression import Corrections, Descent, Fit
 from dpfast.streaming import State
@@ -87,6 +88,8 @@ def release(
         chunks = tasks.chunks_of(x)
         _check_workers()
         return _descended(mechanism, chunks, many, rng)
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(not_mechanism(mechanism))
     if isinstance(mechanism, SampleAndAggregate):
         least = 2 * mechanism.family.least_block if mechanism.blocks == "auto" else int(mechanism.blocks)
         mechanism.block_sums(least)

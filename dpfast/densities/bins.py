@@ -26,6 +26,11 @@ ASSUMED_SQUARE = 1 / (2 * math.sqrt(math.pi) * ASSUMED_DEVIATION)
 def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
     """Return the number of bins of each axis; a single number applies to all axes."""
     if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
+        if len(bins) != columns:
+            raise ValueError(
+                f"bins must be one number or one for each of {columns} columns, not {len(bins)}: uneven edges are for "
+                f"dpf.marginals, as dpf.Bins(edges)"
+            )
         return tuple(checks.whole("each of bins", count, least=1) for count in bins)
     return (checks.whole("bins", bins, least=1),) * columns
 

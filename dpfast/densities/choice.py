@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfast.choosing import Choice, Known
 from dpfast.core import checks
-from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, grid_with, grids_within
+from dpfast.core.grid import FloatGrid, Grid, Points, grid_with, grids_within
 from dpfast.core.types import Exact
 from dpfast.densities.bins import automatic_bins
 from dpfast.densities.histograms import PerturbedHistogram
@@ -37,11 +37,12 @@ def synthesis_choice(
         points = grid_with(grids_within(bounds, None), missing)
     if not isinstance(points, Grid | FloatGrid):
         raise TypeError("the choice is for one column: bounds must be a pair, or grid a Grid")
-    check_missing("synthetic", (points,), hides_n=False)
     quantiles = Quantiles(quantile_levels(n, epsilon, points), grid=points, epsilon=epsilon)
     candidates: dict[str, Quantiles | PerturbedHistogram] = {"quantiles": quantiles}
     if isinstance(points, FloatGrid):
         method, reason = "quantiles", "there are no bounds, which a histogram needs"
+    elif points.missing == "drop":
+        method, reason = "quantiles", "missing records are left out, which a histogram of n records cannot do"
     else:
         [bins] = automatic_bins("auto", np.broadcast_to(0.0, (n, 1)), (points,), epsilon)
         candidates["perturbed"] = PerturbedHistogram(bins, grid=points, epsilon=epsilon)

@@ -130,7 +130,8 @@ class Bins(Column):
         Public bounds, short for ``grid=Grid(*bounds)``, with step 1 if a column declares an integer or boolean dtype.
         Without bounds and grid, and without edges, the edges are quantiles that a part of the budget pays for.
     grid : Grid or FloatGrid
-        Instead of `bounds`.
+        Instead of `bounds`. Missing numbers of a grid with ``missing="drop"``, the default of a FloatGrid and without
+        bounds, have a further bin, None, whose synthetic records are NaN. Integers and booleans of NumPy have none.
 
     Examples
     --------
@@ -139,8 +140,8 @@ class Bins(Column):
     ('[0, 25)', '[25, 50)', '[50, 75)', '[75, 100]')
     >>> dpf.Bins(5, grid=dpf.Grid(1, 5, step=1)).labels
     ('1', '2', '3', '4', '5')
-    >>> dpf.Bins([0, 1000], grid=dpf.FloatGrid()).size
-    3
+    >>> dpf.Bins([0, 1000], grid=dpf.FloatGrid()).size  # with one for missing numbers
+    4
     """
 
     bins: int | Sequence[float] | None = None
@@ -154,8 +155,8 @@ class Bins(Column):
             _grid(*self.bounds, None)  # reject bounds that make no grid
         if self.grid is not None:
             check_points(self.grid)
-            if self.grid.resolves:
-                raise ValueError("missing must be a number or 'lower' for a column of a table")
+            if self.grid.missing == "half":
+                raise ValueError("missing must be a number, 'lower' or 'drop' for a column of a table, not 'half'")
         if self.bins is not None and not isinstance(self.bins, (Sequence, np.ndarray)):
             object.__setattr__(self, "bins", checks.whole("bins", self.bins, least=1))
         elif self.bins is not None:
@@ -169,14 +170,14 @@ class Bins(Column):
         no_edges = self.bins is None or isinstance(self.bins, int)
         return no_edges and self.bounds is None and not isinstance(self.grid, Grid)
 
-    def within(self, step: float | None) -> Bins:
+    def within(self, step: float | None, *, missing: bool = True) -> Bins:
         """Return the same bins with a grid: in place of the bounds, or of floats, which are integers if a step is
-        given.
+        given, and of which some may be missing.
         """
         if self.grid is not None:
             return self
         if self.bounds is None:
-            return Bins(self.bins, grid=unbounded(step is not None))
+            return Bins(self.bins, grid=unbounded(step is not None).with_missing("drop" if missing else "lower"))
         return Bins(self.bins, grid=_grid(*self.bounds, step))
 
     def with_bins(self, bins: int) -> Bins:
@@ -198,8 +199,8 @@ class Bins(Column):
             assert isinstance(self.bins, int)
             check_bins(self.grid, self.bins)
             cuts = equal_codes(self.grid, self.bins)[1:-1]
-        if len(cuts) >= MOST_BINS:
-            raise ValueError(f"bins must be at most 65536, not {len(cuts) + 1}")
+        if len(cuts) + self._sets_apart >= MOST_BINS:
+            raise ValueError(f"bins must be at most 65536 with that of missing numbers, not {len(cuts) + 1}")
         return cuts
 
     @property
@@ -208,8 +209,13 @@ class Bins(Column):
         return axis_with(self.grid, self.cuts)
 
     @property
+    def _sets_apart(self) -> bool:
+        """Whether missing numbers have a bin of their own, the last one."""
+        return self.grid is not None and self.grid.missing == "drop"
+
+    @property
     def size(self) -> int:
-        return len(self.cuts) + 1
+        return len(self.cuts) + 1 + self._sets_apart
 
     @cached_property
     def edges(self) -> NDArray[np.float64]:
@@ -218,18 +224,28 @@ class Bins(Column):
         return edges_at(self.grid, np.concatenate([[0], self.cuts, [self.grid.size - 1]]))
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str | None, ...]:
         made = self.within(None)
-        assert made.grid is not None
-        if is_whole(made.grid):
-            return tuple(f"{a:.9g}" if a == b else f"{a:.9g} to {b:.9g}" for a, b in numbers_between(made.edges))
-        shown = [f"{edge:.9g}" for edge in made.edges]
+        return (*made._intervals, None) if made._sets_apart else made._intervals
+
+    @property
+    def _intervals(self) -> tuple[str, ...]:
+        assert self.grid is not None
+        if is_whole(self.grid):
+            return tuple(f"{a:.9g}" if a == b else f"{a:.9g} to {b:.9g}" for a, b in numbers_between(self.edges))
+        shown = [f"{edge:.9g}" for edge in self.edges]
         closing = [")"] * (len(shown) - 2) + ["]"]
         return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], closing, strict=False))
 
     def encode(self, name: str, values: Any) -> Codes:
-        assert self.grid is not None
         numbers = containers.vector(name, values)
+        if not self._sets_apart or numbers.dtype.kind != "f":
+            return self._located(numbers)
+        absent = np.isnan(numbers)
+        return np.where(absent, self.size - 1, self._located(np.where(absent, 0, numbers))).astype(np.uint16)
+
+    def _located(self, numbers: NDArray[Any]) -> Codes:
+        assert self.grid is not None
         if isinstance(self.grid, Grid):
             bins = np.empty(len(numbers), np.int32)
             _bins.locate(numbers[:, None], [self._axis], bins)
@@ -237,7 +253,15 @@ class Bins(Column):
         return np.searchsorted(self.cuts, self.grid.encode(numbers), side="right").astype(np.uint16)
 
     def draw(self, bins: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin."""
+        """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, as far as twice the next bin.
+        NaN for missing numbers.
+        """
+        if not self._sets_apart:
+            return self._drawn(bins, rng)
+        absent = bins == self.size - 1
+        return np.where(absent, np.nan, self._drawn(np.where(absent, 0, bins), rng))
+
+    def _drawn(self, bins: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
         grid = self.grid
         assert grid is not None
         edges = np.concatenate([[0], self.cuts, [grid.size - 1]])
@@ -330,6 +354,9 @@ class DataColumns:
         return self._columns[name]
 
     def _read(self, x: Any) -> list[Any]:
+        containers.check_in_memory("x", x)
+        if hasattr(type(x), "named_columns"):  # Chunks
+            raise TypeError("x must be a whole table, not Chunks: marginals read it several times")
         if isinstance(x, Mapping):
             return [x[list(x)[_place(name, list(x))]] for name in self._names]
         known = containers.column_names(x)
@@ -389,7 +416,8 @@ def resolved_columns(
     made = []
     for name, column in columns:
         if isinstance(column, Bins):
-            column = column.within(natural_step(table[name])).with_bins(bins)
+            given = table[name]
+            column = column.within(natural_step(given), missing=containers.may_be_missing(given)).with_bins(bins)
         made.append((name, column))
     return tuple(made)
 

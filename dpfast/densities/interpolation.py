@@ -17,8 +17,11 @@ _BEYOND = 60  # least product of epsilon and the records beyond the last quantil
 
 
 def are_better(n: int, epsilon: float, grid: Points) -> bool:
-    """Whether quantiles are the better method for one column, by public numbers: without bounds the only one."""
-    return isinstance(grid, FloatGrid) or n * epsilon >= LEAST_PRODUCT
+    """Whether quantiles are the better method for one column, by public numbers.
+
+    They are the only one without bounds, and where missing records are left out.
+    """
+    return isinstance(grid, FloatGrid) or grid.missing == "drop" or n * epsilon >= LEAST_PRODUCT
 
 
 def quantile_levels(n: int, epsilon: float, grid: Points) -> tuple[float, ...]:

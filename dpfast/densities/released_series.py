@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast._kernels import _bins, _series
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks, containers, plotting
-from dpfast.core.grid import Grid, check_missing, grid_for
+from dpfast.core.grid import Grid, check_grid, check_missing, grid_for
 from dpfast.core.privacy import Privacy
 from dpfast.core.tabular import Tabular, html_table
 from dpfast.core.types import Exact, Records
@@ -436,6 +436,7 @@ record replaced (the number of records is public)>
     """
     epsilon = checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid, missing)
+    check_grid(grid)
     check_missing("SeriesCoefficients", (grid,), hides_n=False)
     bit_generator(rng)  # reject an invalid rng before reading the data
     values = x if isinstance(x, Chunks) else containers.vector("x", x)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.choosing import Explain, explained, tell
 from dpfast.core import checks, containers
-from dpfast.core.grid import FloatGrid, Grid, Points, check_missing, grid_with, grids_within, natural_step, unbounded
+from dpfast.core.grid import FloatGrid, Grid, Points, grid_with, grids_within, natural_step, unbounded
 from dpfast.core.types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
@@ -219,8 +219,9 @@ def synthesize(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, r), or a table
-        Private data, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless `missing` says
-        otherwise. With `columns`, a frame or another table, as in `marginals`.
+        Private data, as in `histogram`; n >= 1 is public. Missing records count as the lower bound; of a single column
+        without bounds they are left out, unless `missing` says otherwise. With `columns`, a frame or another table, as
+        in `marginals`, where missing numbers of columns without bounds come out as NaN.
     k : int, optional
         Number of synthetic records, at least 1. Default: n.
     epsilon, bounds, grid
@@ -247,8 +248,9 @@ def synthesize(
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
         to each bound.
     missing, rng, workers, explain
-        See `histogram`; `missing` is not "drop", as the number of records is public. `explain` also has the choice of
-        "auto" for one column, which `dpfast.explain` shows without data.
+        See `histogram`. ``missing="drop"`` is for "quantiles", whose records are then like those that are present, and
+        for "tree", where missing numbers come out as NaN. `explain` also has the choice of "auto" for one column, which
+        `dpfast.explain` shows without data.
 
     Returns
     -------
@@ -317,11 +319,16 @@ def synthesize(
         values, grids, dimensions = _unbounded(X, grid, missing)
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
-    check_missing("synthetic", grids, hides_n=False)
     k = checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
+    chosen = _automatic(request) if method == "auto" else method
+    if chosen != "quantiles" and any(part.missing == "drop" for part in grids):
+        raise ValueError(
+            f"missing='drop' is for method='quantiles' of one column, which leaves missing records out, and for "
+            f"'tree', where they come out as NaN, not for {chosen!r}"
+        )
     if method == "auto" and len(grids) == 1 and bins == "auto" and explain is not False:
         choice = synthesis_choice(k, n=checks.records(records_of(values)), epsilon=epsilon, grid=grids[0])
         tell(choice.comparison, explain)
-    records = METHODS[_automatic(request) if method == "auto" else method](request)
+    records = METHODS[chosen](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

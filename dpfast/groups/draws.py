@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -148,14 +149,17 @@ def draw(
 
 
 def warn_of_groups(mechanism: Mechanism, sizes: NDArray[np.int64] | None) -> None:
-    """Warn if the smallest group has too few records for the mechanism to be of use. None: sizes are private."""
+    """Warn if groups have too few records for the mechanism to be of use. None: sizes are private."""
     if sizes is None:
         warn(mechanism.plan().traps)
         return
     sizes = sizes[sizes > 0]
     smallest = int(sizes.min()) if sizes.size else 0
     if smallest and (traps := mechanism.plan(smallest).traps):
-        warn(Trap(trap.category, f"the smallest group has {smallest} records: {trap.text}") for trap in traps)
+        distinct, groups = np.unique(sizes, return_counts=True)
+        first = bisect.bisect_left(distinct, True, key=lambda n: not mechanism.plan(int(n)).traps)
+        few = f"{int(groups[:first].sum()):,} of {sizes.size:,} groups have few records, see .few of releases by key"
+        warn(Trap(trap.category, f"{few}. Of the smallest: {trap.text}") for trap in traps)
 
 
 def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:

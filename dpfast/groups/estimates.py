@@ -10,7 +10,7 @@ from dpfast.choosing import Explain, explained
 from dpfast.core import checks
 from dpfast.core.containers import declares_integers
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, ranked_floats
+from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, unbounded
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import warn_of
 from dpfast.core.types import Exact, Records
@@ -232,8 +232,8 @@ def estimator(
         statistic = WITH_INTERVAL[checks.choice("statistic", statistic, names)]()
     if not isinstance(statistic, Statistic):
         raise TypeError(
-            f"statistic, which is first, must be a name or an object of dpfast.statistics, not "
-            f"{type(statistic).__name__}"
+            f"statistic, which is first, must be a name, such as 'median', or an object of dpfast.statistics, not "
+            f"{getattr(statistic, '__name__', type(statistic).__name__)}"
         )
     missing, epsilon = checked_policy(missing), checks.positive_down("epsilon", epsilon)
     given = checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
@@ -246,10 +246,10 @@ def estimator(
         return interval_for(statistic, unused, epsilon, confidence, given, root=root)
     is_quantile = isinstance(statistic, (Median, Quantile))
     if is_quantile and bounds is None and grid is None:
-        points: Points = ranked_floats(declares_integers(x), missing)
+        points: Points = unbounded(declares_integers(x)).with_missing(missing)
     else:
         points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
-    if not is_quantile and isinstance(points, Points) and points.missing == "drop" and given == "replace-one":
+    if not is_quantile and isinstance(points, Grid) and points.missing == "drop" and given == "replace-one":
         raise ValueError(
             f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "
             f"records, not 'drop'"

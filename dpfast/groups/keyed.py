@@ -395,7 +395,9 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
 
     def __repr__(self) -> str:
         shown = [f"{key!r}: {_shown(release)}" for key, release in islice(self.items(), _SHOWN)]
-        return f"KeyedReleases({{{', '.join(shown + ['...'] * (len(self) > _SHOWN))}}}; {self.privacy})"
+        few = None if len(self._columns) > 1 else self.few
+        said = f"; few records in {np.sum(few):,} of {len(self):,} groups" if few is not None and np.any(few) else ""
+        return f"KeyedReleases({{{', '.join(shown + ['...'] * (len(self) > _SHOWN))}}}{said}; {self.privacy})"
 
 
 def _shown(release: Any) -> str:

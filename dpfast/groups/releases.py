@@ -20,6 +20,7 @@ from dpfast.groups.key_types import KeyType
 from dpfast.groups.keyed import RELEASE, KeyedReleases, ReleasedColumn
 from dpfast.groups.labels import GroupKeys, label_columns, name_of, table_columns, together
 from dpfast.mechanisms import Mechanism, PartitionSelection
+from dpfast.mechanisms.mechanism import not_mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Counted
 
@@ -325,7 +326,7 @@ class _Job:
     def __post_init__(self) -> None:
         made = self.mechanism
         if not isinstance(made, Mechanism):
-            raise TypeError(f"mechanism must be a dpfast.Mechanism, with its epsilon, not {type(made).__name__}")
+            raise TypeError(not_mechanism(made))
         checks.reads_records(made)
         if not (made.releases_numbers or made.parts):
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")

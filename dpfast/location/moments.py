@@ -8,6 +8,7 @@ from typing import Any
 
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain, explained
+from dpfast.core import checks
 from dpfast.core.grid import Grid
 from dpfast.core.types import Exact, Records
 from dpfast.location.rows import moment_of
@@ -183,6 +184,7 @@ def count(
     *,
     epsilon: Exact,
     within: tuple[float, float] | None = None,
+    neighbors: str = "add-remove",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -200,6 +202,8 @@ def count(
         Positive.
     within : pair of float, optional
         Public. Count only x with lower <= x <= upper, compared as float64, which excludes NaN. Bounds may be infinite.
+    neighbors : {"add-remove"}
+        For one replaced record the number of all records is public.
     missing : float, "lower" or "drop", optional
         "drop" counts the records that are not missing; the others, of which "lower" is the default, count all.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -239,6 +243,7 @@ def count(
     >>> 7_900 < dpf.count(ages, within=(18, float("inf")), epsilon=1.0) < 8_500
     True
     """
+    checks.choice("neighbors", neighbors, ("add-remove",))
     return int(explained(count_of(within, epsilon, missing), explain, x)(x, rng=rng, workers=workers))
 
 

@@ -35,8 +35,8 @@ from dpfast.statistics import Mean, Median, Statistic, Sum, Variance
 from dpfast.streaming import Chunks
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
-_FLOATS = FloatGrid(resolution=2.0**-900, lower=-_FARTHEST, upper=_FARTHEST)
-_INTEGERS = integers_within(-(2.0**63), 2.0**64)
+_FLOATS = FloatGrid(resolution=2.0**-900, lower=-_FARTHEST, upper=_FARTHEST, missing="lower")
+_INTEGERS = integers_within(-(2.0**63), 2.0**64).with_missing("lower")
 _MOST_POINTS = 2**32  # of a grid with the default step
 _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 

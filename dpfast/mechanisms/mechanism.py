@@ -496,6 +496,15 @@ def _without_plan(state: Any) -> Any:
     return state and {name: value for name, value in state.items() if not (name in _LEFT or is_recent(name))}
 
 
+def not_mechanism(given: Any) -> str:
+    """Return the message for what is given in place of a mechanism, such as a function of the library."""
+    return (
+        f"mechanism must be a dpfast.Mechanism, with its epsilon, not "
+        f"{getattr(given, '__name__', type(given).__name__)}: pass such as "
+        f"dpfast.InverseSensitivity(dpfast.statistics.Median(), grid=..., epsilon=...)"
+    )
+
+
 def _missing_in(grid: Points) -> str:
     """Return what missing records become on a grid."""
     if grid.missing == "drop":

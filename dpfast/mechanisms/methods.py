@@ -18,7 +18,7 @@ from dpfast.choosing.choice import LOSS
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers, may_be_missing
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, ranked_floats
+from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, unbounded
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
@@ -296,8 +296,10 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
     given = {"delta": (delta, 0.0), "neighbors": (neighbors, "replace-one"), "measure": (measure, "auto")}
     options = {name: value for name, (value, default) in given.items() if value != default}  # some do not have them
+    if isinstance(bounds, str) and bounds == "private" and _needs_order_only(statistic):
+        bounds = None if method == "inverse-sensitivity" else bounds  # which needs none
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        floats = ranked_floats(declares_integers(x), missing)
+        floats = unbounded(declares_integers(x)).with_missing(missing)
         return methods[method](statistic, grid=floats, epsilon=epsilon, **options)
     checks.bounds_or_grid(bounds, grid)
     if isinstance(bounds, str):

@@ -129,8 +129,10 @@ number of records is public)
         return f"({100 * self.confidence:.10g} % interval {self._shown(self.low)} to {self._shown(self.high)})"
 
     def _shown(self, number: float) -> str:
-        """Return the number to about a hundredth of the interval's width."""
+        """Return the number to about a hundredth of the interval's width, or whole like all three, as of counts."""
         width = self.high - self.low
         if not 1e-12 < width < 1e15 or abs(number) >= 1e15:
             return f"{number:.6g}"
+        if all(part.is_integer() for part in self):
+            return f"{number:,.0f}"
         return f"{number:,.{max(0, 2 - math.floor(math.log10(width)))}f}"

@@ -215,7 +215,8 @@ class Resized(OfSamples):
 
     def _explained_split(self, n: int | None) -> str:
         share = float(100 * self._for_number / Fraction(self.epsilon))
-        return f"Of epsilon, {share:.3g} % is for the number of records. {self.mechanism._explained_split(None)}"
+        parts = f"Of epsilon, {share:.3g} % is for the number of records", self.mechanism._explained_split(None)
+        return ". ".join(part for part in parts if part)
 
     def _explained_missing(self) -> str:
         if self.missing == "drop":

@@ -55,6 +55,10 @@ class OfSamples(Mechanism):
         return self.mechanism.points
 
     @property
+    def leaves_out(self) -> bool:
+        return self.mechanism.leaves_out
+
+    @property
     def parts(self) -> tuple[str, ...]:
         return self.mechanism.parts
 

@@ -208,7 +208,7 @@ class BlockFits(BoundedRange):
     def law_of(self, summary: Values) -> Boxes:
         """Return the exact law of the release, given the fits of the blocks, a row each. PRIVATE."""
         count, p = summary.shape
-        grid, median = self.coefficient_grid, Median()
+        grid, median = self.coefficient_grid.with_missing("lower"), Median()  # fits have no NaN
         levels = min(score_cap(self.epsilon, p * math.log(grid.size)), median.breakdown(count))
         lower, upper = np.zeros((levels + 1, p), np.int64), np.full((levels + 1, p), grid.size - 1)
         for j, column in enumerate(np.ascontiguousarray(summary.T)):

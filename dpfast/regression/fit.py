@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,7 +129,10 @@ class Fit(Tabular):
     def __repr__(self) -> str:
         rows = self._table()
         first = max(len(name) for name, _ in rows)
-        lines = [f"{'':{first}}{''.join(f'{name:>{_WIDTH}}' for name in _HEADINGS)}"]
+        headings: tuple[str, ...] = _HEADINGS
+        if all(math.isnan(value) for _, (_, *errors) in rows for value in errors):  # none are released
+            headings, rows = headings[:1], [(name, values[:1]) for name, values in rows]
+        lines = [f"{'':{first}}{''.join(f'{name:>{_WIDTH}}' for name in headings)}"]
         lines += [f"{name:{first}}{''.join(f'{_shown(value):>{_WIDTH}}' for value in values)}" for name, values in rows]
         return f"<{self._title()}\n" + "\n".join(lines) + ">"
 

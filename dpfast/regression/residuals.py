@@ -144,7 +144,7 @@ class ResidualScale(Mechanism):
 def _quantile_of(labels: Ball, statistic: Quantile, epsilon: float) -> InverseSensitivity:
     """Return the quantile of residuals from any predictor, with its plan: a regression has another one each time."""
     resolution, upper = ResidualScale.range_of(labels)
-    grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper)
+    grid = FloatGrid(_DIGITS, resolution=resolution, lower=0.0, upper=upper, missing="lower")
     options: dict[str, Any] = {"measure": "uniform", "selection": "exponential"}
     return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, **options)
 

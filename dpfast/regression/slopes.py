@@ -447,6 +447,7 @@ def _labelled(x: Any) -> Labelled:
 
 def _by_range(statistic: RankStatistic, grid: Points, epsilon: float) -> InverseSensitivity:
     """Return the mechanism of a step, with a privacy loss of bounded range."""
+    grid = grid.with_missing("lower")  # there is no NaN, for which leaving out would look
     return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, selection="exponential")
 
 

@@ -15,7 +15,8 @@ from sklearn.utils.validation import (
 )
 
 from dpfast.core import checks
-from dpfast.core.grid import Grid, Points, unbounded
+from dpfast.core.grid import Grid, Points, grid_with, unbounded
+from dpfast.domains import Box
 from dpfast.mechanisms import NoisySums
 from dpfast.sklearn.estimator import PrivateEstimator
 from dpfast.sklearn.moments import ColumnMoments
@@ -64,14 +65,16 @@ class PrivateRobustScaler(_Scaler):
     Parameters
     ----------
     bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs, optional
-        Public; a Grid may stand for a pair. By default, a missing value counts as the lower bound; a Grid can specify
-        another value for NaN. None, the default, needs n epsilon / d of at least 177 for quartiles; with fewer rows a
-        `UtilityWarning` says so.
+        Public; a Grid may stand for a pair. None, the default, needs n epsilon / d of at least 177 for quartiles; with
+        fewer rows a `UtilityWarning` says so.
     epsilon : float
         Positive; budget of the whole fit: each column gets ``epsilon / d``, which its two or three quantiles share
         (`dpfast.Quantiles`).
     with_centering, with_scaling, quantile_range, unit_variance
         See ``sklearn.preprocessing.RobustScaler``. Unused quantiles are not released.
+    missing : float, "lower", "half" or "drop", optional
+        What a missing entry becomes, as for `dpfast.quantile`; "drop" leaves it out of the quantiles of its column, at
+        no cost. Default: "drop" without bounds, "lower" for pairs of bounds, and what a Grid says.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
@@ -107,6 +110,7 @@ class PrivateRobustScaler(_Scaler):
         with_scaling: bool = True,
         quantile_range: tuple[float, float] = (25.0, 75.0),
         unit_variance: bool = False,
+        missing: float | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.bounds = bounds
@@ -115,6 +119,7 @@ class PrivateRobustScaler(_Scaler):
         self.with_scaling = with_scaling
         self.quantile_range = quantile_range
         self.unit_variance = unit_variance
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -136,7 +141,8 @@ class PrivateRobustScaler(_Scaler):
         return self
 
     def _points(self, d: int) -> Sequence[Points]:
-        return [unbounded(False)] * d if self.bounds is None else self._grids(d)
+        grids = [unbounded(False)] * d if self.bounds is None else self._grids(d)
+        return [grid.with_missing(self.missing) for grid in grids]
 
     def _shift(self) -> NDArray[np.float64] | None:
         center: NDArray[np.float64] | None = self.center_
@@ -158,8 +164,7 @@ class PrivateStandardScaler(_Scaler):
     Parameters
     ----------
     bounds : pair (lower, upper), one pair for each column, or mapping from column names to pairs
-        Public; a Grid may stand for a pair. Values outside are clamped; a missing value counts as the lower bound, or
-        as that of a Grid.
+        Public; a Grid may stand for a pair. Values outside are clamped.
     radius, center : float, float or d floats
         Public, in place of `bounds`: a ball that contains the rows, in the l2 norm. A row outside is moved to its
         nearest point; a row with NaN or an infinity counts as the center, 0 by default.
@@ -169,6 +174,9 @@ class PrivateStandardScaler(_Scaler):
         0 for a pure guarantee. Positive: Gaussian noise if that is less, for many columns or a ball.
     with_mean, with_std : bool
         See ``sklearn.preprocessing.StandardScaler``. If only the mean is used, only the mean is released.
+    missing : float, "lower" or "half", optional
+        What a missing entry becomes within `bounds`, as for `dpfast.mean`; "drop" needs a private number of rows.
+        Default: "lower", and what a Grid says.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
@@ -211,6 +219,7 @@ class PrivateStandardScaler(_Scaler):
         delta: float = 0.0,
         with_mean: bool = True,
         with_std: bool = True,
+        missing: float | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.bounds = bounds
@@ -220,6 +229,7 @@ class PrivateStandardScaler(_Scaler):
         self.delta = delta
         self.with_mean = with_mean
         self.with_std = with_std
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -229,6 +239,8 @@ class PrivateStandardScaler(_Scaler):
         values = self._rows(X, reset=True)
         n, d = values.shape
         domain = self._domain(d)
+        if isinstance(domain, Box):
+            domain = Box(grid_with(domain.grids, self.missing))
         mean = scale = None
         if with_std:
             moments = ColumnMoments(domain, d, privacy.epsilon, privacy.delta)

@@ -58,6 +58,8 @@ class Chunks:
     def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
         if hasattr(source, "iterchunks"):
             source = source.iterchunks
+        if getattr(source, "ndim", 0) == 1 and getattr(getattr(source, "dtype", None), "kind", "O") in "biuf":
+            raise TypeError("source must be arrays, not one, whose records would be pieces: use Chunks.slices(array)")
         if not callable(source):
             if not isinstance(source, Iterable):
                 raise TypeError(f"source must be an iterable of arrays or a function, not {type(source).__name__}")

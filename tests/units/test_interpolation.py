@@ -117,7 +117,8 @@ class TestDraws:
     def test_call_release_law_and_groups_agree(self):
         x = np.random.default_rng(4).normal(20, 8, 90).round()
         for statistic, options in itertools.product(
-            (Median(), Quantile(0.9), Quantile(0.0)), ({}, {"grid": Grid(0, 50, step=0.5)}, {"grid": dpf.FloatGrid()})
+            (Median(), Quantile(0.9), Quantile(0.0)),
+            ({}, {"grid": Grid(0, 50, step=0.5)}, {"grid": dpf.FloatGrid(missing="lower")}),
         ):
             m = median(0.7, statistic, **options)
             law = m.law(x)

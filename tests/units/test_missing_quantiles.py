@@ -137,7 +137,7 @@ def test_a_release_without_bounds_is_among_the_records_that_are_present(neighbor
         assert dpf.quantile(x, q, rng=PCG(1), **options) == dpf.quantile(present(x), q, rng=PCG(1), **options)
     assert dpf.median(x, rng=PCG(1), **options) == dpf.median(x, missing="drop", rng=PCG(1), **options)
     assert dpf.quantile(x, 0.1, missing="lower", epsilon=1.0) < -1e300
-    assert dpf.FloatGrid().missing == dpf.FloatGrid().lower
+    assert dpf.FloatGrid().missing == "drop"
 
 
 def test_records_without_missing_values_are_released_as_before():
@@ -390,8 +390,49 @@ def test_several_quantiles_without_bounds_are_among_the_records_that_are_present
         assert abs(dpf.iqr(x, **options) - 32_400) < 2000
     with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
         dpf.iqr(x, bounds=(0, 1e6), epsilon=1.0, missing="drop")
-    with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
-        dpf.synthesize(x, epsilon=1.0, missing="drop")
+    with pytest.raises(ValueError, match=r"missing='drop' is for method='quantiles' of one.*not for 'perturbed'"):
+        dpf.synthesize(x, bounds=(0, 1e6), epsilon=1.0, missing="drop", method="perturbed")
+
+
+def test_a_grid_of_floats_leaves_missing_records_out_in_every_way_of_release():
+    """The release of a mechanism, of its state, in groups, from a sample and by a function; within its bounds, too."""
+    x, median = column(), dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(), epsilon=1.0)
+    joint = dpf.Quantiles([0.1, 0.5], grid=dpf.FloatGrid(), epsilon=1.0)
+    releases = [
+        median(x),
+        median(dpf.Chunks([x])),
+        median.start().read([x]).release(),
+        joint(x)[1],
+        joint(dpf.Chunks([x]))[1],
+        dpf.Subsampled(median, 0.5)(x),
+        dpf.Subsampled(joint, 0.5)(x)[1],
+        *dpf.by_group(median, x, labels=np.arange(len(x)) % 2, num_groups=2),
+        dpf.median(x, grid=dpf.FloatGrid(), epsilon=1.0),
+        dpf.median(x, grid=dpf.FloatGrid(), epsilon=1.0, neighbors="add-remove"),
+        float(np.median(dpf.synthesize(x, 10_000, epsilon=1.0))),
+    ]
+    assert np.abs(np.array(releases) - np.nanmedian(x)).max() < 1500
+    assert "missing: 'drop'" in repr(median)
+    assert "missing" not in repr(made(0.5, Grid(0, 100, missing="lower")))
+    lower = dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(missing="lower"), epsilon=1.0)
+    assert lower(x) < 83_000
+    with pytest.raises(ValueError, match="where there is no such parameter, give a number, 'lower' or 'half'"):
+        dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(), epsilon=1.0, interpolate=True)
+
+
+def test_synthetic_tables_have_missing_numbers_where_there_are_no_bounds():
+    x = column(5000)
+    for columns in ({"a": dpf.Bins()}, {"a": dpf.Bins([80_000.0])}, {"a": Grid(0, 200_000, missing="drop")}):
+        twins = dpf.synthesize({"a": x}, columns=columns, epsilon=1.0)["a"]
+        assert abs(np.isnan(twins).mean() - np.isnan(x).mean()) < 0.05
+        assert np.nanmin(twins) > 0
+        assert dpf.marginals({"a": x}, columns, epsilon=1.0).columns["a"].labels[-1] is None
+    whole = dpf.marginals({"a": np.arange(5000)}, {"a": dpf.Bins()}, epsilon=1.0)
+    assert None not in whole.columns["a"].labels  # integers of NumPy are never missing
+    with pytest.raises(ValueError, match="missing must be a number, 'lower' or 'drop' for a column of a table"):
+        dpf.Bins(grid=Grid(0, 1, missing="half"))
+    least = dpf.synthesize(column(300), 50, bounds=(0, 200_000), epsilon=1.0, missing="drop")
+    assert not np.isnan(least).any()
 
 
 # ---- warnings ----

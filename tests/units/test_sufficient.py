@@ -447,3 +447,31 @@ class TestChoice:
             losses[name] = float(np.sqrt(np.mean(errors**2, axis=0)).prod() ** (1 / len(theta)))
         assert losses[choice_between(blocks, n, None).method] <= 1.1 * min(losses.values())
         assert max(losses.values()) > 1.5 * min(losses.values())  # else any choice would do
+
+
+class TestBoundsThatSpanTooMuch:
+    def test_one_parameter_takes_blocks(self):
+        x = np.random.default_rng(0).exponential(34_000, 1000)
+        options = {"bounds": (1e-6, 1.0), "epsilon": 1.0}
+        choice = chosen("exponential", 1000, bounds=(1e-6, 1.0))
+        assert choice.method == "blocks"
+        assert "sums of clamped records have an error of" in str(choice)
+        assert chosen("exponential", 1000, bounds=(1e-3, 1.0)).method == "sums"
+        estimates = [dpf.mle(x, "exponential", **options) * 34_000 for _ in range(5)]
+        assert 0.2 < np.median(estimates) < 3
+
+    def test_two_parameters_are_warned_of_and_a_guess_helps(self):
+        options = {"bounds": {"mean": (0, 1e6), "sd": (1, 1e6)}, "epsilon": 1.0}
+        x = np.random.default_rng(0).normal(5e5, 30, 1000)
+        with pytest.warns(dpf.UtilityWarning, match="the bounds span so much that records are clamped"):
+            SufficientStatistics("normal", **options)(x)
+        SufficientStatistics("normal", **options, guess={"mean": 5e5, "sd": 30})(x)
+        SufficientStatistics("normal", **options, record_bounds=(0, 1e6))(x)
+
+    def test_the_expected_error_is_that_of_releases(self):
+        mechanism = SufficientStatistics("exponential", bounds=(1e-4, 1), epsilon=1.0, planned_n=1000)
+        worst, at = mechanism.worst(1000)
+        assert at["rate"] == pytest.approx(10**-3.5)
+        rng = np.random.default_rng(1)
+        errors = [mechanism(rng.exponential(1 / at["rate"], 1000)) / at["rate"] - 1 for _ in range(60)]
+        assert 0.6 * worst < np.sqrt(np.mean(np.square(errors))) < 1.6 * worst

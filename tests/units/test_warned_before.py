@@ -122,7 +122,7 @@ def test_a_release_by_the_source_is_charged_too():
 LABELS = np.repeat([0, 1], [40, 500])
 X = np.random.default_rng(2).normal(50, 10, len(LABELS))
 NAMES = np.array(["few", "many"])[LABELS]
-SMALLEST = "the smallest group has 40 records: 40 records are too few"
+SMALLEST = "1 of 2 groups have few records, see .few of releases by key. Of the smallest: 40 records are too few"
 GROUPS = {
     "labels": {"labels": LABELS},
     "text": {"labels": NAMES, "keys": ["many", "few", "none"]},
