@@ -75,7 +75,6 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     )
 
 
-<<<<<<< HEAD
 @lru_cache(maxsize=256)
 def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tuple[Values, Values, Values | None]:
     """Return assumed parameters, and the deviations of sums with this kind of noise and of blocks, None if not known.
@@ -91,13 +90,13 @@ def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tupl
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         return theta, of_sums, None
     return theta, of_sums, of_blocks
-=======
+
+
 def _worst(blocks: SampleAndAggregate, sums: SufficientStatistics, n: int) -> float:
     """Return the largest relative error of blocks within the bounds of one parameter."""
     [name], theta = sums.model.names, within(sums.model, [pair for _, pair in blocks.bounds])
     deviations = np.array([blocks.deviations(n, {name: at}) for [at] in theta.tolist()])
     return float(relative_errors(sums.model, theta, deviations).max())
->>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
 
 
 def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:

@@ -24,8 +24,6 @@ _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64)
 # Types of cells that NumPy converts like `_float`, and types that NumPy converts although they are not real numbers.
 _PLAIN = frozenset({float, int, bool, type(None), *(dtype.type for dtype in _SUPPORTED)})
 _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
-_OF_TEXT = ": dpfast.partitions(x, domain=[...], epsilon=...) counts text and other keys"
-_ADVICE = {"O": ": convert it first, such as by x.astype(float)", "S": _OF_TEXT, "T": _OF_TEXT, "U": _OF_TEXT}
 _MOST_DIMENSIONS = 32
 _MOST_PLACES = 400  # digits of a decimal score before or after the point: others are outside the range of float64
 _ZERO = Fraction(0)
@@ -236,12 +234,7 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
             return np.column_stack(read) if read else np.empty((0, 0))
         if _is_extension(x):
             if x.dtype.kind not in "biuf" and not str(x.dtype).startswith("decimal"):
-<<<<<<< HEAD
-                advice = _OF_TEXT if x.dtype.kind == "O" else ""  # of texts or categories of pandas
-                raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}{advice}")
-=======
                 raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}{_converted(x.dtype.name)}")
->>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
             return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))
         if not _declares(x):
             if not hasattr(x, "__dlpack__"):
@@ -249,13 +242,8 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
             x = np.from_dlpack(x)
         array: NDArray[Any] = np.asarray(x)
         if array.dtype.kind not in "biuf":
-<<<<<<< HEAD
-            advice = _ADVICE.get(array.dtype.kind, "")
-            raise TypeError(f"{name} must hold numbers, not dtype {name_of(array.dtype)}{advice}")
-=======
             kind = name_of(array.dtype)
             raise TypeError(f"{name} must hold numbers, not dtype {kind}{_converted(kind)}")
->>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
         if isinstance(x, np.ma.MaskedArray):
             array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
         if array.dtype not in _SUPPORTED:
@@ -273,7 +261,7 @@ def _converted(kind: str) -> str:
     if kind == "object":
         return ": convert it first, such as by x.astype(float)"
     if kind.startswith(("str", "bytes", "utf", "large_str")):
-        return ": of text, dpfast.partitions and dpfast.by_group count the keys"
+        return ": dpfast.partitions(x, domain=[...], epsilon=...) counts text and other keys"
     if kind.startswith(("categor", "enum")):
         return ": convert it to numbers first, or count its keys by dpfast.by_group with labels= and keys="
     return ""

@@ -123,15 +123,9 @@ def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float)
     if n is not None and n < enough:
         yield Trap(
             UtilityWarning,
-<<<<<<< HEAD
-            f"{n:,} record{'s are' if n > 1 else ' is'} too few for this release at {unit} = {amount:.3g}: it may be "
-            f"anywhere within its bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} "
-            f"records, or a larger {unit}",
-=======
-            f"{_records_are(n)} too few for this release at epsilon = {epsilon:.3g}: it may be anywhere within its "
+            f"{_records_are(n)} too few for this release at {unit} = {amount:.3g}: it may be anywhere within its "
             f"bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} records, or a larger "
-            f"epsilon",
->>>>>>> 3ba22a5c50e4d6f26bd48137e30e83e93aa52602
+            f"{unit}",
         )
 
 

@@ -25,7 +25,7 @@ PASS = r"not median: pass such as dpfast\.InverseSensitivity\(dpfast\.statistics
         (lambda: dpf.synthesize(X, 3, bounds="private", epsilon=1.0), FIND),
         (
             lambda: dpf.count(np.array(["a", "b"]), epsilon=1.0),
-            "of text, dpfast.partitions and dpfast.by_group",
+            "counts text and other keys",
         ),
         (lambda: dpf.count(X, epsilon=1.0, neighbors="replace-one"), "neighbors must be one of 'add-remove'"),
         (lambda: dpf.Chunks(X), r"use Chunks\.slices\(array\)"),
