@@ -23,10 +23,7 @@ PASS = r"not median: pass such as dpfast\.InverseSensitivity\(dpfast\.statistics
         (lambda: dpf.histogram(X, 3, bounds="private", epsilon=1.0), FIND),
         (lambda: dpf.density(X, bounds="private", epsilon=1.0), FIND),
         (lambda: dpf.synthesize(X, 3, bounds="private", epsilon=1.0), FIND),
-        (
-            lambda: dpf.count(np.array(["a", "b"]), epsilon=1.0),
-            "counts text and other keys",
-        ),
+        (lambda: dpf.count(np.array(["a", "b"]), epsilon=1.0), "counts text and other keys"),
         (lambda: dpf.count(X, epsilon=1.0, neighbors="replace-one"), "neighbors must be one of 'add-remove'"),
         (lambda: dpf.Chunks(X), r"use Chunks\.slices\(array\)"),
         (lambda: dpf.by_group(dpf.median, X, labels=np.zeros(1000, int)), PASS),
