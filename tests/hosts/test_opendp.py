@@ -92,6 +92,11 @@ class TestDomains:
         grid = dpf.Grid(0, 10, step=1, missing=7)
         assert adapter.make_median(domain, CHANGE, 500.0, grid=grid)([math.nan] * 3) == 7
 
+    def test_missing_records_are_left_out_without_bounds(self):
+        domain = dp.vector_domain(dp.atom_domain(T=float, nan=True), size=4000)
+        x = [math.nan, 40.0, 50.0, 60.0] * 1000
+        assert adapter.make_median(domain, CHANGE, 2.0)(x) == 50.0
+
     @pytest.mark.parametrize("dtype", [np.float64, np.int16])
     def test_masked_records_are_missing(self, dtype):
         masked = np.ma.array(np.full(1000, 90, dtype), mask=np.arange(1000) < 900)

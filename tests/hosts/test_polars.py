@@ -199,6 +199,11 @@ class TestRefused:
         x = pl.Series([1.0, None, 3.0] * 100)
         made = dpf.GlobalSensitivity(Mean(), grid=dpf.Grid(0, 4, step=1, missing=4), epsilon=1e6)
         assert pl.DataFrame({"x": x}).select(pl.col("x").dpfast.release(made)).item() == pytest.approx(8 / 3)
+        left_out = dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(), epsilon=5.0)
+        least = dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(missing="lower"), epsilon=5.0)
+        x = pl.Series([1.0, 3.0, 3.0, None, None] * 200)
+        assert x.dpfast.release(left_out) == 3.0
+        assert x.dpfast.release(least) == 1.0
 
 
 @pytest.mark.parametrize("order", [("opendp.prelude", "dpfast.polars"), ("dpfast.polars", "opendp.prelude")])

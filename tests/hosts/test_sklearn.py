@@ -328,6 +328,19 @@ class TestScaler:
         assert np.isfinite(clone(pipe).fit(X).score_samples(X)).mean() > 0.9
         assert pickle.loads(pickle.dumps(pipe)).score(X) == pipe.score(X)
 
+    def test_missing_entries_are_left_out_of_their_column(self):
+        rows = np.random.default_rng(0).normal([50, 5], [10, 1], (10_000, 2))
+        rows[::2, 0], rows[::4, 1] = math.nan, math.nan
+        without = PrivateRobustScaler(epsilon=1.0).fit(rows)
+        within = PrivateRobustScaler(bounds=[(0, 100), (0, 10)], epsilon=1.0, missing="drop").fit(rows)
+        for scaler in (without, within):
+            assert np.abs(scaler.center_ - [50, 5]).max() < 2
+        assert PrivateRobustScaler(bounds=[(0, 100), (0, 10)], epsilon=1.0).fit(rows).center_[1] < 4.9
+        options = {"bounds": [(0, 100), (0, 10)], "epsilon": 1.0}
+        assert np.abs(PrivateStandardScaler(**options, missing=5.0).fit(rows).mean_ - [27.5, 5]).max() < 1
+        with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
+            PrivateStandardScaler(**options, missing="drop").fit(rows)
+
     @pytest.mark.parametrize("wrong", [(75, 25), (-1, 50), (0, 101)])
     def test_wrong_range(self, wrong):
         with pytest.raises(ValueError, match="quantile_range"):
