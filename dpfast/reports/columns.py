@@ -14,6 +14,7 @@ from dpfast.core import containers
 from dpfast.groups.contributions import bound_contributions, taken
 from dpfast.groups.labels import cells_of, together
 from dpfast.keys import column_of
+from dpfast.ledger.outputs import InputFile
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.predictors import Predictor
@@ -104,6 +105,11 @@ class TableColumns:
     def path(self) -> str | None:
         """The file of the table, if it is one."""
         return self._source.path if isinstance(self._source, File) else None
+
+    @property
+    def inputs(self) -> tuple[InputFile, ...]:
+        """The files that are read."""
+        return (self._source.input,) if isinstance(self._source, File) else ()
 
     def declares_integers(self, name: str) -> bool:
         """Whether a column of floats is known to hold integers."""

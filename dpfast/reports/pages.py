@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpfast.core import checks
-from dpfast.ledger.outputs import Output
+from dpfast.ledger.outputs import InputFile, Output
 
 FORMS = (".html", ".json", ".csv", ".md")
 
@@ -83,6 +83,8 @@ class Page(NamedTuple):
 class Document(ABC):
     """What is printed, or saved as a file, in one of several forms."""
 
+    inputs: tuple[InputFile, ...]  # that it was made from
+
     @abstractmethod
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
@@ -111,10 +113,10 @@ class Document(ABC):
         ValueError
             For another ending.
         TableError
-            If the file exists, unless `force` is true; if it is a ledger; if it cannot be written.
+            If the file exists, unless `force` is true; if it is a ledger, or has the data; if it cannot be written.
         """
         text = self.written(Path(path).suffix)
-        with Output(str(path), (), force=force).writing() as place:
+        with Output(str(path), self.inputs, force=force).writing() as place:
             place.write_text(text, encoding="utf-8")
 
     def written(self, suffix: str) -> str:

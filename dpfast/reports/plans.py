@@ -17,6 +17,7 @@ from dpfast.core.traps import about, trying
 from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
+from dpfast.ledger.outputs import InputFile
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.pages import Document, Page, Section, csv_page
@@ -172,7 +173,8 @@ class ReportPlan:
         if source is not None:
             source.check(table.records.wanted)
             check_categories(source, facts)
-        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
+        inputs = (source.input,) if isinstance(source, File) else ()
+        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted, inputs)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -201,6 +203,8 @@ class DryRun(Document):
         The number of imagined records.
     wanted : tuple of WantedColumn
         The columns that the releases read.
+    inputs : tuple of InputFile
+        The files that they would read, which `save` never replaces.
     """
 
     title: str
@@ -209,6 +213,7 @@ class DryRun(Document):
     budget: Privacy
     n: int
     wanted: tuple[WantedColumn, ...]
+    inputs: tuple[InputFile, ...] = ()
 
     @property
     def privacy(self) -> Privacy:

@@ -15,6 +15,7 @@ from dpfast.core.tabular import Tabular, finite
 from dpfast.densities import Histogram
 from dpfast.densities.cells import is_whole
 from dpfast.groups.keyed import RELEASE, KeyedReleases
+from dpfast.ledger.outputs import InputFile
 from dpfast.reports.notes import FEW, PUBLIC_GROUPS
 from dpfast.reports.pages import Document, Page, Section, csv_page
 
@@ -100,6 +101,8 @@ class Report(Document):
         That of the ledger.
     private : bool
         False if a given generator made the releases reproducible.
+    inputs : tuple of InputFile
+        The files that the releases read, which `save` never replaces.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Report(Document):
     releases: tuple[TableRelease, ...]
     budget: Privacy
     private: bool = True
+    inputs: tuple[InputFile, ...] = ()
 
     @property
     def privacy(self) -> Privacy:

@@ -378,7 +378,8 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        return Report(title, self.releases, self.ledger.privacy, private=self._rng is None)
+        made = {"private": self._rng is None, "inputs": self.records.inputs}
+        return Report(title, self.releases, self.ledger.privacy, **made)
 
     # ---- one release ----
 

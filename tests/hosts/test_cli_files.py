@@ -73,7 +73,7 @@ def test_an_output_is_no_input(file, capsys, name, force):
     before, path = file.read_bytes(), name(file)
     for given, output in ((file, path), (path, file)):
         code, out, err = run(capsys, ["synthesize", given, *PUBLIC, *TWINS, output, *force])
-        assert (code, out, err) == (2, "", f"dpfast: error: cannot write {output}: the command reads it\n")
+        assert (code, out, err) == (2, "", f"dpfast: error: cannot write {output}: it is an input, which would be lost\n")
     assert file.read_bytes() == before
 
 
@@ -83,7 +83,7 @@ def test_a_plot_is_no_input(tmp_path, capsys, force):
     file = tmp_path / "ages.png"  # CSV by any other name
     file.write_text("age\n1\n2\n")
     code, _, err = run(capsys, ["histogram", file, *PUBLIC, "--plot", file, *force])
-    assert (code, err) == (2, f"dpfast: error: cannot write {file}: the command reads it\n")
+    assert (code, err) == (2, f"dpfast: error: cannot write {file}: it is an input, which would be lost\n")
     assert file.read_text() == "age\n1\n2\n"
 
 
@@ -125,7 +125,7 @@ def test_an_output_is_not_redirected_standard_input(file, force):
     with file.open("rb") as given:
         done = subprocess.run(command, stdin=given, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"dpfast: error: cannot write {file}: the command reads it\n"
+    assert done.stderr == f"dpfast: error: cannot write {file}: it is an input, which would be lost\n"
     assert file.read_bytes() == before
 
 

@@ -244,7 +244,7 @@ def test_files(capsys, files, tmp_path):
     assert lines[-1].startswith("guarantee,0,text,All numbers of this report together: epsilon = 2")
     assert "must be" in run(capsys, data, plan, "-o", tmp_path / "x.pdf", code=2).err
     for taken in (data, plan):
-        assert "the command reads it" in run(capsys, data, plan, "-o", taken, "--force", code=2).err or taken == plan
+        assert "it is an input, which would be lost" in run(capsys, data, plan, "-o", taken, "--force", code=2).err or taken == plan
 
 
 def test_standard_output(capsys, files):
@@ -586,6 +586,35 @@ def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
     dpf.Ledger(1, path=ledger)
     with pytest.raises(TableError, match="it is a ledger"):
         report.save(ledger, force=True)
+
+
+def test_a_saved_report_never_replaces_its_data(tmp_path, monkeypatch):
+    """Under its name, as a link, after a change of the folder, moved, or made anew; nor does a dry run."""
+    data, plan = tmp_path / "ages.csv", {"statistic": "mean", "column": "age", "share": 1}
+    facts = {"epsilon": 2, "columns": {"age": {"bounds": (0, 120), "missing": "lower"}}}
+
+    def fill():
+        data.write_text("age\n" + "31\n45\n" * 200)
+
+    fill()
+    monkeypatch.chdir(tmp_path)
+    table = dpf.Table(data.name, **facts)
+    table.mean("age", share=0.5)
+    foreseen = ReportPlan(**facts, releases=(plan,)).dry_run(data.name)
+    link, moved = tmp_path / "link.csv", tmp_path / "moved.csv"
+    link.symlink_to(data)
+    monkeypatch.chdir(tmp_path.parent)
+    for report in (table.report(), foreseen):
+        for name in (data, link):
+            with pytest.raises(TableError, match="it is an input, which would be lost"):
+                report.save(name, force=True)
+    data.rename(moved)
+    fill()
+    for name in (data, moved):
+        with pytest.raises(TableError, match="it is an input"):
+            table.report().save(name, force=True)
+        assert name.read_text().startswith("age\n31\n")
+    table.report().save(tmp_path / "report.csv")
 
 
 def test_histograms_read_well():
