@@ -426,7 +426,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def _explained_few(self, n: int | None) -> str:
         """Return how many records it takes, if there may be fewer."""
-        if n is not None and n >= self.enough or not self.enough:
+        if (n is not None and n >= self.enough) or not self.enough:
             return ""
         return f"With fewer than about {math.ceil(self.enough):,} records it hardly tells more than its bounds do"
 

@@ -133,11 +133,12 @@ class TableColumns:
         grid = facts.points(whole=whole)
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
-        elif facts.bounds == "private" and not order:
+        elif facts.bounds == "private" and not order and otherwise is None:
             given["bounds"] = "private"
         elif not order:
+            private = ", not 'private'" if facts.bounds == "private" else ""
             raise TypeError(
-                f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
+                f"bounds of {column!r} are needed{private}: (lower, upper) in columns= or in a plan, or --bounds "
                 f"{column}=LOWER,UPPER; {otherwise or _PRIVATE}"
             )
         elif grid is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from dpfast.core import checks
 from dpfast.ledger.outputs import InputFile, Output
+from dpfast.mechanisms.released import ENDLESS
 
 FORMS = (".html", ".json", ".csv", ".md")
 
@@ -51,7 +52,7 @@ _PAGE = """\
 {body}
 </body></html>
 """
-_INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
+_INK, _FILL, _GREY = "#0072b2", "#56b4e9", "#999999"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
 
 
@@ -156,11 +157,12 @@ def markdown_page(page: Page) -> str:
 
 
 def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
-    """Return the rows of a table as text."""
-    return [[shown(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
-
-
-ENDLESS = 1e308  # of estimates on all floats
+    """Return the rows of a table as text; a value of None is one that tells nothing."""
+    found = [
+        ["no information" if cell is None and name == "value" else shown(cell) for cell in cells]
+        for name, cells in columns.items()
+    ]
+    return [list(row) for row in zip(*found, strict=True)]
 
 
 def shown(cell: Any) -> str:
@@ -243,7 +245,8 @@ def drawing(section: Section) -> str:
     if {"value", "low", "high"} <= set(columns):
         keys = [name for name in columns if name not in ("value", "low", "high", "count", "confidence", "at_bound")]
         labels = [", ".join(map(str, row)) for row in zip(*(columns[name] for name in keys), strict=True)]
-        return _lines(labels, *(columns[name] for name in ("value", "low", "high"))) if labels else ""
+        name = section.title.removesuffix(", with interval").partition(" by ")[0]
+        return _lines(labels, columns["value"], columns["low"], columns["high"], name) if labels else ""
     return ""
 
 
@@ -273,25 +276,50 @@ def _anchor(place: int, last: int) -> str:
     return {0: "start", last: "end"}.get(place, "middle")
 
 
-def _lines(labels: list[str], value: list[float], low: list[float], high: list[float]) -> str:
-    """Return a dot and an interval for each label, one below the other."""
-    numbers = [x for x in (*low, *high) if math.isfinite(x) and abs(x) < 1e15]
-    if not numbers or min(numbers) == max(numbers):
+def _lines(labels: list[str], value: list[float | None], low: list[float], high: list[float], name: str) -> str:
+    """Return a dot and an interval for each label, one below the other, and an axis with the name of the value.
+
+    Rows that tell nothing are grey and do not widen the axis; arrows stand for what is beyond it.
+    """
+    rows = list(zip(labels, value, low, high, strict=True))
+    ends = [x for _, middle, *both in rows if middle is not None for x in both if abs(x) < 1e15]
+    if not ends or min(ends) == max(ends):
         return ""
-    left, right, begin = min(numbers), max(numbers), _WIDTH * 2 / 5
-    across = _scale(left, right, begin, _WIDTH - 8)
+    ticks, begin, end = _round_ticks(min(ends), max(ends)), _WIDTH * 2 / 5, _WIDTH - 12
+    across = _scale(ticks[0], ticks[-1], begin, end)
     parts, texts = [], []
-    for i, (label, middle, least, greatest) in enumerate(zip(labels, value, low, high, strict=True)):
+    for i, (label, middle, *both) in enumerate(rows):
         y = _LINE * (i + 0.5)
         texts.append(f'<text x="{begin - 12}" y="{y + 4}" text-anchor="end">{html.escape(label[:40])}</text>')
-        if not math.isnan(middle):
-            ends = [min(max(across(x), begin), _WIDTH - 8) for x in (least, greatest, middle)]
-            parts.append(f'<line x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}"/>')
-            parts.append(f'<circle cx="{ends[2]:.1f}" cy="{y}" r="4"/>')
+        if middle is None or not math.isnan(middle):
+            ink = _GREY if middle is None or any(abs(x) >= ENDLESS for x in both) else _INK
+            places = [across(x) for x in both]
+            x1, x2 = (min(max(x, begin), end) for x in places)
+            parts.append(f'<line x1="{x1:.1f}" x2="{x2:.1f}" y1="{y}" y2="{y}" stroke="{ink}"/>')
+            parts += [_arrow(begin, y, -6, ink)] * (places[0] < begin) + [_arrow(end, y, 6, ink)] * (places[1] > end)
+            if middle is not None and begin <= across(middle) <= end:
+                parts.append(f'<circle cx="{across(middle):.1f}" cy="{y}" r="4" stroke="{ink}"/>')
     bottom = _LINE * len(labels) + 14
-    texts.append(f'<text x="{begin}" y="{bottom}">{shown(float(left))}</text>')
-    texts.append(f'<text x="{_WIDTH - 8}" y="{bottom}" text-anchor="end">{shown(float(right))}</text>')
-    return _svg(bottom + 6, parts, "".join(texts), "estimates and their intervals")
+    texts += [f'<text x="{across(x):.1f}" y="{bottom}" text-anchor="middle">{shown(x)}</text>' for x in ticks[:-1]]
+    texts.append(f'<text x="{_WIDTH}" y="{bottom}" text-anchor="end">{shown(ticks[-1])}</text>')
+    middle_of_axis = (begin + end) / 2
+    texts.append(f'<text x="{middle_of_axis}" y="{bottom + 16}" text-anchor="middle">{html.escape(name)}</text>')
+    return _svg(bottom + 22, parts, "".join(texts), "estimates and their intervals")
+
+
+def _arrow(x: float, y: float, reach: float, ink: str) -> str:
+    """Return the head of an arrow at the end of an axis."""
+    return f'<path d="M{x + reach:g} {y}l{-reach:g} -4v8z" fill="{ink}" stroke="none"/>'
+
+
+def _round_ticks(least: float, greatest: float) -> list[float]:
+    """Return five multiples of 1, 2 or 5 times a power of ten, of which the outer ones are around both numbers."""
+    power = 10.0 ** (math.floor(math.log10(greatest - least)) - 1)
+    for step in (part * power for power in (power, 10 * power) for part in (1, 2, 5)):
+        first = math.floor(least / step)
+        if math.ceil(greatest / step) <= first + 4:
+            break
+    return [float(f"{k * step:.12g}") for k in range(first, first + 5)]
 
 
 def _svg(height: float, parts: list[str], texts: str, words: str) -> str:

@@ -20,6 +20,7 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.outputs import InputFile
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
+from dpfast.reports.notes import PUBLIC_GROUPS, PUBLIC_SIZES
 from dpfast.reports.pages import Document, Page, Section, csv_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, check_categories, source_of
@@ -29,6 +30,7 @@ from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, TableError, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_SMALLEST, _IF_EQUAL = "; the smallest one has ", "; if all groups were equal, each would have "
 _NOTHING = Imagined(0, {}, set(), ())  # a table whose records nobody reads
 _EXACT = {"epsilon", "delta", "share"}
 # The methods that a release may name, with the arguments that it must have besides its column.
@@ -166,15 +168,21 @@ class ReportPlan:
         with suppress(TableError):  # a dry run needs no file
             names = None if source is None else source.names()
         table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
-        told = []
+        told: list[tuple[str, ...]] = []
         for _ in _released(table, self.releases):
-            told.append(tuple(texts))
+            told.append(tuple(text.replace(_SMALLEST, _IF_EQUAL) for text in texts))
             texts.clear()
+        shown = {release.keys for release in table.releases if PUBLIC_GROUPS in release.note}
+        for place, release in enumerate(table.releases):
+            if release.keys in shown and release.title.startswith("count by "):
+                told[place] += (PUBLIC_SIZES,)
         if source is not None:
             source.check(table.records.wanted)
             check_categories(source, facts)
         inputs = (source.input,) if isinstance(source, File) else ()
-        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted, inputs)
+        known = self.records is not None or declared is not None
+        budget = table.ledger.privacy
+        return DryRun(self.title, table.releases, tuple(told), budget, n, table.records.wanted, inputs, known)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -205,6 +213,8 @@ class DryRun(Document):
         The columns that the releases read.
     inputs : tuple of InputFile
         The files that they would read, which `save` never replaces.
+    known : bool
+        Whether the plan or the file says how many records there are.
     """
 
     title: str
@@ -214,6 +224,13 @@ class DryRun(Document):
     n: int
     wanted: tuple[WantedColumn, ...]
     inputs: tuple[InputFile, ...] = ()
+    known: bool = True
+
+    @property
+    def _imagined(self) -> str:
+        """How many records there are, and how to say it."""
+        ask = "" if self.known else "; records = 40_000 in a plan would say how many there are, if this is public"
+        return f"{self.n:,} imagined records{ask}"
 
     @property
     def privacy(self) -> Privacy:
@@ -263,12 +280,12 @@ class DryRun(Document):
             Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
             for release, texts in zip(self.releases, self.texts, strict=True)
         ]
-        summary = f"No record was touched; {self.n:,} imagined records."
+        summary = f"No record was touched; {self._imagined}."
         spending = Report(self.title, self.releases, self.budget).spending
         return Page(f"{self.title}: dry run", summary, sections, spending, "What would be spent")
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]
+        lines = [f"{self.title}: dry run, no record was touched; {self._imagined}"]
         for release, texts in zip(self.releases, self.texts, strict=True):
             lines += ["", f"{release.title}: {release.privacy.short}"]
             lines += [f"  {line}" for text in texts for line in text.splitlines()]

@@ -17,7 +17,8 @@ from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain
 from dpfast.core import checks
-from dpfast.core.traps import of_missing_cells, warn
+from dpfast.core.containers import may_be_missing
+from dpfast.core.traps import of_cells_at_the_bound, of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
 from dpfast.groups import by_group, interval
@@ -32,7 +33,17 @@ from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, Read, note_of, of_fit, of_missing, read_as
+from dpfast.reports.notes import (
+    IN_THE_MIDDLE,
+    LEFT_OUT,
+    Read,
+    is_within,
+    note_of,
+    of_fit,
+    of_missing,
+    read_as,
+    says_missing,
+)
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import check_categories, source_of
@@ -109,11 +120,13 @@ class Table:
     one. Both are for the unit of the table: a release from a unit of k records has the k-th part of epsilon for each
     record. With ``share=0.2`` five releases use up the budget exactly. Counts, private keys and ``missing="drop"`` are
     for one record added or removed: under a budget for one replaced record, which is two of these, they get half of
-    epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
-    ``categories`` of these columns the keys are public, and for one replaced record it is also taken as public who is
-    in which group; else they are private, which takes half of epsilon and a delta; their noisy counts are in the
-    result. With ``per_key=1`` a unit has at most one record in each group, at random: private keys need fewer records,
-    and a ledger in rho or mu is charged less. All other parameters are those of the function.
+    epsilon. Quantiles leave missing cells out for all of it. Within bounds, missing cells of which nothing is said are
+    left out where this costs nothing: of quantiles, and where the number of records is private anyway; else they count
+    as the lower bound, with a warning. Methods with ``by=`` release for each group of records, for one epsilon: by a
+    column, or by several. With ``categories`` of these columns the keys are public, and for one replaced record it is
+    also taken as public who is in which group; else they are private, which takes half of epsilon and a delta; their
+    noisy counts are in the result. With ``per_key=1`` a unit has at most one record in each group, at random: private
+    keys need fewer records, and a ledger in rho or mu is charged less. All other parameters are those of the function.
     Privacy: that of the functions, added up by the ledger; for units by
     https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
 
@@ -122,7 +135,8 @@ class Table:
     >>> import numpy as np, dpfast as dpf
     >>> rng = np.random.default_rng(0)
     >>> data = {"pay": rng.lognormal(10.5, 0.6, 9000), "region": np.array(["north", "south", "west"] * 3000)}
-    >>> columns = {"pay": {"bounds": (0, 500_000)}, "region": {"categories": ["north", "south", "west"]}}
+    >>> columns = {"pay": {"bounds": (0, 500_000), "missing": "lower"}}
+    >>> columns["region"] = {"categories": ["north", "south", "west"]}
     >>> table = dpf.Table(data, epsilon=2, columns=columns)
     >>> medians = table.interval("median", "pay", by="region", share=0.5)
     >>> list(medians), medians["north"].low < 37_000 < medians["north"].high
@@ -275,10 +289,15 @@ class Table:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
         counts = statistic == "count" or isinstance(statistic, Count)
         quantile = statistic == "median" or isinstance(statistic, _ORDER)
-        cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
+        hides_n = counts or self._hides_n(by, column, options, ranks=quantile)
+        cost = self._cost(epsilon, share, delta, hides_n=hides_n)
+        if not counts:
+            options |= self._left_out(column, options, cost, ranks=quantile)
 
         def call() -> Any:
             x = self.records.values(column)
+            if not counts:
+                self._warn_of_cells(column, x, options)
             given = self.records.parameters(column, x, order=counts or quantile, besides=options)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
@@ -296,7 +315,7 @@ class Table:
 
         facts = self.records.facts(column)
         note = "" if counts else of_missing(column, facts, options, order=quantile)
-        read = read_as(facts, options)
+        read = read_as(facts, options, order=quantile)
         if counts:
             read = Read(missing="drop" if read.missing == "drop" else None)
         return self._release(_title(statistic, column, by, interval=True), call, by, read={column: read}, note=note)
@@ -378,18 +397,36 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        made = {"private": self._rng is None, "inputs": self.records.inputs}
-        return Report(title, self.releases, self.ledger.privacy, **made)
+        private, inputs = self._rng is None, self.records.inputs
+        return Report(title, self.releases, self.ledger.privacy, private=private, inputs=inputs)
 
     # ---- one release ----
 
     def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False) -> ReleaseCost:
         return cost_of(self.ledger.privacy, epsilon, share, delta, hides_n=hides_n)
 
-    def _hides_n(self, by: Any, column: str, options: dict[str, Any]) -> bool:
-        """Whether a release must be for one record added or removed: of private keys, or without missing records."""
-        drops = options.get("missing", self.records.facts(column).missing) == "drop"
+    def _hides_n(self, by: Any, column: str, options: dict[str, Any], *, ranks: bool = False) -> bool:
+        """Whether a release must be for one record added or removed: of private keys, or without missing records.
+
+        `ranks` for quantiles, which leave these out for one record replaced, too.
+        """
+        drops = not ranks and options.get("missing", self.records.facts(column).missing) == "drop"
         return drops or (by is not None and self.records.categories(_names(by)) is None)
+
+    def _left_out(self, column: str, options: Mapping[str, Any], cost: ReleaseCost, *, ranks: bool) -> dict[str, str]:
+        """Return the policy for missing cells of which nothing is said: they are left out where this costs nothing.
+
+        That is of quantiles, and where the number of records is private anyway.
+        """
+        facts = self.records.facts(column)
+        free = ranks or cost.neighbors == "add-remove"
+        return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
+
+    def _warn_of_cells(self, column: str, x: Any, options: Mapping[str, Any]) -> None:
+        """Warn if missing cells count as the lower bound and nobody said so: by the type of the column, always."""
+        facts = self.records.facts(column)
+        if is_within(facts, options) and not says_missing(facts, options) and may_be_missing(x):
+            warn(of_cells_at_the_bound(column))
 
     def _release(
         self,
@@ -423,12 +460,15 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
         order = name in _UNBOUNDED and options.get("definition", "record") == "record"
         order = order and (by is None or name != "iqr")
+        ranks = order and name != "iqr" and options.get("method", "inverse-sensitivity") == "inverse-sensitivity"
+        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options, ranks=ranks))
+        options |= self._left_out(column, options, cost, ranks=ranks and "distribution" not in options)
 
         def call() -> Any:
             x = self.records.values(column)
+            self._warn_of_cells(column, x, options)
             given = self.records.parameters(column, x, order=order, besides=options, otherwise=_OTHERWISE.get(name))
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
@@ -441,7 +481,7 @@ class Table:
         several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
         qs = tuple(arguments[0]) if several else ()
         facts = self.records.facts(column)
-        note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options)}
+        note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options, order=order)}
         return self._release(_title(name, column, by, *arguments), call, by, qs, read, note)
 
     def _simple(
@@ -459,9 +499,13 @@ class Table:
     ) -> Any:
         """Release by a function of one column."""
         cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(None, column, options))
+        if bounded:
+            options |= self._left_out(column, options, cost, ranks=False)
 
         def call() -> Any:
             x = self.records.values(column)
+            if bounded:
+                self._warn_of_cells(column, x, options)
             text = _OTHERWISE.get(function.__name__)
             given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
             if not bounded:
