@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from dpfast.core.privacy import in_short, stated, total_up
@@ -90,4 +92,10 @@ def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
 def _left(ledger: Ledger) -> dict[str, Any]:
     """Return what is left, rounded down, as it must not be shown rounded up."""
     left = ledger.remaining
-    return {**stated(left), left.unit: float(left.amount), "delta": float(left.delta)}
+    return {**stated(left), left.unit: _rounded_down(left.amount), "delta": _rounded_down(left.delta)}
+
+
+def _rounded_down(amount: Any) -> float:
+    """Return an amount to 15 digits, such as 0.3 for 0.30000000000000004, unless this is more."""
+    short = f"{float(amount):.15g}"
+    return float(short) if math.isfinite(amount) and Fraction(short) <= Fraction(amount) else float(amount)

@@ -127,7 +127,8 @@ def _release(words: str) -> dict[str, Any]:
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
-            f"region', not {words!r}; statistics are {', '.join(_SHORT)}, histogram bins, and 'regression of pay on age,hours'; all else needs a plan"
+            f"region', not {words!r}; statistics are {', '.join(_SHORT)}, histogram bins, and regression of COLUMN on "
+            "COLUMN,COLUMN; all else needs a plan"
         )
     if not found[3] and (name != "count" or not found[4]):
         other = f" or {name} by COLUMN" if name == "count" else ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpfast.core.grid import Grid
 from dpfast.core.plotting import percent
 from dpfast.densities import Histogram
 from dpfast.groups.keyed import KeyedReleases
@@ -48,10 +49,13 @@ class Read:
         Where its values are clamped.
     missing : float, str or None
         What a missing cell is; None if nothing is said.
+    step : float or None
+        To the multiples of which values are rounded; None for the default of the bounds.
     """
 
     bounds: Any = None
     missing: float | str | None = None
+    step: float | None = None
 
 
 def read_as(facts: Facts, options: Mapping[str, Any], *, order: bool = False) -> Read:
@@ -61,7 +65,7 @@ def read_as(facts: Facts, options: Mapping[str, Any], *, order: bool = False) ->
     """
     bounds = None if "grid" in options else options.get("bounds", facts.bounds)
     bounds = None if order and bounds == "private" else bounds
-    return Read(bounds, options.get("missing", facts.missing))
+    return Read(bounds, options.get("missing", facts.missing), None if "bounds" in options else facts.step)
 
 
 def says_missing(facts: Facts, options: Mapping[str, Any]) -> bool:
@@ -123,7 +127,9 @@ def note_of(read: Mapping[str, Read], result: Any, *, grouped: bool, per_unit: i
     for name, each in read.items():
         if isinstance(each.bounds, (tuple, list)):
             lower, upper = each.bounds
-            parts.append(f"{name} within {lower:,g} and {upper:,g}: {BEYOND}.")
+            step = each.step or Grid(lower, upper).step
+            coarse = f", rounded to multiples of {step:,g}" if step > 1 or each.step else ""
+            parts.append(f"{name} within {lower:,g} and {upper:,g}{coarse}: {BEYOND}.")
         if each.missing is not None:
             word = each.missing if isinstance(each.missing, str) else f"{each.missing:,g}"
             parts.append(left_out(name) if word == "drop" else f"Missing cells of {name}: {word}.")

@@ -285,7 +285,7 @@ def _lines(labels: list[str], value: list[float | None], low: list[float], high:
     ends = [x for _, middle, *both in rows if middle is not None for x in both if abs(x) < 1e15]
     if not ends or min(ends) == max(ends):
         return ""
-    ticks, begin, end = _round_ticks(min(ends), max(ends)), _WIDTH * 2 / 5, _WIDTH - 12
+    ticks, begin, end = round_ticks(min(ends), max(ends)), _WIDTH * 2 / 5, _WIDTH - 12
     across = _scale(ticks[0], ticks[-1], begin, end)
     parts, texts = [], []
     for i, (label, middle, *both) in enumerate(rows):
@@ -312,7 +312,7 @@ def _arrow(x: float, y: float, reach: float, ink: str) -> str:
     return f'<path d="M{x + reach:g} {y}l{-reach:g} -4v8z" fill="{ink}" stroke="none"/>'
 
 
-def _round_ticks(least: float, greatest: float) -> list[float]:
+def round_ticks(least: float, greatest: float) -> list[float]:
     """Return five multiples of 1, 2 or 5 times a power of ten, of which the outer ones are around both numbers."""
     power = 10.0 ** (math.floor(math.log10(greatest - least)) - 1)
     for step in (part * power for power in (power, 10 * power) for part in (1, 2, 5)):

@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.cli import main
 from dpfast.reports import ReportPlan, sources
-from dpfast.reports.pages import shown
+from dpfast.reports.pages import round_ticks, shown
 from dpfast.reports.plans import METHODS, keys_of_plans
 from dpfast.tables import TableError
 
@@ -621,6 +621,111 @@ def test_a_saved_report_never_replaces_its_data(tmp_path, monkeypatch):
     table.report().save(tmp_path / "report.csv")
 
 
+def test_a_value_that_tells_nothing_is_none(capsys, tmp_path):
+    """One whose interval is as wide as its range: null in JSON, words on pages, and grey without a dot in drawings."""
+    path = tmp_path / "x.csv"
+    path.write_text("pay,kind\n" + "50,a\n52,a\n" * 900 + "50,b\n" * 2)
+    table = dpf.Table(str(path), epsilon=2, columns={"pay": {"bounds": (0, 100)}, "kind": {"categories": ["a", "b"]}})
+    table.interval("median", "pay", by="kind", epsilon=1)
+    table.interval("median", "pay", epsilon=0.001)
+    with pytest.warns(dpf.UtilityWarning, match="too few"):
+        table.interval("median", "pay", bounds=None, epsilon=0.001)
+    report = table.report()
+    groups, whole, _ = (release.to_dict() for release in report.releases)
+    assert [value is None for value in groups["columns"]["value"]] == [False, True]
+    assert groups["columns"]["few"] == [False, True]
+    assert (groups["columns"]["low"][1], groups["columns"]["high"][1]) == (0, 100)
+    assert whole["columns"] == {"value": [None], "low": [0], "high": [100]}
+    assert "No information: the interval is as wide as the bounds" in groups["note"]
+    assert report.untold == 3
+    assert "| b (few) | no information | 0 | 100 |" in report.to_markdown()
+    page = report.to_html()
+    assert page.count("<circle") == 1
+    assert page.count('stroke="#999999"') == 1
+    assert page.count("<path") == 2
+    assert ">median of pay</text>" in page
+    given = ["--epsilon", "0.001", "--bounds", "pay=0,100", "--release", "median of pay", "-o", tmp_path / "r.md"]
+    assert run(capsys, path, *given).out.endswith("; 1 of the rows have no information)\n")
+
+
+def test_ends_without_a_bound_are_null_and_words(capsys, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("name\n" + "secret\n" * 500)
+    given = ["median", str(path), "--epsilon", "0.01", "--interval"]
+    assert main(given) == 0
+    shown, note = capsys.readouterr().out.splitlines()
+    assert "95 % interval no bound to no bound" in shown
+    assert note.endswith("of a column of text the release means nothing)")
+    assert main([*given, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["low"], found["high"]) == (None, None)
+    assert main(["median", str(path), "--epsilon", "1", "--type", "number"]) == 0
+    assert "of text" not in capsys.readouterr().out
+    assert (
+        "| no information | no bound | no bound |"
+        in run(capsys, path, "--epsilon", "1", "--release", "median of name").out
+    )
+
+
+@pytest.mark.parametrize("ends", [(90_024.0, 94_339.8), (-0.0013, 0.0017), (0.0, 250_000.0), (1e9, 1e9 + 1)])
+def test_ticks_are_round_and_around(ends):
+    ticks = round_ticks(*ends)
+    assert len(ticks) == 5
+    assert ticks[0] <= ends[0]
+    assert ticks[-1] >= ends[1]
+    step = ticks[1] - ticks[0]
+    assert f"{step:.0e}"[0] in "125"
+    assert ticks[-1] - ticks[0] < 5 * (ends[1] - ends[0])
+
+
+def test_messages_use_the_words_of_the_form(capsys, files, tmp_path):
+    """A plan has keys, and --release has options by column."""
+    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "mean of pay"]
+    assert "say --missing COLUMN=drop to leave them out" in run(capsys, files[0], *given).err
+    plan = tmp_path / "few.toml"
+    plan.write_text(
+        'epsilon = 1\ncolumns.pay.bounds = [0, 200]\n[[release]]\nstatistic = "mean"\ncolumn = "pay"\nshare = 1\n'
+    )
+    assert 'say missing = "drop" to leave them out' in run(capsys, files[0], plan).err
+    assert (
+        "'count' needs a column: count of COLUMN or count by COLUMN"
+        in run(capsys, files[0], "--epsilon", "1", "--release", "count", code=2).err
+    )
+
+
+def test_a_regression_without_a_plan(capsys, files):
+    public = ["--bounds", "pay=0,200", "age=18,90", "--missing", "pay=half", "age=lower"]
+    given = [files[0], "--epsilon", "4", *public, "--json", "--seed", "3", "--release", "regression of pay on age"]
+    [release] = json.loads(run(capsys, *given).out)["releases"]
+    assert release["title"] == "linear regression of pay on age"
+    assert release["columns"]["name"] == ["age", "intercept"]
+    assert "Errors are standard errors." in release["note"]
+
+
+def test_a_dry_run_says_what_it_imagines(capsys, tmp_path):
+    """Not as facts: the number of records and equal groups; and that sizes of public groups need no epsilon."""
+    path, plan = tmp_path / "x.csv", tmp_path / "plan.toml"
+    path.write_text("pay,kind\n")
+    release = '[[release]]\nshare = 0.5\nby = "kind"\nstatistic = '
+    text = 'epsilon = 1\n{}\ncolumns.pay.bounds = [0, 9]\ncolumns.kind.categories = ["a", "b"]\n'
+    text += f'{release}"median"\ncolumn = "pay"\n{release}"count"\n'
+    plan.write_text(text.format(""))
+    told = run(capsys, path, plan, "--dry-run").out
+    assert "10,000 imagined records; records = 40_000 in a plan would say how many there are" in told
+    assert "if all groups were equal, each would have 5,000 records" in told
+    assert told.count("These sizes are public anyway") == 1
+    plan.write_text(text.format("records = 600"))
+    assert "600 imagined records\n" in run(capsys, path, plan, "--dry-run").out
+
+
+def test_a_coarse_step_is_told():
+    """Where an interval of width 0 may be beside the exact value."""
+    for bounds, words in (((0, 1e12), "rounded to multiples of 256"), ((0, 1e5), "100,000: values")):
+        table = dpf.Table({"pay": [1.0] * 900}, epsilon=1, columns={"pay": {"bounds": bounds}})
+        table.median("pay", epsilon=1)
+        assert words in table.releases[0].note
+
+
 def test_histograms_read_well():
     """Edges to a hundredth of a bin, whole numbers as such, shares in percent, and edges below the bars."""
     rng = np.random.default_rng(0)
@@ -660,9 +765,12 @@ def test_columns_that_are_named_twice(capsys, files, tmp_path):
 
 
 def test_the_guide_and_the_help_list_all_keys(capsys):
-    """Written by `keys_of_plans`, so that no key goes stale."""
+    """Written by `keys_of_plans`, so that no key goes stale; facts, which have a table of their own, mean something."""
     guide = Path(dpf.__file__).parents[1] / "docs" / "guides" / "report.md"
     keys = keys_of_plans()
+    for fact in keys["[columns.NAME]"] if guide.exists() else ():
+        first = next(row for row in guide.read_text("utf-8").splitlines() if row.startswith(f"| `{fact}` |"))
+        assert len(first.split(" | ")) == 3, first
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     text = " ".join(capsys.readouterr().out.split())

@@ -709,7 +709,7 @@ def test_a_note_says_how_the_call_reads_the_column():
     one.mle("age", "normal", bounds=[(0, 100)], method="blocks", epsilon=1)
     one.linear_regression(["age"], "pay", missing="drop", epsilon=1)
     one.linear_regression(["age"], "pay", missing="drop", radius=90, label_bound=9, epsilon=1)
-    assert [re.sub(" From low to high.*", "", release.note) for release in one.releases] == [
+    assert [re.sub(r" Errors are .*? 95 %\.", "", release.note) for release in one.releases] == [
         "pay within 0 and 5: values beyond count as the nearer bound. Missing cells of pay: 3.",
         "Missing cells of pay: half.",
         "",
