@@ -83,7 +83,8 @@ def release_groups(
         more = {"low": low, "high": high, "confidence": arguments.interval}
     if released.counts is not None:
         more["counts"] = released.counts.tolist()
-        lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
+        if not counts_all(arguments):  # else the lines are counts themselves
+            lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
     if released.few is not None:
         more["few"] = released.few.tolist()
         lines = [f"{line}, few records" if few else line for line, few in zip(lines, more["few"], strict=True)]

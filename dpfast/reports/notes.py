@@ -36,6 +36,7 @@ IN_THE_MIDDLE = (
     "A record with a missing cell counts as one in the middle of the bounds. If many are missing, the coefficients are "
     "wrong."
 )
+GENERAL = (NOTHING, NO_BOUND, OF_FEW, OF_BINS, OF_NOISE, OF_COEFFICIENTS, PUBLIC_GROUPS)  # alike in all releases
 _OF_BLOCKS = ("blocks", "combine", "margin", "shuffle")  # parameters of fits of blocks
 
 

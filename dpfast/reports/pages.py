@@ -67,6 +67,8 @@ class Page(NamedTuple):
         What is released, and its cost.
     heading : str
         That of the spending.
+    notes : sequence of str
+        What is true of several sections.
     """
 
     title: str
@@ -74,6 +76,7 @@ class Page(NamedTuple):
     sections: Sequence[Section]
     spending: Sequence[tuple[str, str]]
     heading: str
+    notes: Sequence[str] = ()
 
     @property
     def spent(self) -> dict[str, list[Any]]:
@@ -142,6 +145,9 @@ def html_page(page: Page) -> str:
     for section in page.sections:
         parts += [f"<h2>{html.escape(section.title)}</h2>", f'<p class="cost">{html.escape(section.cost)}</p>']
         parts += [drawing(section), _html_table(_legible(section)) if section.columns else ""]
+    if page.notes:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in page.notes)
+        parts += ["<h2>Notes</h2>", f"<ul>{notes}</ul>"]
     parts += [f"<h2>{page.heading}</h2>", _html_table(page.spent)]
     body = "\n".join(filter(None, parts))
     return _PAGE.format(title=html.escape(page.title), style=_STYLE, body=body)
@@ -153,6 +159,8 @@ def markdown_page(page: Page) -> str:
     for section in page.sections:
         parts += [f"## {section.title}", f"*{section.cost}*"]
         parts += [_markdown_table(_legible(section))] if section.columns else []
+    if page.notes:
+        parts += ["## Notes", "\n".join(f"- {note}" for note in page.notes)]
     return "\n\n".join([*parts, f"## {page.heading}", _markdown_table(page.spent)]) + "\n"
 
 

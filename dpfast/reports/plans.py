@@ -182,7 +182,9 @@ class ReportPlan:
         inputs = (source.input,) if isinstance(source, File) else ()
         known = self.records is not None or declared is not None
         budget = table.ledger.privacy
-        return DryRun(self.title, table.releases, tuple(told), budget, n, table.records.wanted, inputs, known)
+        shares = tuple(f" (share = {entry['share']})" if "share" in entry else "" for entry in self.releases)
+        wanted = table.records.wanted
+        return DryRun(self.title, table.releases, tuple(told), budget, n, wanted, inputs, known, shares)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -215,6 +217,8 @@ class DryRun(Document):
         The files that they would read, which `save` never replaces.
     known : bool
         Whether the plan or the file says how many records there are.
+    shares : tuple of str
+        The share of the budget that the plan gives each release, "" for an epsilon.
     """
 
     title: str
@@ -225,6 +229,13 @@ class DryRun(Document):
     wanted: tuple[WantedColumn, ...]
     inputs: tuple[InputFile, ...] = ()
     known: bool = True
+    shares: tuple[str, ...] = ()
+
+    @property
+    def _costs(self) -> list[str]:
+        """What each release would be charged, with its share."""
+        shares = self.shares or ("",) * len(self.releases)
+        return [f"{made.privacy.short}{share}" for made, share in zip(self.releases, shares, strict=True)]
 
     @property
     def _imagined(self) -> str:
@@ -277,8 +288,8 @@ class DryRun(Document):
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
         sections = [
-            Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
-            for release, texts in zip(self.releases, self.texts, strict=True)
+            Section(release.title, " ".join([f"{cost}.", *" ".join(texts).split()]), {})
+            for release, cost, texts in zip(self.releases, self._costs, self.texts, strict=True)
         ]
         summary = f"No record was touched; {self._imagined}."
         spending = Report(self.title, self.releases, self.budget).spending
@@ -286,8 +297,8 @@ class DryRun(Document):
 
     def __str__(self) -> str:
         lines = [f"{self.title}: dry run, no record was touched; {self._imagined}"]
-        for release, texts in zip(self.releases, self.texts, strict=True):
-            lines += ["", f"{release.title}: {release.privacy.short}"]
+        for release, cost, texts in zip(self.releases, self._costs, self.texts, strict=True):
+            lines += ["", f"{release.title}: {cost}"]
             lines += [f"  {line}" for text in texts for line in text.splitlines()]
         return "\n".join([*lines, "", f"all together: {self.privacy.short}", f"budget: {self.budget.short}"])
 

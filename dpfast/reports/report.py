@@ -18,7 +18,7 @@ from dpfast.groups.keyed import RELEASE, KeyedReleases
 from dpfast.ledger.outputs import InputFile
 from dpfast.mechanisms import Estimate
 from dpfast.mechanisms.released import or_none
-from dpfast.reports.notes import FEW, PUBLIC_GROUPS
+from dpfast.reports.notes import FEW, GENERAL, PUBLIC_GROUPS
 from dpfast.reports.pages import Document, Page, Section, csv_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
@@ -208,16 +208,28 @@ class Report(Document):
 
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
-        return Page(self.title, self.guarantee, list(self._sections()), self.spending, "What was spent")
+        return Page(
+            self.title, self.guarantee, list(self._sections()), self.spending, "What was spent", self._common_notes
+        )
+
+    @property
+    def _common_notes(self) -> list[str]:
+        """The sentences of several notes, which pages say once."""
+        return [text for text in GENERAL if sum(text in release.note for release in self.releases) > 1]
 
     def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
+            if release.title.startswith("count by ") and "count" not in release.keys:
+                cells.pop("count", None)  # that of the selection of private keys, beside the release
             few = [] if FEW in release.keys else cells.pop(FEW, [])
             for i in np.flatnonzero(few):
                 cells[release.keys[-1]][i] += f" ({FEW})"
             whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])
-            yield Section(release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells, whole)
+            note = release.note
+            for text in self._common_notes:
+                note = note.replace(text, "")
+            yield Section(release.title, " ".join(f"{release.privacy.short}. {note}".split()), cells, whole)
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -713,9 +713,37 @@ def test_a_dry_run_says_what_it_imagines(capsys, tmp_path):
     told = run(capsys, path, plan, "--dry-run").out
     assert "10,000 imagined records; records = 40_000 in a plan would say how many there are" in told
     assert "if all groups were equal, each would have 5,000 records" in told
+    assert "median of pay by kind, with interval: epsilon = 0.5 for one record replaced (share = 0.5)" in told
     assert told.count("These sizes are public anyway") == 1
     plan.write_text(text.format("records = 600"))
     assert "600 imagined records\n" in run(capsys, path, plan, "--dry-run").out
+
+
+def test_pages_say_once_what_several_notes_say():
+    """The note of one release has it, and so do all in JSON."""
+    table = dpf.Table({"pay": [1.0] * 900}, epsilon=2, columns={"pay": {"bounds": (0, 9)}})
+    nothing = "No information: the interval is as wide as the bounds"
+    for times in (1, 2):
+        table.interval("median", "pay", share=0.5)
+        report = table.report()
+        for text in (report.to_markdown(), report.to_html()):
+            assert text.count(nothing) == 1
+            assert ("Notes" in text) is (times == 2)
+        assert report.to_json().count(nothing) == times
+
+
+def test_pages_show_one_count_by_private_keys(capsys, tmp_path):
+    """The release; JSON has that of their selection, too."""
+    table = dpf.Table({"kind": ["a"] * 900}, epsilon=9, delta=1e-5)
+    table.count(by="kind", epsilon=9, delta=1e-6)
+    report = table.report()
+    assert "| kind | value | low | high |" in report.to_markdown()
+    assert "count" in report.to_dict()["releases"][0]["columns"]
+    path = tmp_path / "x.csv"
+    path.write_text("kind\n" + "a\n" * 900)
+    given = ["count", str(path), "--epsilon", "9", "--delta", "1e-6", "--group-by", "kind", "--keys", "private"]
+    assert main(given) == 0
+    assert re.match(r"a: \d+\n", capsys.readouterr().out)
 
 
 def test_a_coarse_step_is_told():
