@@ -79,6 +79,14 @@ def is_within(facts: Facts, options: Mapping[str, Any]) -> bool:
     return isinstance(options.get("bounds", facts.bounds), (tuple, list))
 
 
+def policy_for(facts: Facts, options: Mapping[str, Any], *, free: bool) -> dict[str, str]:
+    """Return the policy for missing cells of which nothing is said: within bounds they are left out if this is `free`.
+
+    It is for quantiles, and where the number of records is private anyway.
+    """
+    return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
+
+
 def of_missing(name: str, facts: Facts, options: Mapping[str, Any], *, order: bool) -> str:
     """Return what missing cells of a column are in a release whose facts do not say it; `order` for quantiles."""
     if says_missing(facts, options):

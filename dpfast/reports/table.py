@@ -17,8 +17,7 @@ from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
 from dpfast.choosing import Explain
 from dpfast.core import checks
-from dpfast.core.containers import may_be_missing
-from dpfast.core.traps import of_cells_at_the_bound, of_missing_cells, warn
+from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
 from dpfast.groups import by_group, interval
@@ -37,12 +36,11 @@ from dpfast.reports.notes import (
     IN_THE_MIDDLE,
     LEFT_OUT,
     Read,
-    is_within,
     note_of,
     of_fit,
     of_missing,
+    policy_for,
     read_as,
-    says_missing,
 )
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
@@ -289,16 +287,14 @@ class Table:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
         counts = statistic == "count" or isinstance(statistic, Count)
         quantile = statistic == "median" or isinstance(statistic, _ORDER)
-        hides_n = counts or self._hides_n(by, column, options, ranks=quantile)
+        hides_n = counts or self.records.hides_n(_names(by or ()), column, options, ranks=quantile)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        if not counts:
-            options |= self._left_out(column, options, cost, ranks=quantile)
+        free = not counts and (quantile or cost.hides_n)
+        options |= policy_for(self.records.facts(column), options, free=free)
 
         def call() -> Any:
             x = self.records.values(column)
-            if not counts:
-                self._warn_of_cells(column, x, options)
-            given = self.records.parameters(column, x, order=counts or quantile, besides=options)
+            given = self.records.parameters(column, x, order=counts or quantile, besides=options, clamps=not counts)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
                     f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
@@ -316,8 +312,7 @@ class Table:
         facts = self.records.facts(column)
         note = "" if counts else of_missing(column, facts, options, order=quantile)
         read = read_as(facts, options, order=quantile)
-        if counts:
-            read = Read(missing="drop" if read.missing == "drop" else None)
+        read = Read(missing="drop" if read.missing == "drop" else None) if counts else read
         return self._release(_title(statistic, column, by, interval=True), call, by, read={column: read}, note=note)
 
     # ---- distributions ----
@@ -397,36 +392,12 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        private, inputs = self._rng is None, self.records.inputs
-        return Report(title, self.releases, self.ledger.privacy, private=private, inputs=inputs)
+        return Report(title, self.releases, self.ledger.privacy, self._rng is None, self.records.inputs)
 
     # ---- one release ----
 
     def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False) -> ReleaseCost:
         return cost_of(self.ledger.privacy, epsilon, share, delta, hides_n=hides_n)
-
-    def _hides_n(self, by: Any, column: str, options: dict[str, Any], *, ranks: bool = False) -> bool:
-        """Whether a release must be for one record added or removed: of private keys, or without missing records.
-
-        `ranks` for quantiles, which leave these out for one record replaced, too.
-        """
-        drops = not ranks and options.get("missing", self.records.facts(column).missing) == "drop"
-        return drops or (by is not None and self.records.categories(_names(by)) is None)
-
-    def _left_out(self, column: str, options: Mapping[str, Any], cost: ReleaseCost, *, ranks: bool) -> dict[str, str]:
-        """Return the policy for missing cells of which nothing is said: they are left out where this costs nothing.
-
-        That is of quantiles, and where the number of records is private anyway.
-        """
-        facts = self.records.facts(column)
-        free = ranks or cost.neighbors == "add-remove"
-        return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
-
-    def _warn_of_cells(self, column: str, x: Any, options: Mapping[str, Any]) -> None:
-        """Warn if missing cells count as the lower bound and nobody said so: by the type of the column, always."""
-        facts = self.records.facts(column)
-        if is_within(facts, options) and not says_missing(facts, options) and may_be_missing(x):
-            warn(of_cells_at_the_bound(column))
 
     def _release(
         self,
@@ -460,16 +431,14 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        order = name in _UNBOUNDED and options.get("definition", "record") == "record"
-        order = order and (by is None or name != "iqr")
-        ranks = order and name != "iqr" and options.get("method", "inverse-sensitivity") == "inverse-sensitivity"
-        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options, ranks=ranks))
-        options |= self._left_out(column, options, cost, ranks=ranks and "distribution" not in options)
+        order, ranks = _by_order(name, by, options)
+        hides_n = self.records.hides_n(_names(by or ()), column, options, ranks=ranks)
+        cost = self._cost(epsilon, share, delta, hides_n=hides_n)
+        options |= policy_for(self.records.facts(column), options, free=ranks or cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)
-            self._warn_of_cells(column, x, options)
-            given = self.records.parameters(column, x, order=order, besides=options, otherwise=_OTHERWISE.get(name))
+            given = self.records.parameters(column, x, order=order, besides=options, hint=_OTHERWISE.get(name))
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = given | {k: options.pop(k) for k in _PUBLIC if k in options} | {"neighbors": cost.neighbors}
@@ -478,8 +447,7 @@ class Table:
             found = self._groups(by, x, make, cost, options)
             return found.roots() if name == "std" else found
 
-        several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
-        qs = tuple(arguments[0]) if several else ()
+        qs = tuple(arguments[0]) if name == "quantile" and by is None and np.ndim(arguments[0]) == 1 else ()
         facts = self.records.facts(column)
         note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options, order=order)}
         return self._release(_title(name, column, by, *arguments), call, by, qs, read, note)
@@ -498,16 +466,13 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release by a function of one column."""
-        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(None, column, options))
-        if bounded:
-            options |= self._left_out(column, options, cost, ranks=False)
+        cost = self._cost(epsilon, share, delta, hides_n=self.records.hides_n([], column, options))
+        options |= policy_for(self.records.facts(column), options, free=bounded and cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)
-            if bounded:
-                self._warn_of_cells(column, x, options)
-            text = _OTHERWISE.get(function.__name__)
-            given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
+            hint = _OTHERWISE.get(function.__name__)
+            given = self.records.parameters(column, x, order=not bounded, besides=options, hint=hint, clamps=bounded)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
@@ -648,6 +613,13 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
     """Return the mechanism of a statistic, as the function of its name would make it."""
     return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
+
+
+def _by_order(name: str, by: Any, options: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return whether a statistic needs the order of the records only, and whether it is a quantile by their ranks."""
+    order = name in _UNBOUNDED and options.get("definition", "record") == "record" and (by is None or name != "iqr")
+    by_default = options.get("method", "inverse-sensitivity") == "inverse-sensitivity" and "distribution" not in options
+    return order, order and name != "iqr" and by_default
 
 
 def _names(columns: Any) -> list[str]:
