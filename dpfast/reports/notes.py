@@ -27,7 +27,7 @@ OF_COEFFICIENTS = "Errors are standard errors. From low to high: intervals of 95
 FEW = "few"
 NO_INTERVAL = "There is no interval: the noise depends on the bounds that are found."
 MEDIAN_STANDS = (
-    "For missing cells of {0} stands a median that is released first: if half of a group or more are missing, its "
+    "Missing cells of {0} are replaced by a median that is released first: if half of a group or more are missing, its "
     "number means nothing."
 )
 OF_FEW = f"({FEW}): a group of so few records that its number may be far from the truth."

@@ -566,7 +566,7 @@ def test_a_dry_run_goes_where_the_report_would(capsys, files, tmp_path):
         assert "median of pay by kind" in text
         assert "What was spent" not in text
         assert "<tbody></tbody>" not in text
-    assert "*epsilon = 0.6 for one record replaced. " in (tmp_path / "dry.md").read_text()
+    assert "*epsilon = 0.6 for one record replaced (share = 0.3). " in (tmp_path / "dry.md").read_text()
     assert all(line.count("*") in (0, 2) for line in (tmp_path / "dry.md").read_text().splitlines())
     assert json.loads((tmp_path / "dry.json").read_text())["records"] == 10_000
     foreseen = ReportPlan.read(plan).dry_run(data)

@@ -691,7 +691,7 @@ def test_within_private_bounds_a_median_stands_for_missing_cells():
     one.mean("pay", by="kind", epsilon=9)
     one.median("pay", epsilon=9)
     first, second = (release.note for release in one.releases)
-    assert "For missing cells of pay stands a median that is released first: if half of a group or more" in first
+    assert "Missing cells of pay are replaced by a median that is released first: if half of a group or more" in first
     assert "There is no interval" in first
     assert second == "Missing cells of pay are left out."
     with pytest.raises(TypeError, match=r"bounds of 'pay' are needed, not 'private': .* a release of bounds finds"):
