@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from dpfast.core.privacy import in_short, stated
+from dpfast.core.privacy import in_short, stated, total_up
 from dpfast.core.traps import warn_of
 from dpfast.errors import BudgetError
 from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.journal import noted
 from dpfast.mechanisms import Mechanism
 from dpfast.tables import TableError
+
+_GUARANTEE = re.compile(r": (epsilon|rho|mu) = .*?(?=>|$)>?")  # of one release, at the end of its description
 
 
 def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
 def _line(charge: Charge) -> str:
     """Return the line of a charge, with what is noted; the guarantee is that of the budget."""
     said = "; ".join(f"{name} {text}" for name, text in noted(charge.note).items() if name != "day")
-    label = charge.label.partition(f": {charge.profile.privacy}")[0].strip("<>")
+    label = _GUARANTEE.sub("", charge.label.removeprefix("<")).removesuffix(">")
     day = "" if charge.note.day is None else f"{charge.note.day} "
     return f"{day}{charge.times} x {in_short(charge.profile.privacy)}: {label}" + (f" ({said})" if said else "")
 
@@ -67,6 +73,17 @@ def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
         raise BudgetError(f"a release of {cost} does not fit: {remaining} is left")
 
 
+def charged(charges: Sequence[Charge], ledger: Ledger, neighbors: str | None) -> str:
+    """Return what a command was charged, and why if it is twice its epsilon, and what is left."""
+    left = in_short(ledger.remaining)
+    if not charges:
+        return f"left: {left}"
+    whole = total_up([charge.profile for charge in charges for _ in range(charge.times)])
+    twice = neighbors == "add-remove" and ledger.privacy.neighbors == "replace-one"
+    why = " (twice its epsilon, because the ledger is for one replaced record)" if twice else ""
+    return f"charged {in_short(whole)}{why}; left: {left}"
+
+
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
     """Return the fields of a report about the ledger that was charged."""
     return {"ledger": path, "remaining": _left(ledger)}
@@ -75,4 +92,10 @@ def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
 def _left(ledger: Ledger) -> dict[str, Any]:
     """Return what is left, rounded down, as it must not be shown rounded up."""
     left = ledger.remaining
-    return {**stated(left), left.unit: float(left.amount), "delta": float(left.delta)}
+    return {**stated(left), left.unit: _rounded_down(left.amount), "delta": _rounded_down(left.delta)}
+
+
+def _rounded_down(amount: Any) -> float:
+    """Return an amount to 15 digits, such as 0.3 for 0.30000000000000004, unless this is more."""
+    short = f"{float(amount):.15g}"
+    return float(short) if math.isfinite(amount) and Fraction(short) <= Fraction(amount) else float(amount)

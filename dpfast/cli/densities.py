@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.cli.output import released_to, show
-from dpfast.cli.records import charging, column_grid, context, read, rng_of
+from dpfast.cli.records import charging, column_grid, context, read, rng_of, warn_of_cells
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy
 from dpfast.core.traps import trying
@@ -30,6 +30,7 @@ def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     with trying():
         histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = read(arguments)
+    warn_of_cells(arguments)
     with charging(arguments):
         released = histogram(x, grid=grid, rng=rng, **options)
     if save:
@@ -112,6 +113,7 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     else:
         output = _output(arguments.output, arguments)
     x = read(arguments)
+    warn_of_cells(arguments)
     with charging(arguments):
         records = synthesize(x, k, **options, rng=rng)
     n = records_of(x)

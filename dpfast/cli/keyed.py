@@ -21,6 +21,7 @@ from dpfast.groups import by_group
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.intervals import IntervalMechanism
 from dpfast.mechanisms.partitions import PartitionSelection
+from dpfast.mechanisms.released import or_none
 from dpfast.streaming import Chunks
 from dpfast.tables import TableError, WantedColumn, blocks, is_long, schema_type
 
@@ -78,11 +79,12 @@ def release_groups(
             line if math.isnan(pair[0]) else f"{line}, {between(arguments.interval, *pair)}"  # a group without records
             for line, pair in zip(lines, ends, strict=True)
         ]
-        low, high = (finite([pair[end] for pair in ends]) for end in (0, 1))
+        low, high = (finite([or_none(pair[end]) for pair in ends]) for end in (0, 1))
         more = {"low": low, "high": high, "confidence": arguments.interval}
     if released.counts is not None:
         more["counts"] = released.counts.tolist()
-        lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
+        if not counts_all(arguments):  # else the lines are counts themselves
+            lines = [f"{line}, about {count} records" for line, count in zip(lines, more["counts"], strict=True)]
     if released.few is not None:
         more["few"] = released.few.tolist()
         lines = [f"{line}, few records" if few else line for line, few in zip(lines, more["few"], strict=True)]
@@ -102,7 +104,13 @@ def release_groups(
 
 def between(confidence: float, low: float, high: float) -> str:
     """Return the words about an interval."""
-    return f"{percent(confidence)} interval {low:.12g} to {high:.12g}"
+    lower, upper = ("no bound" if or_none(end) is None else number(end) for end in (low, high))
+    return f"{percent(confidence)} interval {lower} to {upper}"
+
+
+def number(value: float) -> str:
+    """Return a released number as text: of eight digits, and whole if it is greater."""
+    return f"{value:.{max(8, len(f'{abs(value):.0f}'))}g}" if abs(value) < 1e15 else f"{value:.8g}"
 
 
 def _labels_and_records(arguments: argparse.Namespace, names: list[str]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -207,5 +215,5 @@ def _listed(keys: Any) -> list[Any]:
 def _line(key: Any, value: Any) -> str:
     words = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
     numbers = value if isinstance(value, list) else [value]
-    shown = ", ".join("no records" if math.isnan(number) else f"{number:.12g}" for number in numbers)
+    shown = ", ".join("no records" if math.isnan(each) else number(each) for each in numbers)
     return f"{words if words.isprintable() else repr(words)}: {shown}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfast._kernels._calls import Parameters
 from dpfast.cli.budgets import check_budget
-from dpfast.cli.keyed import between, check_groups, counts_all, release_groups
+from dpfast.cli.keyed import between, check_groups, counts_all, number, release_groups
 from dpfast.cli.records import (
     UNREAD,
     Answer,
@@ -36,6 +36,7 @@ from dpfast.groups.estimates import estimator
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of
+from dpfast.mechanisms.released import or_none
 from dpfast.statistics import (
     Count,
     InterquartileRange,
@@ -73,7 +74,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors, confidence = arguments.neighbors, arguments.interval
-    grid = column_points(arguments)
+    grid = column_points(arguments, ranks=isinstance(statistic, Median) and arguments.method == command.method)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
@@ -102,21 +103,26 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _within_private_bounds(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release one statistic of a column, within bounds that are found privately."""
-    for option in ("interval", "group_by", "step"):
+    for option in ("interval", "step"):
         if getattr(arguments, option) is not None:
             raise ValueError(f"--{option.replace('_', '-')} needs --bounds LOWER UPPER, not private ones")
     statistic, rng = STATISTICS[arguments.name](arguments), rng_of(arguments)
     settle_type(arguments)
     like = np.ma.empty(0, np.int64 if arguments.type == "integer" else np.float64)  # cells may be missing
     method = "auto" if arguments.method == SINGLE[arguments.name].method else arguments.method
-    public = Parameters(
-        "private", None, arguments.epsilon, arguments.delta, method, arguments.missing, None, arguments.neighbors
-    )
+    root = isinstance(statistic, Variance)
+
+    def make(epsilon: Any, delta: Any) -> Mechanism:
+        public = Parameters("private", None, epsilon, delta, method, arguments.missing, None, arguments.neighbors)
+        return mechanism_for(statistic, like, public)
+
+    if arguments.group_by:
+        after = math.sqrt if root else float
+        return _grouped(arguments.name, make, after, arguments, rng, _facts(None, arguments))
     with charging(arguments):
-        mechanism = mechanism_for(statistic, like, public)
+        mechanism = make(arguments.epsilon, arguments.delta)
         answer = release(mechanism, arguments, rng)
-    value = math.sqrt(answer.value) if isinstance(statistic, Variance) else answer.value
-    return _answered(arguments, mechanism, None, value, answer)
+    return _answered(arguments, mechanism, None, math.sqrt(answer.value) if root else answer.value, answer)
 
 
 def _answered(
@@ -128,7 +134,7 @@ def _answered(
         "column": arguments.column,
         "value": value,
         **context(mechanism.privacy, grid, answer.n, arguments),
-        "text": f"{_title(arguments)} = {value:.12g}  ({answer.story}{mechanism.privacy})",
+        "text": f"{_title(arguments)} = {number(value)}  ({answer.story}{mechanism.privacy})",
     }
 
 
@@ -182,7 +188,7 @@ def _counted(arguments: argparse.Namespace, privacy: Privacy, n: int | None = No
     }
 
 
-def _facts(grid: Points, arguments: argparse.Namespace) -> Facts:
+def _facts(grid: Points | None, arguments: argparse.Namespace) -> Facts:
     return lambda privacy, n: context(privacy, grid, n, arguments)
 
 
@@ -228,11 +234,11 @@ def _with_interval(
         "statistic": name,
         "column": arguments.column,
         "value": int(value) if name == "count" else value,
-        "low": low,
-        "high": high,
+        "low": or_none(low),
+        "high": or_none(high),
         "confidence": arguments.interval,
         **facts(mechanism.privacy, n),
-        "text": f"{title} = {value:.12g}, {between(arguments.interval, low, high)}  ({records}{mechanism.privacy})",
+        "text": f"{title} = {number(value)}, {between(arguments.interval, low, high)}  ({records}{mechanism.privacy})",
     }
 
 
@@ -241,7 +247,7 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     check_groups(arguments)
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of quantiles is for --keys private")
-    grid = column_points(arguments)
+    grid = column_points(arguments, ranks=True)
     rng, qs = rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:
@@ -257,7 +263,7 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         mechanism = _quantiles(qs, grid, arguments, arguments.epsilon)
         released, n, story = release(mechanism, arguments, rng)
     values = released.tolist()
-    lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(qs, values, strict=True)]
+    lines = [f"{q:g}-quantile = {number(value)}" for q, value in zip(qs, values, strict=True)]
     return {
         "statistic": "quantiles",
         "column": arguments.column,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ def warn(line: str) -> None:
 
 
 @contextmanager
-def telling(options: Container[str]) -> Iterator[None]:
+def telling(options: Mapping[str, Any]) -> Iterator[None]:
     """Print each warning of the library, which depends on no data, as one line on standard error, and only once.
 
     In the words of a command with these options.

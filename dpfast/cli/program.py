@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from dpfast.cli.commands import command_in, make_parser
@@ -40,16 +41,16 @@ def _run(arguments: argparse.Namespace) -> int:
             raise OSError("standard output is closed: nothing is released")
         path = arguments.ledger_file = getattr(arguments, "ledger", None)
         arguments.ledger = None if path is None else _ledger(path)
-        report: dict[str, Any] = arguments.run(arguments)
+        with nullcontext([]) if path is None else arguments.ledger.receipt() as charges:
+            report: dict[str, Any] = arguments.run(arguments)
         lines, aside = [report.pop("text")], report.pop("aside", False)
         if "reading" in report:
             lines.append(f"({report['reading']})")
         if path and arguments.ledger:
-            from dpfast.cli.budgets import budget_report
-            from dpfast.core.privacy import in_short
+            from dpfast.cli.budgets import budget_report, charged
 
+            lines.append(f"({charged(charges, arguments.ledger, report.get('neighbors'))} in {path})")
             report.update(budget_report(path, arguments.ledger))
-            lines.append(f"(left: {in_short(arguments.ledger.remaining)} in {path})")
     except BudgetError as error:
         warn(f"dpfast: error: {error}: nothing is released")
         return 4

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from dpfast.choosing import explained
 from dpfast.cli.budgets import check_budget
 from dpfast.cli.output import warn
-from dpfast.core import checks
+from dpfast.core import checks, traps
 from dpfast.core.grid import Grid, Points, unbounded
 from dpfast.core.privacy import Privacy, as_given
 from dpfast.mechanisms import Mechanism
 from dpfast.streaming import Chunks, records_of
 from dpfast.tables import IN_THE_HEADER, Format, column_names, no_column, open_column, schema_type
 
+OF_TEXT = "of a column of text the release means nothing"  # said where no schema and no --type declares numbers
 UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
 
 
@@ -33,9 +34,16 @@ def grid_of(arguments: argparse.Namespace) -> Grid:
     return Grid(arguments.bounds[0], arguments.bounds[1], step=arguments.step)
 
 
-def column_grid(arguments: argparse.Namespace) -> Grid:
-    """Return the grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
+def column_grid(arguments: argparse.Namespace, *, ranks: bool = False) -> Grid:
+    """Return the grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`.
+
+    Missing cells of which nothing is said are left out where this costs nothing: of quantiles by their ranks, and where
+    the number of records is private anyway. Else they count as the lower bound, of which `warn_of_cells` warns.
+    """
     lower, upper = arguments.bounds
+    if arguments.missing is None and (ranks or hides_n(arguments)):
+        arguments.missing = "drop"
+    arguments.unsaid = arguments.missing is None
     grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
     settle_type(arguments)
     if arguments.step is None and arguments.type == "integer":
@@ -44,10 +52,10 @@ def column_grid(arguments: argparse.Namespace) -> Grid:
     return grid
 
 
-def column_points(arguments: argparse.Namespace) -> Points:
+def column_points(arguments: argparse.Namespace, *, ranks: bool = False) -> Points:
     """`column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`."""
     if arguments.bounds is not None:
-        return column_grid(arguments)
+        return column_grid(arguments, ranks=ranks)
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
     settle_type(arguments)
@@ -57,8 +65,9 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 
 def settle_type(arguments: argparse.Namespace) -> None:
-    """Set the type of the column: as declared by an option, else by the schema of the file."""
-    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    """Set the type of the column: as declared by an option, else by the schema of the file; and whether one is."""
+    declared = arguments.type or schema_type(arguments.file, arguments.column)
+    arguments.declared, arguments.type = declared is not None, declared or "number"
 
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
@@ -117,8 +126,15 @@ def hides_n(arguments: argparse.Namespace) -> bool:
 
 
 def tell(mechanism: Mechanism, arguments: argparse.Namespace, x: Any) -> None:
-    """Print the warnings that a mechanism deserves, and with --explain its explanation, to standard error."""
+    """Print the warnings that a release deserves, and with --explain its explanation, to standard error."""
+    warn_of_cells(arguments)
     explained(mechanism, warn if getattr(arguments, "explain", False) else False, x)
+
+
+def warn_of_cells(arguments: argparse.Namespace) -> None:
+    """Warn, once the file is known to be good, if missing cells count as the lower bound and nobody said so."""
+    if getattr(arguments, "unsaid", False):
+        traps.warn(traps.of_cells_at_the_bound(arguments.column))
 
 
 def release(
@@ -164,7 +180,8 @@ def context(privacy: Privacy, grid: Points | None, n: int | None, arguments: arg
         "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,
-        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid, arguments.missing)} (--missing)",
+        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid, arguments.missing)} (--missing)"
+        + ("" if arguments.declared else f"; {OF_TEXT}"),
         "private": arguments.seed is None,
     }
 

@@ -53,7 +53,8 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
     with released_to(output) as place:
         _write(report, place, arguments)
     made = len(report.releases)
-    text = f"{made} release{'s' * (made != 1)} in {arguments.output}  ({report.privacy})"
+    untold = f"; {report.untold} of the rows have no information" if report.untold else ""
+    text = f"{made} release{'s' * (made != 1)} in {arguments.output}  ({report.privacy}{untold})"
     return {**written, "output": arguments.output, "text": text}
 
 
@@ -80,6 +81,7 @@ def keys_in_help() -> str:
 
 _SHORT = [" ".join([name, *needed]) for name, needed in METHODS.items() if len(needed) < 2 and needed != ("family",)]
 _RELEASE = re.compile(r"([\w-]+)(?: ([\d.,]+))?(?: of (.+?))?(?: by (.+))?$")
+_REGRESSION = re.compile(r"(?:linear[ _-])?regression of (.+) on (.+)$")
 
 
 def _plan(arguments: argparse.Namespace) -> ReportPlan:
@@ -113,6 +115,8 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
 
 def _release(words: str) -> dict[str, Any]:
     """Return the release in words such as "quantile 0.9 of pay by region"."""
+    if fit := _REGRESSION.match(words):
+        return {"statistic": "linear_regression", "label": fit[1], "features": re.split(", ?", fit[2])}
     found = _RELEASE.match(words)
     name = named(found[1]) if found else ""
     needed = METHODS.get(name)
@@ -123,8 +127,12 @@ def _release(words: str) -> dict[str, Any]:
     if found is None or needed is None or len(needed) > 1 or bool(found[2]) != bool(needed):
         raise ValueError(
             f"--release must be STATISTIC of COLUMN, or STATISTIC of COLUMN by COLUMN, as in 'quantile 0.9 of pay by "
-            f"region', not {words!r}; statistics are {', '.join(_SHORT)}, histogram bins; all else needs a plan"
+            f"region', not {words!r}; statistics are {', '.join(_SHORT)}, histogram bins, and regression of COLUMN on "
+            "COLUMN,COLUMN; all else needs a plan"
         )
+    if not found[3] and (name != "count" or not found[4]):
+        other = f" or {name} by COLUMN" if name == "count" else ""
+        raise ValueError(f"--release {words!r} needs a column: {name} of COLUMN{other}")
     entry: dict[str, Any] = {"statistic": name}
     if needed:
         numbers = [int(text) if text.isdecimal() else float(text) for text in found[2].split(",")]

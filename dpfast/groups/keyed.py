@@ -86,8 +86,9 @@ class ReleasedColumn:
             found &= self.sizes > 0  # which have a release
         if not isinstance(self.mechanism, IntervalMechanism) or (ends := self.mechanism.range_of(None)) is None:
             return found
-        whole = (self.array[:, 1] <= ends[0]) & (self.array[:, 2] >= ends[1])
-        return whole if found is None else found | whole
+        low, high = self.array[:, 1:].T / 2  # halves, because the difference of two doubles may be none
+        wide: NDArray[np.bool_] = high - low >= (ends[1] / 2 - ends[0] / 2) / 2
+        return wide if found is None else found | wide
 
     def interval(self, confidence: float | None) -> NDArray[np.float64]:
         """Return an interval for each group: `KeyedReleases.interval`."""
@@ -315,10 +316,11 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         """Which groups have so few records that their releases may be far from the truth.
 
         By released or public numbers only: the counts of private keys, counts that are the releases themselves, public
-        sizes, and intervals as wide as the bounds. None where there is none of these, as of medians by public keys of
-        groups of private sizes. A group has few records if a count of them for the same epsilon would have a standard
-        error above a quarter of it, which is below 5.7 / epsilon records; or if a quantile of as many is outside of all
-        of them with a probability above 1 %, for records that are spread over a thousandth of the bounds.
+        sizes, and intervals of at least half the width of the bounds. None where there is none of these, as of medians
+        by public keys of groups of private sizes. A group has few records if a count of them for the same epsilon would
+        have a standard error above a quarter of it, which is below 5.7 / epsilon records; or if a quantile of as many
+        is outside of all of them with a probability above 1 %, for records that are spread over a thousandth of the
+        bounds.
         """
         return self._single("few").few(self.counts)
 

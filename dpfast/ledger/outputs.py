@@ -10,9 +10,36 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from dpfast.ledger.journal import FORMAT
 from dpfast.tables import TableError
+
+
+class InputFile(NamedTuple):
+    """A file that is read, which no output may replace: under any name, also after it was moved or made anew.
+
+    Attributes
+    ----------
+    path : str
+        Absolute; ``-`` for standard input.
+    status : os.stat_result or None
+        What it was when it was read; None if it could not be opened, or is not a file.
+    """
+
+    path: str
+    status: os.stat_result | None
+
+    @classmethod
+    def at(cls, path: str) -> InputFile:
+        """Return the file at a path, ``-`` for standard input."""
+        place = path if path == "-" else os.path.abspath(path)
+        return cls(place, _status_of_input(place))
+
+    def is_at(self, found: os.stat_result) -> bool:
+        """Whether the file with this status is the one that was read, or has its name now."""
+        known = (self.status, _status_of_input(self.path))
+        return any(each is not None and os.path.samestat(found, each) for each in known)
 
 
 class Output:
@@ -22,8 +49,8 @@ class Output:
     ----------
     path : str
         Where links are followed. A device or a pipe is written to as it is.
-    inputs : sequence of str or None
-        The files that are read, ``-`` for standard input. The output is none of them, under any name.
+    inputs : sequence of InputFile, str or None
+        The files that are read, or their paths. The output is none of them, under any name.
     force : bool
         Whether it may replace another file.
 
@@ -33,13 +60,14 @@ class Output:
         Before the release, if the file is an input or a ledger, exists without `force`, or cannot be written.
     """
 
-    def __init__(self, path: str, inputs: Sequence[str | None], *, force: bool) -> None:
+    def __init__(self, path: str, inputs: Sequence[InputFile | str | None], *, force: bool) -> None:
         self.path, self._force = path, force
         self._place = Path(os.path.realpath(path))
         try:
             found = _status(path)
-            if found and any(_is_input(found, name) for name in inputs if name is not None):
-                raise TableError(f"cannot write {path}: the command reads it")
+            read = [InputFile.at(each) if isinstance(each, str) else each for each in inputs if each is not None]
+            if found and any(each.is_at(found) for each in read):
+                raise TableError(f"cannot write {path}: it is an input, which would be lost")
             self._plain = found is None or stat.S_ISREG(found.st_mode)
             if found and self._plain and _is_ledger(self._place):
                 raise TableError(f"cannot write {path}: it is a ledger, and its budget would be forgotten")
@@ -94,9 +122,8 @@ def _is_ledger(path: Path) -> bool:
     return False
 
 
-def _is_input(found: os.stat_result, name: str) -> bool:
-    """Whether a file is an input: the same file, also by another name, a link, or redirected standard input."""
-    with suppress(OSError, ValueError, AttributeError):  # an input that cannot be opened, or is not a file
-        given = os.fstat(sys.stdin.fileno()) if name == "-" else os.stat(name)
-        return os.path.samestat(found, given)
-    return False
+def _status_of_input(path: str) -> os.stat_result | None:
+    """Return the status of an input, or None if it cannot be opened, or is not a file."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.fstat(sys.stdin.fileno()) if path == "-" else os.stat(path)
+    return None

@@ -376,7 +376,7 @@ class _PrivatelyBounded(_Finding):
 
     def _explained_missing(self) -> str:
         if self.missing is None and self._centers:
-            return "For missing records (NaN, None, null) stands a median that is released first"
+            return "Missing records (NaN, None, null) are replaced by a median that is released first"
         policy = "lower" if self.missing is None else self.missing
         if isinstance(policy, float):
             return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"

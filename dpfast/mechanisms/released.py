@@ -17,6 +17,14 @@ from dpfast.core.tabular import Tabular
 _LINE = "dpfast estimate"  # the mark of an estimate in axes
 
 
+ENDLESS = 1e308  # from which on an end of an interval on all floats is no bound
+
+
+def or_none(end: Any) -> float | None:
+    """Return an end of an interval; None for no bound."""
+    return end if isinstance(end, (int, float)) and not abs(end) >= ENDLESS else None
+
+
 @dataclass(frozen=True, repr=False)
 class Estimate(Tabular):
     """A private estimate with an interval. It unpacks into ``value, low, high``, an array of these three.

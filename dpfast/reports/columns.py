@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.core import containers
+from dpfast.core.containers import may_be_missing
+from dpfast.core.traps import of_cells_at_the_bound, warn
 from dpfast.groups.contributions import bound_contributions, taken
 from dpfast.groups.labels import cells_of, together
 from dpfast.keys import column_of
+from dpfast.ledger.outputs import InputFile
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
+from dpfast.reports.notes import is_within, says_missing
 from dpfast.reports.predictors import Predictor
 from dpfast.reports.sources import File, Source
 from dpfast.tables import TableError, WantedColumn
@@ -105,19 +109,42 @@ class TableColumns:
         """The file of the table, if it is one."""
         return self._source.path if isinstance(self._source, File) else None
 
+    @property
+    def inputs(self) -> tuple[InputFile, ...]:
+        """The files that are read."""
+        return (self._source.input,) if isinstance(self._source, File) else ()
+
     def declares_integers(self, name: str) -> bool:
         """Whether a column of floats is known to hold integers."""
         stated = self.facts(name).type
         return self._source.declares_integers(name) if stated is None else stated == "integer"
 
+    def hides_n(self, by: Sequence[str], column: str, options: Mapping[str, Any], *, ranks: bool = False) -> bool:
+        """Whether a release must be for one record added or removed: of private keys, or without missing records.
+
+        `ranks` for quantiles, which leave these out for one record replaced, too.
+        """
+        drops = not ranks and options.get("missing", self.facts(column).missing) == "drop"
+        return drops or (bool(by) and self.categories(by) is None)
+
     def parameters(
-        self, column: str, x: Any, *, order: bool, besides: Mapping[str, Any], otherwise: str | None = None
+        self,
+        column: str,
+        x: Any,
+        *,
+        order: bool,
+        besides: Mapping[str, Any],
+        hint: str | None = None,
+        clamps: bool = True,
     ) -> dict[str, Any]:
         """Return what the facts of a column say to a function; `order` for one that needs no bounds.
 
-        Bounds or a grid among the parameters of the call take the place of those of the facts.
+        Bounds or a grid among the parameters of the call take the place of those of the facts. If it `clamps` values to
+        bounds, warn where missing cells count as the lower one and nobody said so: by the type of the column, always.
         """
         facts = self.facts(column)
+        if clamps and is_within(facts, besides) and not says_missing(facts, besides) and may_be_missing(x):
+            warn(of_cells_at_the_bound(column))
         if facts.is_text:
             raise TypeError(f"{column!r} is text, of which there are no numbers: count(by={column!r}) counts its keys")
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}
@@ -127,12 +154,13 @@ class TableColumns:
         grid = facts.points(whole=whole)
         if isinstance(facts.bounds, tuple):
             given |= {"bounds": facts.bounds} if grid is None else {"grid": grid}
-        elif facts.bounds == "private" and not order:
+        elif facts.bounds == "private" and not order and hint is None:
             given["bounds"] = "private"
         elif not order:
+            private = ", not 'private'" if facts.bounds == "private" else ""
             raise TypeError(
-                f"bounds of {column!r} are needed: (lower, upper) in columns= or in a plan, or --bounds "
-                f"{column}=LOWER,UPPER; {otherwise or _PRIVATE}"
+                f"bounds of {column!r} are needed{private}: (lower, upper) in columns= or in a plan, or --bounds "
+                f"{column}=LOWER,UPPER; {hint or _PRIVATE}"
             )
         elif grid is not None:
             given["grid"] = grid

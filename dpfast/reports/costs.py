@@ -46,6 +46,11 @@ class ReleaseCost:
         return Fraction(down(self.unit_epsilon)) / self.per_unit  # so that the unit's, rounded up, is within the share
 
     @property
+    def hides_n(self) -> bool:
+        """Whether the number of records is private."""
+        return self.neighbors == "add-remove"
+
+    @property
     def delta(self) -> float:
         """The delta for each record, whose guarantee for all of them (`Privacy.group_up`) has that of the unit."""
         if self.per_unit == 1 or not self.unit_delta:

@@ -28,7 +28,8 @@ class Facts:
     categories : sequence of text or of integers, optional
         All keys of groups by this column, in their order. Records of other keys are left out.
     missing : float, "lower", "half" or "drop", optional
-        What a missing cell becomes, see `dpfast.median`. Default: "lower".
+        What a missing cell becomes, see `dpfast.median`. Default: it is left out where this costs nothing, of quantiles
+        and where the number of records is private anyway; else "lower", with a warning.
     """
 
     type: str | None = None

@@ -7,23 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpfast.core.grid import Grid
 from dpfast.core.plotting import percent
+from dpfast.densities import Histogram
 from dpfast.groups.keyed import KeyedReleases
 from dpfast.mechanisms import Estimate
+from dpfast.mechanisms.released import ENDLESS
+from dpfast.regression.fit import Fit
 from dpfast.reports.facts import Facts
-from dpfast.reports.pages import ENDLESS
 
+PUBLIC_SIZES = "These sizes are public anyway, because another release takes who is in which group as public."
 PUBLIC_GROUPS = "Who is in which group is taken as public."
-AT_BOUNDS = "One as wide as the bounds is of too few records for its epsilon."
-NO_BOUND = "One without bounds is of too few numbers for its epsilon, as of a column of text."
+NOTHING = "No information: the interval is as wide as the bounds, because there are too few records for its epsilon."
+NO_BOUND = "No information, or no bound: there are too few numbers for the epsilon, as in a column of text."
+BEYOND = "values beyond count as the nearer bound"
 OF_NOISE = "From low to high: what the noise can have done, 95 %."
+OF_BINS = "Counts are noisy; the outer bins have all that is less, and all that is more, too."
+OF_COEFFICIENTS = "Errors are standard errors. From low to high: intervals of 95 %."
 FEW = "few"
+NO_INTERVAL = "There is no interval: the noise depends on the bounds that are found."
+MEDIAN_STANDS = (
+    "Missing cells of {0} are replaced by a median that is released first: if half of a group or more are missing, its "
+    "number means nothing."
+)
 OF_FEW = f"({FEW}): a group of so few records that its number may be far from the truth."
 LEFT_OUT = "Records with a missing cell are left out."
 IN_THE_MIDDLE = (
-    "A record with a missing cell counts as one in the middle of the bounds: the coefficient of a column, or of a "
-    "category, where many are missing is wrong."
+    "A record with a missing cell counts as one in the middle of the bounds. If many are missing, the coefficients are "
+    "wrong."
 )
+GENERAL = (NOTHING, NO_BOUND, OF_FEW, OF_BINS, OF_NOISE, OF_COEFFICIENTS, PUBLIC_GROUPS)  # alike in all releases
 _OF_BLOCKS = ("blocks", "combine", "margin", "shuffle")  # parameters of fits of blocks
 
 
@@ -37,32 +50,60 @@ class Read:
         Where its values are clamped.
     missing : float, str or None
         What a missing cell is; None if nothing is said.
+    step : float or None
+        To the multiples of which values are rounded; None for the default of the bounds.
     """
 
     bounds: Any = None
     missing: float | str | None = None
+    step: float | None = None
 
 
-def read_as(facts: Facts, options: Mapping[str, Any]) -> Read:
-    """Return how a call reads a column: parameters of the call take the place of the facts of the column."""
+def read_as(facts: Facts, options: Mapping[str, Any], *, order: bool = False) -> Read:
+    """Return how a call reads a column: parameters of the call take the place of the facts of the column.
+
+    `order` for quantiles, which find no private bounds.
+    """
     bounds = None if "grid" in options else options.get("bounds", facts.bounds)
-    return Read(bounds, options.get("missing", facts.missing))
+    bounds = None if order and bounds == "private" else bounds
+    return Read(bounds, options.get("missing", facts.missing), None if "bounds" in options else facts.step)
+
+
+def says_missing(facts: Facts, options: Mapping[str, Any]) -> bool:
+    """Whether a call or the facts of a column say what missing cells are."""
+    return "missing" in options or "grid" in options or facts.missing is not None
+
+
+def is_within(facts: Facts, options: Mapping[str, Any]) -> bool:
+    """Whether a call is within public bounds, those of its own or of the facts."""
+    return isinstance(options.get("bounds", facts.bounds), (tuple, list))
+
+
+def policy_for(facts: Facts, options: Mapping[str, Any], *, free: bool) -> dict[str, str]:
+    """Return the policy for missing cells of which nothing is said: within bounds they are left out if this is `free`.
+
+    It is for quantiles, and where the number of records is private anyway.
+    """
+    return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
 
 
 def of_missing(name: str, facts: Facts, options: Mapping[str, Any], *, order: bool) -> str:
     """Return what missing cells of a column are in a release whose facts do not say it; `order` for quantiles."""
-    if "missing" in options or facts.missing is not None:
+    if says_missing(facts, options):
         return ""
-    if order and not isinstance(facts.bounds, tuple) and not {"bounds", "grid"} & set(options):
+    bounds = options.get("bounds", facts.bounds)
+    if order and not isinstance(bounds, (tuple, list)):
         return left_out(name)
+    if isinstance(bounds, str):
+        return MEDIAN_STANDS.format(name)
     return f"Missing cells of {name} count as the lower bound."
 
 
-def _of_widest(estimate: Estimate, *, clamped: bool) -> list[str]:
-    """Return what an interval that is as wide as it can be means."""
-    if estimate.bounds is not None and ENDLESS <= estimate.bounds[1] < math.inf:
-        return [NO_BOUND]
-    return [AT_BOUNDS] if clamped else []
+def _of_widest(estimate: Estimate) -> str:
+    """Return what an interval that is as wide as it can be means; "" for one whose range has no ends."""
+    if estimate.bounds is None or math.isinf(estimate.bounds[1]):
+        return ""
+    return NO_BOUND if estimate.bounds[1] >= ENDLESS else NOTHING
 
 
 def of_fit(name: str, facts: Facts, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -95,17 +136,24 @@ def note_of(read: Mapping[str, Read], result: Any, *, grouped: bool, per_unit: i
     for name, each in read.items():
         if isinstance(each.bounds, (tuple, list)):
             lower, upper = each.bounds
-            parts.append(f"{name} within {lower:,g} and {upper:,g}.")
+            step = each.step or Grid(lower, upper).step
+            coarse = f", rounded to multiples of {step:,g}" if step > 1 or each.step else ""
+            parts.append(f"{name} within {lower:,g} and {upper:,g}{coarse}: {BEYOND}.")
         if each.missing is not None:
             word = each.missing if isinstance(each.missing, str) else f"{each.missing:,g}"
-            parts.append(f"Missing cells of {name}: {word}.")
+            parts.append(left_out(name) if word == "drop" else f"Missing cells of {name}: {word}.")
     estimates = list(result.values()) if isinstance(result, Mapping) else [result]
     if estimates and isinstance(estimates[0], Estimate):
         parts.append(f"From low to high: intervals of {percent(estimates[0].confidence)}.")
-        if isinstance(result, Estimate):
-            parts += _of_widest(result, clamped=any(each.bounds is not None for each in read.values()))
+        parts += filter(None, [_of_widest(estimates[0])])
+    elif isinstance(result, Histogram):
+        parts += [OF_BINS, OF_NOISE]
+    elif isinstance(result, Fit):
+        parts.append(OF_COEFFICIENTS)
     elif isinstance(result, KeyedReleases) and result.has_noise_intervals:
         parts.append(OF_NOISE)
+    elif any(each.bounds == "private" for each in read.values()):
+        parts.append(NO_INTERVAL)
     if isinstance(result, KeyedReleases) and result.few is not None:
         parts.append(OF_FEW)
     if per_unit is not None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpfast.core import checks
-from dpfast.ledger.outputs import Output
+from dpfast.ledger.outputs import InputFile, Output
+from dpfast.mechanisms.released import ENDLESS
 
 FORMS = (".html", ".json", ".csv", ".md")
 
@@ -51,7 +52,7 @@ _PAGE = """\
 {body}
 </body></html>
 """
-_INK, _FILL = "#0072b2", "#56b4e9"  # of the palette of Okabe and Ito 2008
+_INK, _FILL, _GREY = "#0072b2", "#56b4e9", "#999999"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
 
 
@@ -66,6 +67,8 @@ class Page(NamedTuple):
         What is released, and its cost.
     heading : str
         That of the spending.
+    notes : sequence of str
+        What is true of several sections.
     """
 
     title: str
@@ -73,6 +76,7 @@ class Page(NamedTuple):
     sections: Sequence[Section]
     spending: Sequence[tuple[str, str]]
     heading: str
+    notes: Sequence[str] = ()
 
     @property
     def spent(self) -> dict[str, list[Any]]:
@@ -82,6 +86,8 @@ class Page(NamedTuple):
 
 class Document(ABC):
     """What is printed, or saved as a file, in one of several forms."""
+
+    inputs: tuple[InputFile, ...]  # that it was made from
 
     @abstractmethod
     def _page(self) -> Page:
@@ -111,10 +117,10 @@ class Document(ABC):
         ValueError
             For another ending.
         TableError
-            If the file exists, unless `force` is true; if it is a ledger; if it cannot be written.
+            If the file exists, unless `force` is true; if it is a ledger, or has the data; if it cannot be written.
         """
         text = self.written(Path(path).suffix)
-        with Output(str(path), (), force=force).writing() as place:
+        with Output(str(path), self.inputs, force=force).writing() as place:
             place.write_text(text, encoding="utf-8")
 
     def written(self, suffix: str) -> str:
@@ -139,6 +145,9 @@ def html_page(page: Page) -> str:
     for section in page.sections:
         parts += [f"<h2>{html.escape(section.title)}</h2>", f'<p class="cost">{html.escape(section.cost)}</p>']
         parts += [drawing(section), _html_table(_legible(section)) if section.columns else ""]
+    if page.notes:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in page.notes)
+        parts += ["<h2>Notes</h2>", f"<ul>{notes}</ul>"]
     parts += [f"<h2>{page.heading}</h2>", _html_table(page.spent)]
     body = "\n".join(filter(None, parts))
     return _PAGE.format(title=html.escape(page.title), style=_STYLE, body=body)
@@ -150,15 +159,18 @@ def markdown_page(page: Page) -> str:
     for section in page.sections:
         parts += [f"## {section.title}", f"*{section.cost}*"]
         parts += [_markdown_table(_legible(section))] if section.columns else []
+    if page.notes:
+        parts += ["## Notes", "\n".join(f"- {note}" for note in page.notes)]
     return "\n\n".join([*parts, f"## {page.heading}", _markdown_table(page.spent)]) + "\n"
 
 
 def text_cells(columns: dict[str, list[Any]]) -> list[list[str]]:
-    """Return the rows of a table as text."""
-    return [[shown(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
-
-
-ENDLESS = 1e308  # of estimates on all floats
+    """Return the rows of a table as text; a value of None is one that tells nothing."""
+    found = [
+        ["no information" if cell is None and name == "value" else shown(cell) for cell in cells]
+        for name, cells in columns.items()
+    ]
+    return [list(row) for row in zip(*found, strict=True)]
 
 
 def shown(cell: Any) -> str:
@@ -241,7 +253,8 @@ def drawing(section: Section) -> str:
     if {"value", "low", "high"} <= set(columns):
         keys = [name for name in columns if name not in ("value", "low", "high", "count", "confidence", "at_bound")]
         labels = [", ".join(map(str, row)) for row in zip(*(columns[name] for name in keys), strict=True)]
-        return _lines(labels, *(columns[name] for name in ("value", "low", "high"))) if labels else ""
+        name = section.title.removesuffix(", with interval").partition(" by ")[0]
+        return _lines(labels, columns["value"], columns["low"], columns["high"], name) if labels else ""
     return ""
 
 
@@ -271,25 +284,50 @@ def _anchor(place: int, last: int) -> str:
     return {0: "start", last: "end"}.get(place, "middle")
 
 
-def _lines(labels: list[str], value: list[float], low: list[float], high: list[float]) -> str:
-    """Return a dot and an interval for each label, one below the other."""
-    numbers = [x for x in (*low, *high) if math.isfinite(x) and abs(x) < 1e15]
-    if not numbers or min(numbers) == max(numbers):
+def _lines(labels: list[str], value: list[float | None], low: list[float], high: list[float], name: str) -> str:
+    """Return a dot and an interval for each label, one below the other, and an axis with the name of the value.
+
+    Rows that tell nothing are grey and do not widen the axis; arrows stand for what is beyond it.
+    """
+    rows = list(zip(labels, value, low, high, strict=True))
+    ends = [x for _, middle, *both in rows if middle is not None for x in both if abs(x) < 1e15]
+    if not ends or min(ends) == max(ends):
         return ""
-    left, right, begin = min(numbers), max(numbers), _WIDTH * 2 / 5
-    across = _scale(left, right, begin, _WIDTH - 8)
+    ticks, begin, end = round_ticks(min(ends), max(ends)), _WIDTH * 2 / 5, _WIDTH - 12
+    across = _scale(ticks[0], ticks[-1], begin, end)
     parts, texts = [], []
-    for i, (label, middle, least, greatest) in enumerate(zip(labels, value, low, high, strict=True)):
+    for i, (label, middle, *both) in enumerate(rows):
         y = _LINE * (i + 0.5)
         texts.append(f'<text x="{begin - 12}" y="{y + 4}" text-anchor="end">{html.escape(label[:40])}</text>')
-        if not math.isnan(middle):
-            ends = [min(max(across(x), begin), _WIDTH - 8) for x in (least, greatest, middle)]
-            parts.append(f'<line x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}"/>')
-            parts.append(f'<circle cx="{ends[2]:.1f}" cy="{y}" r="4"/>')
+        if middle is None or not math.isnan(middle):
+            ink = _GREY if middle is None or any(abs(x) >= ENDLESS for x in both) else _INK
+            places = [across(x) for x in both]
+            x1, x2 = (min(max(x, begin), end) for x in places)
+            parts.append(f'<line x1="{x1:.1f}" x2="{x2:.1f}" y1="{y}" y2="{y}" stroke="{ink}"/>')
+            parts += [_arrow(begin, y, -6, ink)] * (places[0] < begin) + [_arrow(end, y, 6, ink)] * (places[1] > end)
+            if middle is not None and begin <= across(middle) <= end:
+                parts.append(f'<circle cx="{across(middle):.1f}" cy="{y}" r="4" stroke="{ink}"/>')
     bottom = _LINE * len(labels) + 14
-    texts.append(f'<text x="{begin}" y="{bottom}">{shown(float(left))}</text>')
-    texts.append(f'<text x="{_WIDTH - 8}" y="{bottom}" text-anchor="end">{shown(float(right))}</text>')
-    return _svg(bottom + 6, parts, "".join(texts), "estimates and their intervals")
+    texts += [f'<text x="{across(x):.1f}" y="{bottom}" text-anchor="middle">{shown(x)}</text>' for x in ticks[:-1]]
+    texts.append(f'<text x="{_WIDTH}" y="{bottom}" text-anchor="end">{shown(ticks[-1])}</text>')
+    middle_of_axis = (begin + end) / 2
+    texts.append(f'<text x="{middle_of_axis}" y="{bottom + 16}" text-anchor="middle">{html.escape(name)}</text>')
+    return _svg(bottom + 22, parts, "".join(texts), "estimates and their intervals")
+
+
+def _arrow(x: float, y: float, reach: float, ink: str) -> str:
+    """Return the head of an arrow at the end of an axis."""
+    return f'<path d="M{x + reach:g} {y}l{-reach:g} -4v8z" fill="{ink}" stroke="none"/>'
+
+
+def round_ticks(least: float, greatest: float) -> list[float]:
+    """Return five multiples of 1, 2 or 5 times a power of ten, of which the outer ones are around both numbers."""
+    power = 10.0 ** (math.floor(math.log10(greatest - least)) - 1)
+    for step in (part * power for power in (power, 10 * power) for part in (1, 2, 5)):
+        first = math.floor(least / step)
+        if math.ceil(greatest / step) <= first + 4:
+            break
+    return [float(f"{k * step:.12g}") for k in range(first, first + 5)]
 
 
 def _svg(height: float, parts: list[str], texts: str, words: str) -> str:

@@ -17,8 +17,10 @@ from dpfast.core.traps import about, trying
 from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
+from dpfast.ledger.outputs import InputFile
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
+from dpfast.reports.notes import PUBLIC_GROUPS, PUBLIC_SIZES
 from dpfast.reports.pages import Document, Page, Section, csv_page
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import File, Imagined, check_categories, source_of
@@ -28,6 +30,7 @@ from dpfast.statistics.named import WITH_INTERVAL, named
 from dpfast.tables import Format, TableError, WantedColumn
 
 _ASSUMED = 10_000  # records of a dry run, unless the plan or the header of a file says how many
+_SMALLEST, _IF_EQUAL = "; the smallest one has ", "; if all groups were equal, each would have "
 _NOTHING = Imagined(0, {}, set(), ())  # a table whose records nobody reads
 _EXACT = {"epsilon", "delta", "share"}
 # The methods that a release may name, with the arguments that it must have besides its column.
@@ -165,14 +168,23 @@ class ReportPlan:
         with suppress(TableError):  # a dry run needs no file
             names = None if source is None else source.names()
         table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
-        told = []
+        told: list[tuple[str, ...]] = []
         for _ in _released(table, self.releases):
-            told.append(tuple(texts))
+            told.append(tuple(text.replace(_SMALLEST, _IF_EQUAL) for text in texts))
             texts.clear()
+        shown = {release.keys for release in table.releases if PUBLIC_GROUPS in release.note}
+        for place, release in enumerate(table.releases):
+            if release.keys in shown and release.title.startswith("count by "):
+                told[place] += (PUBLIC_SIZES,)
         if source is not None:
             source.check(table.records.wanted)
             check_categories(source, facts)
-        return DryRun(self.title, table.releases, tuple(told), table.ledger.privacy, n, table.records.wanted)
+        inputs = (source.input,) if isinstance(source, File) else ()
+        known = self.records is not None or declared is not None
+        budget = table.ledger.privacy
+        shares = tuple(f" (share = {entry['share']})" if "share" in entry else "" for entry in self.releases)
+        wanted = table.records.wanted
+        return DryRun(self.title, table.releases, tuple(told), budget, n, wanted, inputs, known, shares)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -201,6 +213,12 @@ class DryRun(Document):
         The number of imagined records.
     wanted : tuple of WantedColumn
         The columns that the releases read.
+    inputs : tuple of InputFile
+        The files that they would read, which `save` never replaces.
+    known : bool
+        Whether the plan or the file says how many records there are.
+    shares : tuple of str
+        The share of the budget that the plan gives each release, "" for an epsilon.
     """
 
     title: str
@@ -209,6 +227,21 @@ class DryRun(Document):
     budget: Privacy
     n: int
     wanted: tuple[WantedColumn, ...]
+    inputs: tuple[InputFile, ...] = ()
+    known: bool = True
+    shares: tuple[str, ...] = ()
+
+    @property
+    def _costs(self) -> list[str]:
+        """What each release would be charged, with its share."""
+        shares = self.shares or ("",) * len(self.releases)
+        return [f"{made.privacy.short}{share}" for made, share in zip(self.releases, shares, strict=True)]
+
+    @property
+    def _imagined(self) -> str:
+        """How many records there are, and how to say it."""
+        ask = "" if self.known else "; records = 40_000 in a plan would say how many there are, if this is public"
+        return f"{self.n:,} imagined records{ask}"
 
     @property
     def privacy(self) -> Privacy:
@@ -255,17 +288,17 @@ class DryRun(Document):
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
         sections = [
-            Section(release.title, " ".join([f"{release.privacy.short}.", *" ".join(texts).split()]), {})
-            for release, texts in zip(self.releases, self.texts, strict=True)
+            Section(release.title, " ".join([f"{cost}.", *" ".join(texts).split()]), {})
+            for release, cost, texts in zip(self.releases, self._costs, self.texts, strict=True)
         ]
-        summary = f"No record was touched; {self.n:,} imagined records."
+        summary = f"No record was touched; {self._imagined}."
         spending = Report(self.title, self.releases, self.budget).spending
         return Page(f"{self.title}: dry run", summary, sections, spending, "What would be spent")
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: dry run, no record was touched; {self.n:,} imagined records"]
-        for release, texts in zip(self.releases, self.texts, strict=True):
-            lines += ["", f"{release.title}: {release.privacy.short}"]
+        lines = [f"{self.title}: dry run, no record was touched; {self._imagined}"]
+        for release, cost, texts in zip(self.releases, self._costs, self.texts, strict=True):
+            lines += ["", f"{release.title}: {cost}"]
             lines += [f"  {line}" for text in texts for line in text.splitlines()]
         return "\n".join([*lines, "", f"all together: {self.privacy.short}", f"budget: {self.budget.short}"])
 

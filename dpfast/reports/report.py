@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,10 +15,14 @@ from dpfast.core.tabular import Tabular, finite
 from dpfast.densities import Histogram
 from dpfast.densities.cells import is_whole
 from dpfast.groups.keyed import RELEASE, KeyedReleases
-from dpfast.reports.notes import FEW, PUBLIC_GROUPS
+from dpfast.ledger.outputs import InputFile
+from dpfast.mechanisms import Estimate
+from dpfast.mechanisms.released import or_none
+from dpfast.reports.notes import FEW, GENERAL, PUBLIC_GROUPS
 from dpfast.reports.pages import Document, Page, Section, csv_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
+_NUMBERS = {"value", "low", "high"}
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 
 
@@ -61,11 +65,33 @@ class TableRelease:
             found = self.result.to_columns()
             named = {"value" if name == RELEASE else name: cells for name, cells in found.items()}
             found = {name: cells for name, cells in named.items() if name not in _LEFT_OUT or name in self.keys}
-            return {**found, **{name: cells for name, cells in self._of_groups.items() if name not in found}}
+            if "value" in found:
+                found["value"] = [None if hidden else x for x, hidden in zip(found["value"], self._hidden, strict=True)]
+            found |= {name: cells for name, cells in self._of_groups.items() if name not in found}
+            if (
+                isinstance(self.result, KeyedReleases)
+                and self.result.has_noise_intervals
+                and not _NUMBERS & {*self.keys}
+            ):
+                found["value"] = np.clip(found["value"], found["low"], found["high"]).tolist()
+            return found
         if isinstance(self.result, (list, tuple, np.ndarray)):
             values = {"value": np.asarray(self.result).reshape(-1).tolist()}
             return {"q": list(self.qs), **values} if self.qs else values
         return {"value": [self.result]}
+
+    @property
+    def untold(self) -> int:
+        """The number of estimates that tell nothing, by their released intervals."""
+        return sum(self._hidden)
+
+    @property
+    def _hidden(self) -> Iterator[bool]:
+        """Whether each value tells nothing: its interval is all of its public range, in which it may be anywhere."""
+        releases = self.result.values() if isinstance(self.result, Mapping) else [self.result]
+        for each in releases:
+            known = isinstance(each, Estimate) and each.bounds is not None
+            yield known and each.low <= each.bounds[0] and each.high >= each.bounds[1]
 
     @property
     def _of_groups(self) -> dict[str, list[Any]]:
@@ -78,13 +104,19 @@ class TableRelease:
         few = self.result.few
         return more if few is None else {**more, FEW: few.tolist()}
 
+    @property
+    def _bounded(self) -> dict[str, list[Any]]:
+        """The columns, with None for an end of an interval that has no bound."""
+        ends = {name: list(map(or_none, self.columns[name])) for name in ("low", "high") if name in self.columns}
+        return {**self.columns, **{name: cells for name, cells in ends.items() if name not in self.keys}}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release with its guarantee as an object of JSON."""
         return {
             "title": self.title,
             "privacy": stated(self.privacy),
             "note": self.note,
-            "columns": finite(self.columns),
+            "columns": finite(self._bounded),
         }
 
 
@@ -100,11 +132,14 @@ class Report(Document):
         That of the ledger.
     private : bool
         False if a given generator made the releases reproducible.
+    inputs : tuple of InputFile
+        The files that the releases read, which `save` never replaces.
 
     Examples
     --------
     >>> import dpfast as dpf
-    >>> table = dpf.Table({"age": [31, 45, 27, 62] * 100}, epsilon=2, columns={"age": {"bounds": (0, 120)}})
+    >>> columns = {"age": {"bounds": (0, 120), "missing": "lower"}}
+    >>> table = dpf.Table({"age": [31, 45, 27, 62] * 100}, epsilon=2, columns=columns)
     >>> mean = table.mean("age", share=0.5)
     >>> report = table.report("Ages")
     >>> print(report.to_markdown().splitlines()[0])
@@ -117,6 +152,7 @@ class Report(Document):
     releases: tuple[TableRelease, ...]
     budget: Privacy
     private: bool = True
+    inputs: tuple[InputFile, ...] = ()
 
     @property
     def privacy(self) -> Privacy:
@@ -133,6 +169,11 @@ class Report(Document):
         if shown:
             sentence += f" Taken as public: which records are in which group of {', '.join(dict.fromkeys(shown))}."
         return sentence if self.private else f"{sentence} But they are {NOT_PRIVATE}."
+
+    @property
+    def untold(self) -> int:
+        """The number of estimates that tell nothing, by their released intervals."""
+        return sum(release.untold for release in self.releases)
 
     @property
     def spending(self) -> list[tuple[str, str]]:
@@ -160,23 +201,35 @@ class Report(Document):
         numbers = [
             (release.title, i, name, cell)
             for release in self.releases
-            for name, cells in release.columns.items()
+            for name, cells in release.to_dict()["columns"].items()
             for i, cell in enumerate(cells)
         ]
         return csv_page([*numbers, ("guarantee", 0, "text", self.guarantee)])
 
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
-        return Page(self.title, self.guarantee, list(self._sections()), self.spending, "What was spent")
+        return Page(
+            self.title, self.guarantee, list(self._sections()), self.spending, "What was spent", self._common_notes
+        )
+
+    @property
+    def _common_notes(self) -> list[str]:
+        """The sentences of several notes, which pages say once."""
+        return [text for text in GENERAL if sum(text in release.note for release in self.releases) > 1]
 
     def _sections(self) -> Iterator[Section]:
         for release in self.releases:
             cells = {name: list(map(str, x)) if name in release.keys else x for name, x in release.columns.items()}
+            if release.title.startswith("count by ") and "count" not in release.keys:
+                cells.pop("count", None)  # that of the selection of private keys, beside the release
             few = [] if FEW in release.keys else cells.pop(FEW, [])
             for i in np.flatnonzero(few):
                 cells[release.keys[-1]][i] += f" ({FEW})"
             whole = isinstance(release.result, Histogram) and is_whole(release.result.cells.grids[0])
-            yield Section(release.title, f"{release.privacy.short}. {release.note}".removesuffix(" "), cells, whole)
+            note = release.note
+            for text in self._common_notes:
+                note = note.replace(text, "")
+            yield Section(release.title, " ".join(f"{release.privacy.short}. {note}".split()), cells, whole)
 
     def _repr_html_(self) -> str:
         return self.to_html()

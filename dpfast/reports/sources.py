@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import containers
 from dpfast.core.foreign import foreign
+from dpfast.ledger.outputs import InputFile
 from dpfast.reports.facts import Facts
 from dpfast.tables import (
     IN_THE_HEADER,
@@ -84,6 +85,7 @@ class File(Source):
 
     def __init__(self, path: str, format: Format) -> None:
         self.path, self.format = path, format
+        self.input = InputFile.at(path)
         self._state: tuple[int, ...] | None = None
         self._types: dict[str, str | None] = {}  # in the schema
 

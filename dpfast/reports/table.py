@@ -32,7 +32,16 @@ from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
-from dpfast.reports.notes import IN_THE_MIDDLE, LEFT_OUT, Read, note_of, of_fit, of_missing, read_as
+from dpfast.reports.notes import (
+    IN_THE_MIDDLE,
+    LEFT_OUT,
+    Read,
+    note_of,
+    of_fit,
+    of_missing,
+    policy_for,
+    read_as,
+)
 from dpfast.reports.predictors import Variables, distinct
 from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import check_categories, source_of
@@ -109,11 +118,13 @@ class Table:
     one. Both are for the unit of the table: a release from a unit of k records has the k-th part of epsilon for each
     record. With ``share=0.2`` five releases use up the budget exactly. Counts, private keys and ``missing="drop"`` are
     for one record added or removed: under a budget for one replaced record, which is two of these, they get half of
-    epsilon. Methods with ``by=`` release for each group of records, for one epsilon: by a column, or by several. With
-    ``categories`` of these columns the keys are public, and for one replaced record it is also taken as public who is
-    in which group; else they are private, which takes half of epsilon and a delta; their noisy counts are in the
-    result. With ``per_key=1`` a unit has at most one record in each group, at random: private keys need fewer records,
-    and a ledger in rho or mu is charged less. All other parameters are those of the function.
+    epsilon. Quantiles leave missing cells out for all of it. Within bounds, missing cells of which nothing is said are
+    left out where this costs nothing: of quantiles, and where the number of records is private anyway; else they count
+    as the lower bound, with a warning. Methods with ``by=`` release for each group of records, for one epsilon: by a
+    column, or by several. With ``categories`` of these columns the keys are public, and for one replaced record it is
+    also taken as public who is in which group; else they are private, which takes half of epsilon and a delta; their
+    noisy counts are in the result. With ``per_key=1`` a unit has at most one record in each group, at random: private
+    keys need fewer records, and a ledger in rho or mu is charged less. All other parameters are those of the function.
     Privacy: that of the functions, added up by the ledger; for units by
     https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html.
 
@@ -122,7 +133,8 @@ class Table:
     >>> import numpy as np, dpfast as dpf
     >>> rng = np.random.default_rng(0)
     >>> data = {"pay": rng.lognormal(10.5, 0.6, 9000), "region": np.array(["north", "south", "west"] * 3000)}
-    >>> columns = {"pay": {"bounds": (0, 500_000)}, "region": {"categories": ["north", "south", "west"]}}
+    >>> columns = {"pay": {"bounds": (0, 500_000), "missing": "lower"}}
+    >>> columns["region"] = {"categories": ["north", "south", "west"]}
     >>> table = dpf.Table(data, epsilon=2, columns=columns)
     >>> medians = table.interval("median", "pay", by="region", share=0.5)
     >>> list(medians), medians["north"].low < 37_000 < medians["north"].high
@@ -275,11 +287,14 @@ class Table:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
         counts = statistic == "count" or isinstance(statistic, Count)
         quantile = statistic == "median" or isinstance(statistic, _ORDER)
-        cost = self._cost(epsilon, share, delta, hides_n=counts or self._hides_n(by, column, options))
+        hides_n = counts or self.records.hides_n(_names(by or ()), column, options, ranks=quantile)
+        cost = self._cost(epsilon, share, delta, hides_n=hides_n)
+        free = not counts and (quantile or cost.hides_n)
+        options |= policy_for(self.records.facts(column), options, free=free)
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self.records.parameters(column, x, order=counts or quantile, besides=options)
+            given = self.records.parameters(column, x, order=counts or quantile, besides=options, clamps=not counts)
             if given.get("bounds") == "private" and not counts:
                 raise TypeError(
                     f"an interval needs public bounds of {column!r}, a pair (lower, upper), not 'private': release the "
@@ -296,9 +311,8 @@ class Table:
 
         facts = self.records.facts(column)
         note = "" if counts else of_missing(column, facts, options, order=quantile)
-        read = read_as(facts, options)
-        if counts:
-            read = Read(missing="drop" if read.missing == "drop" else None)
+        read = read_as(facts, options, order=quantile)
+        read = Read(missing="drop" if read.missing == "drop" else None) if counts else read
         return self._release(_title(statistic, column, by, interval=True), call, by, read={column: read}, note=note)
 
     # ---- distributions ----
@@ -378,17 +392,12 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        return Report(title, self.releases, self.ledger.privacy, private=self._rng is None)
+        return Report(title, self.releases, self.ledger.privacy, self._rng is None, self.records.inputs)
 
     # ---- one release ----
 
     def _cost(self, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False) -> ReleaseCost:
         return cost_of(self.ledger.privacy, epsilon, share, delta, hides_n=hides_n)
-
-    def _hides_n(self, by: Any, column: str, options: dict[str, Any]) -> bool:
-        """Whether a release must be for one record added or removed: of private keys, or without missing records."""
-        drops = options.get("missing", self.records.facts(column).missing) == "drop"
-        return drops or (by is not None and self.records.categories(_names(by)) is None)
 
     def _release(
         self,
@@ -422,13 +431,14 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(by, column, options))
-        order = name in _UNBOUNDED and options.get("definition", "record") == "record"
-        order = order and (by is None or name != "iqr")
+        order, ranks = _by_order(name, by, options)
+        hides_n = self.records.hides_n(_names(by or ()), column, options, ranks=ranks)
+        cost = self._cost(epsilon, share, delta, hides_n=hides_n)
+        options |= policy_for(self.records.facts(column), options, free=ranks or cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)
-            given = self.records.parameters(column, x, order=order, besides=options, otherwise=_OTHERWISE.get(name))
+            given = self.records.parameters(column, x, order=order, besides=options, hint=_OTHERWISE.get(name))
             if by is None:
                 return self._call(getattr(location, name), (x, *arguments), cost, given | options)
             public = given | {k: options.pop(k) for k in _PUBLIC if k in options} | {"neighbors": cost.neighbors}
@@ -437,10 +447,9 @@ class Table:
             found = self._groups(by, x, make, cost, options)
             return found.roots() if name == "std" else found
 
-        several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
-        qs = tuple(arguments[0]) if several else ()
+        qs = tuple(arguments[0]) if name == "quantile" and by is None and np.ndim(arguments[0]) == 1 else ()
         facts = self.records.facts(column)
-        note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options)}
+        note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options, order=order)}
         return self._release(_title(name, column, by, *arguments), call, by, qs, read, note)
 
     def _simple(
@@ -457,12 +466,13 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release by a function of one column."""
-        cost = self._cost(epsilon, share, delta, hides_n=self._hides_n(None, column, options))
+        cost = self._cost(epsilon, share, delta, hides_n=self.records.hides_n([], column, options))
+        options |= policy_for(self.records.facts(column), options, free=bounded and cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)
-            text = _OTHERWISE.get(function.__name__)
-            given = self.records.parameters(column, x, order=not bounded, besides=options, otherwise=text)
+            hint = _OTHERWISE.get(function.__name__)
+            given = self.records.parameters(column, x, order=not bounded, besides=options, hint=hint, clamps=bounded)
             if not bounded:
                 given = {key: value for key, value in given.items() if key == "missing"}
             return self._call(function, (x,), cost, given | options)
@@ -603,6 +613,13 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:
     """Return the mechanism of a statistic, as the function of its name would make it."""
     return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
+
+
+def _by_order(name: str, by: Any, options: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return whether a statistic needs the order of the records only, and whether it is a quantile by their ranks."""
+    order = name in _UNBOUNDED and options.get("definition", "record") == "record" and (by is None or name != "iqr")
+    by_default = options.get("method", "inverse-sensitivity") == "inverse-sensitivity" and "distribution" not in options
+    return order, order and name != "iqr" and by_default
 
 
 def _names(columns: Any) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 import dpfast
 from dpfast import Grid
 from dpfast._kernels import _sources
+from dpfast.cli.records import OF_TEXT
 from tests.commands import run
 
 PAY = Path(__file__).parents[3] / "shared" / "data" / "uc_pay_2010_2023.csv.gz"
@@ -37,7 +38,7 @@ def test_median(capsys, file):
     assert out.count("\n") == 2
     assert out.startswith("median = ")
     assert "(2,000 records; epsilon" in out
-    assert out.endswith("(read as type number; empty or non-numeric cells count as 0 (--missing))\n")
+    assert out.endswith(f"(read as type number; empty or non-numeric cells are left out (--missing); {OF_TEXT})\n")
     assert "epsilon = 1 (pure differential privacy) for one record replaced" in out
     assert 19_000 < float(out.split()[2]) < 25_000
 
@@ -47,9 +48,9 @@ def test_quantiles_need_no_bounds(capsys, file):
     code, out, err = run(capsys, "median", *column)
     assert (code, err) == (0, "")
     assert 19_000 < float(out.split()[2]) < 25_000
-    assert out.endswith("(read as type number; empty or non-numeric cells are left out (--missing))\n")
+    assert out.endswith(f"(read as type number; empty or non-numeric cells are left out (--missing); {OF_TEXT})\n")
     _, out, _ = run(capsys, "median", *column, "--interval", 0.95)
-    assert out.endswith("(read as type number; empty or non-numeric cells are left out (--missing))\n")
+    assert out.endswith(f"(read as type number; empty or non-numeric cells are left out (--missing); {OF_TEXT})\n")
     code, out, _ = run(capsys, "quantiles", *column, "--type", "integer", "--missing", 3, "--json")
     report = json.loads(out)
     assert (report["step"], report["missing"]) == (None, 3)
@@ -160,7 +161,7 @@ def test_bad_files(capsys, tmp_path, content):
 def test_gzip_blank_cells_and_standard_input(capsys, tmp_path, monkeypatch):
     text = "pay\n" + "5\n\nx\n" * 100
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(text.encode()))
-    arguments = ("--bounds", 0, 10, "--step", 1, "--epsilon", 4, "--json")
+    arguments = ("--bounds", 0, 10, "--step", 1, "--epsilon", 4, "--missing", "lower", "--json")
     code, out, _ = run(capsys, "median", tmp_path / "x.csv.gz", *arguments)
     assert code == 0
     assert json.loads(out)["n"] == 300

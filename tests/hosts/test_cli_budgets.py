@@ -28,9 +28,9 @@ def test_a_budget_of_several_commands(capsys, file, tmp_path):
     assert out.endswith("left: epsilon = 1\n")
     spend = ("--epsilon", "0.4", "--ledger", ledger)
     code, out, _ = run(capsys, "median", file, *spend)
-    assert (code, out.splitlines()[-1]) == (0, f"(left: epsilon = 0.6 in {ledger})")
+    assert (code, out.splitlines()[-1]) == (0, f"(charged epsilon = 0.4; left: epsilon = 0.6 in {ledger})")
     code, out, _ = run(capsys, "mean", file, "--bounds", 0, 100, *spend)
-    assert (code, out.splitlines()[-1]) == (0, f"(left: epsilon = 0.2 in {ledger})")
+    assert (code, out.splitlines()[-1]) == (0, f"(charged epsilon = 0.4; left: epsilon = 0.2 in {ledger})")
     before = ledger.read_bytes()
     code, out, err = run(capsys, "median", file, *spend)
     assert (code, out) == (4, "")
@@ -161,3 +161,14 @@ def test_processes_share_a_budget(file, tmp_path):
     started = [subprocess.Popen(command, env=environment, stdout=-3, stderr=-3) for _ in range(4)]
     assert sorted(process.wait() for process in started) == [0, 0, 4, 4]
     assert len(ledger.charges) == 2
+
+
+def test_the_last_line_says_what_was_charged_and_why_twice(tmp_path, capsys):
+    """A count is for an added record, which costs a ledger for a replaced one twice; no bracket is left."""
+    data, ledger = tmp_path / "x.csv", tmp_path / "ledger"
+    data.write_text("age\n" + "5\n" * 100)
+    assert run(capsys, "ledger", ledger, "--epsilon", "1")[0] == 0
+    _, out, _ = run(capsys, "count", data, "--epsilon", "0.2", "--ledger", ledger)
+    why = "twice its epsilon, because the ledger is for one replaced record"
+    assert out.splitlines()[-1] == f"(charged epsilon = 0.4 ({why}); left: epsilon = 0.6 in {ledger})"
+    assert "release of the count, charged for one record replaced (" in run(capsys, "ledger", ledger)[1]

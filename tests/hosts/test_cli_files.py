@@ -66,7 +66,11 @@ def test_an_output_is_no_input(file, capsys, name, force):
     before, path = file.read_bytes(), name(file)
     for given, output in ((file, path), (path, file)):
         code, out, err = run(capsys, "synthesize", given, *PUBLIC, *TWINS, output, *force)
-        assert (code, out, err) == (2, "", f"dpfast: error: cannot write {output}: the command reads it\n")
+        assert (code, out, err) == (
+            2,
+            "",
+            f"dpfast: error: cannot write {output}: it is an input, which would be lost\n",
+        )
     assert file.read_bytes() == before
 
 
@@ -76,7 +80,7 @@ def test_a_plot_is_no_input(tmp_path, capsys, force):
     file = tmp_path / "ages.png"  # CSV by any other name
     file.write_text("age\n1\n2\n")
     code, _, err = run(capsys, "histogram", file, *PUBLIC, "--plot", file, *force)
-    assert (code, err) == (2, f"dpfast: error: cannot write {file}: the command reads it\n")
+    assert (code, err) == (2, f"dpfast: error: cannot write {file}: it is an input, which would be lost\n")
     assert file.read_text() == "age\n1\n2\n"
 
 
@@ -118,7 +122,7 @@ def test_an_output_is_not_redirected_standard_input(file, force):
     with file.open("rb") as given:
         done = subprocess.run(command, stdin=given, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"dpfast: error: cannot write {file}: the command reads it\n"
+    assert done.stderr == f"dpfast: error: cannot write {file}: it is an input, which would be lost\n"
     assert file.read_bytes() == before
 
 
@@ -273,9 +277,9 @@ def test_a_warning_is_one_line_on_standard_error(command, filled, capsys, filter
     "given",
     [
         ["partitions", "FILE", "--column", "age", "--epsilon", 1],
-        ["histogram", "FILE", "--bounds", 0, 100, "--epsilon", 1],
+        ["histogram", "FILE", "--bounds", 0, 100, "--epsilon", 1, "--missing", "lower"],
         [*LINEAR, 1],
-        ["median", "FILE", "--bounds", 0, 100, "--epsilon", 1, "--method", "smooth-sensitivity"],
+        ["median", "FILE", "--bounds", 0, 100, "--epsilon", 1, "--missing", "lower", "--method", "smooth-sensitivity"],
         ["ledger", "OUT", "--epsilon", 1],
     ],
 )
@@ -296,7 +300,7 @@ def test_all_warnings_of_the_library_are_told_once_and_no_others(file, capsys, m
         return release(x, *args, **options)
 
     monkeypatch.setattr(densities, "histogram", telling)
-    code, _, err = run(capsys, "histogram", file, *PUBLIC)
+    code, _, err = run(capsys, "histogram", file, *PUBLIC, "--missing", "lower")
     assert (code, err) == (0, "dpfast: warning: few records: 500\n")
 
 

@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.cli import main
 from dpfast.reports import ReportPlan, sources
-from dpfast.reports.pages import shown
+from dpfast.reports.pages import round_ticks, shown
 from dpfast.reports.plans import METHODS, keys_of_plans
 from dpfast.tables import TableError
 
@@ -244,7 +244,10 @@ def test_files(capsys, files, tmp_path):
     assert lines[-1].startswith("guarantee,0,text,All numbers of this report together: epsilon = 2")
     assert "must be" in run(capsys, data, plan, "-o", tmp_path / "x.pdf", code=2).err
     for taken in (data, plan):
-        assert "the command reads it" in run(capsys, data, plan, "-o", taken, "--force", code=2).err or taken == plan
+        assert (
+            "it is an input, which would be lost" in run(capsys, data, plan, "-o", taken, "--force", code=2).err
+            or taken == plan
+        )
 
 
 def test_standard_output(capsys, files):
@@ -314,6 +317,7 @@ def test_invalid_plans_release_nothing(capsys, files, tmp_path, old, new, messag
 
 def test_a_warning_says_of_which_release(capsys, files, tmp_path):
     given = ["--epsilon", "0.01", "--release", "mean of pay", "--release", "median of age", "--bounds", "pay=0,200"]
+    given += ["--missing", "pay=lower"]
     told = run(capsys, files[0], *given).err
     assert told.startswith("dpfast: warning: release 2, median: 2,000 records are too few for these quantiles")
     assert told.count("\n") == 1
@@ -356,11 +360,12 @@ def test_cells():
 
 
 def test_several_statistics_in_one_command(capsys, files):
-    data, public = files[0], ["--bounds", "pay=0,200", "age=18,90", "--categories", "kind=a,b", "--missing", "pay=half"]
+    data, public = files[0], ["--bounds", "pay=0,200", "age=18,90", "--categories", "kind=a,b"]
+    public += ["--missing", "pay=half", "age=lower"]
     words = ["median of pay by kind", "quantile 0.1,0.9 of age", "trimmed-mean 0.1 of age", "count by kind"]
     given = [item for each in words for item in ("--release", each)]
     found = json.loads(run(capsys, data, "--epsilon", "2", *public, *given, "--seed", "3", "--json").out)
-    columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "age": {"bounds": (18, 90)}}
+    columns = {"pay": {"bounds": (0, 200), "missing": "half"}, "age": {"bounds": (18, 90), "missing": "lower"}}
     columns["kind"] = {"categories": ["a", "b"]}
     table = dpf.Table(data, epsilon=2, columns=columns, rng=np.random.default_rng(3))
     table.interval("median", "pay", by="kind", share="1/4")
@@ -409,7 +414,7 @@ def test_words_with_a_number(capsys, files):
 )
 def test_words_that_are_no_release(capsys, files, words):
     found = run(capsys, files[0], "--epsilon", "1", "--release", words, code=2)
-    assert "--release must be STATISTIC" in found.err or "needs 'column'" in found.err
+    assert "--release must be STATISTIC" in found.err or "needs a column" in found.err
     assert found.out == ""
 
 
@@ -492,7 +497,7 @@ share = 0.4
 epsilon = 1
 [columns]
 age = {type = "integer", bounds = [17, 90]}
-income = {type = "integer", bounds = [0, 1]}
+income = {type = "integer", bounds = [0, 1], missing = "lower"}
 hours_per_week = {type = "integer", bounds = [0, 99], missing = "drop"}
 sex = {categories = ["Male", "Female"]}
 race = {categories = ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]}
@@ -539,9 +544,8 @@ def test_real_tables(capsys, tmp_path, name):
     report = ReportPlan.read(plan).run(data, rng=np.random.default_rng(1))
     assert report.to_dict()["releases"] == found["releases"]
     first = found["releases"][0]["columns"]
-    assert all(
-        low <= value <= high for low, value, high in zip(first["low"], first["value"], first["high"], strict=True)
-    )
+    for low, value, high in zip(first["low"], first["value"], first["high"], strict=True):
+        assert value is None or (low or -np.inf) <= value <= (high or np.inf)
     if name.startswith("uc"):
         assert found["releases"][1]["columns"]["value"][0] == pytest.approx(34_851, rel=0.02)
 
@@ -562,7 +566,7 @@ def test_a_dry_run_goes_where_the_report_would(capsys, files, tmp_path):
         assert "median of pay by kind" in text
         assert "What was spent" not in text
         assert "<tbody></tbody>" not in text
-    assert "*epsilon = 0.6 for one record replaced. " in (tmp_path / "dry.md").read_text()
+    assert "*epsilon = 0.6 for one record replaced (share = 0.3). " in (tmp_path / "dry.md").read_text()
     assert all(line.count("*") in (0, 2) for line in (tmp_path / "dry.md").read_text().splitlines())
     assert json.loads((tmp_path / "dry.json").read_text())["records"] == 10_000
     foreseen = ReportPlan.read(plan).dry_run(data)
@@ -572,7 +576,7 @@ def test_a_dry_run_goes_where_the_report_would(capsys, files, tmp_path):
 
 
 def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
-    table = dpf.Table({"age": [31, 45] * 200}, epsilon=2, columns={"age": {"bounds": (0, 120)}})
+    table = dpf.Table({"age": [31, 45] * 200}, epsilon=2, columns={"age": {"bounds": (0, 120), "missing": "lower"}})
     table.mean("age", share=0.5)
     report, path = table.report("Ages"), tmp_path / "ages.md"
     report.save(path)
@@ -588,11 +592,173 @@ def test_a_saved_report_replaces_no_file_by_itself(tmp_path):
         report.save(ledger, force=True)
 
 
+def test_a_saved_report_never_replaces_its_data(tmp_path, monkeypatch):
+    """Under its name, as a link, after a change of the folder, moved, or made anew; nor does a dry run."""
+    data, plan = tmp_path / "ages.csv", {"statistic": "mean", "column": "age", "share": 1}
+    facts = {"epsilon": 2, "columns": {"age": {"bounds": (0, 120), "missing": "lower"}}}
+
+    def fill():
+        data.write_text("age\n" + "31\n45\n" * 200)
+
+    fill()
+    monkeypatch.chdir(tmp_path)
+    table = dpf.Table(data.name, **facts)
+    table.mean("age", share=0.5)
+    foreseen = ReportPlan(**facts, releases=(plan,)).dry_run(data.name)
+    link, moved = tmp_path / "link.csv", tmp_path / "moved.csv"
+    link.symlink_to(data)
+    monkeypatch.chdir(tmp_path.parent)
+    for report in (table.report(), foreseen):
+        for name in (data, link):
+            with pytest.raises(TableError, match="it is an input, which would be lost"):
+                report.save(name, force=True)
+    data.rename(moved)
+    fill()
+    for name in (data, moved):
+        with pytest.raises(TableError, match="it is an input"):
+            table.report().save(name, force=True)
+        assert name.read_text().startswith("age\n31\n")
+    table.report().save(tmp_path / "report.csv")
+
+
+def test_a_value_that_tells_nothing_is_none(capsys, tmp_path):
+    """One whose interval is as wide as its range: null in JSON, words on pages, and grey without a dot in drawings."""
+    path = tmp_path / "x.csv"
+    path.write_text("pay,kind\n" + "50,a\n52,a\n" * 900 + "50,b\n" * 2)
+    table = dpf.Table(str(path), epsilon=2, columns={"pay": {"bounds": (0, 100)}, "kind": {"categories": ["a", "b"]}})
+    table.interval("median", "pay", by="kind", epsilon=1)
+    table.interval("median", "pay", epsilon=0.001)
+    with pytest.warns(dpf.UtilityWarning, match="too few"):
+        table.interval("median", "pay", bounds=None, epsilon=0.001)
+    report = table.report()
+    groups, whole, _ = (release.to_dict() for release in report.releases)
+    assert [value is None for value in groups["columns"]["value"]] == [False, True]
+    assert groups["columns"]["few"] == [False, True]
+    assert (groups["columns"]["low"][1], groups["columns"]["high"][1]) == (0, 100)
+    assert whole["columns"] == {"value": [None], "low": [0], "high": [100]}
+    assert "No information: the interval is as wide as the bounds" in groups["note"]
+    assert report.untold == 3
+    assert "| b (few) | no information | 0 | 100 |" in report.to_markdown()
+    page = report.to_html()
+    assert page.count("<circle") == 1
+    assert page.count('stroke="#999999"') == 1
+    assert page.count("<path") == 2
+    assert ">median of pay</text>" in page
+    given = ["--epsilon", "0.001", "--bounds", "pay=0,100", "--release", "median of pay", "-o", tmp_path / "r.md"]
+    assert run(capsys, path, *given).out.endswith("; 1 of the rows have no information)\n")
+
+
+def test_ends_without_a_bound_are_null_and_words(capsys, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("name\n" + "secret\n" * 500)
+    given = ["median", str(path), "--epsilon", "0.01", "--interval"]
+    assert main(given) == 0
+    shown, note = capsys.readouterr().out.splitlines()
+    assert "95 % interval no bound to no bound" in shown
+    assert note.endswith("of a column of text the release means nothing)")
+    assert main([*given, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["low"], found["high"]) == (None, None)
+    assert main(["median", str(path), "--epsilon", "1", "--type", "number"]) == 0
+    assert "of text" not in capsys.readouterr().out
+    assert (
+        "| no information | no bound | no bound |"
+        in run(capsys, path, "--epsilon", "1", "--release", "median of name").out
+    )
+
+
+@pytest.mark.parametrize("ends", [(90_024.0, 94_339.8), (-0.0013, 0.0017), (0.0, 250_000.0), (1e9, 1e9 + 1)])
+def test_ticks_are_round_and_around(ends):
+    ticks = round_ticks(*ends)
+    assert len(ticks) == 5
+    assert ticks[0] <= ends[0]
+    assert ticks[-1] >= ends[1]
+    step = ticks[1] - ticks[0]
+    assert f"{step:.0e}"[0] in "125"
+    assert ticks[-1] - ticks[0] < 5 * (ends[1] - ends[0])
+
+
+def test_messages_use_the_words_of_the_form(capsys, files, tmp_path):
+    """A plan has keys, and --release has options by column."""
+    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "mean of pay"]
+    assert "say --missing COLUMN=drop to leave them out" in run(capsys, files[0], *given).err
+    plan = tmp_path / "few.toml"
+    plan.write_text(
+        'epsilon = 1\ncolumns.pay.bounds = [0, 200]\n[[release]]\nstatistic = "mean"\ncolumn = "pay"\nshare = 1\n'
+    )
+    assert 'say missing = "drop" to leave them out' in run(capsys, files[0], plan).err
+    assert (
+        "'count' needs a column: count of COLUMN or count by COLUMN"
+        in run(capsys, files[0], "--epsilon", "1", "--release", "count", code=2).err
+    )
+
+
+def test_a_regression_without_a_plan(capsys, files):
+    public = ["--bounds", "pay=0,200", "age=18,90", "--missing", "pay=half", "age=lower"]
+    given = [files[0], "--epsilon", "4", *public, "--json", "--seed", "3", "--release", "regression of pay on age"]
+    [release] = json.loads(run(capsys, *given).out)["releases"]
+    assert release["title"] == "linear regression of pay on age"
+    assert release["columns"]["name"] == ["age", "intercept"]
+    assert "Errors are standard errors." in release["note"]
+
+
+def test_a_dry_run_says_what_it_imagines(capsys, tmp_path):
+    """Not as facts: the number of records and equal groups; and that sizes of public groups need no epsilon."""
+    path, plan = tmp_path / "x.csv", tmp_path / "plan.toml"
+    path.write_text("pay,kind\n")
+    release = '[[release]]\nshare = 0.5\nby = "kind"\nstatistic = '
+    text = 'epsilon = 1\n{}\ncolumns.pay.bounds = [0, 9]\ncolumns.kind.categories = ["a", "b"]\n'
+    text += f'{release}"median"\ncolumn = "pay"\n{release}"count"\n'
+    plan.write_text(text.format(""))
+    told = run(capsys, path, plan, "--dry-run").out
+    assert "10,000 imagined records; records = 40_000 in a plan would say how many there are" in told
+    assert "if all groups were equal, each would have 5,000 records" in told
+    assert "median of pay by kind, with interval: epsilon = 0.5 for one record replaced (share = 0.5)" in told
+    assert told.count("These sizes are public anyway") == 1
+    plan.write_text(text.format("records = 600"))
+    assert "600 imagined records\n" in run(capsys, path, plan, "--dry-run").out
+
+
+def test_pages_say_once_what_several_notes_say():
+    """The note of one release has it, and so do all in JSON."""
+    table = dpf.Table({"pay": [1.0] * 900}, epsilon=2, columns={"pay": {"bounds": (0, 9)}})
+    nothing = "No information: the interval is as wide as the bounds"
+    for times in (1, 2):
+        table.interval("median", "pay", share=0.5)
+        report = table.report()
+        for text in (report.to_markdown(), report.to_html()):
+            assert text.count(nothing) == 1
+            assert ("Notes" in text) is (times == 2)
+        assert report.to_json().count(nothing) == times
+
+
+def test_pages_show_one_count_by_private_keys(capsys, tmp_path):
+    """The release; JSON has that of their selection, too."""
+    table = dpf.Table({"kind": ["a"] * 900}, epsilon=9, delta=1e-5)
+    table.count(by="kind", epsilon=9, delta=1e-6)
+    report = table.report()
+    assert "| kind | value | low | high |" in report.to_markdown()
+    assert "count" in report.to_dict()["releases"][0]["columns"]
+    path = tmp_path / "x.csv"
+    path.write_text("kind\n" + "a\n" * 900)
+    given = ["count", str(path), "--epsilon", "9", "--delta", "1e-6", "--group-by", "kind", "--keys", "private"]
+    assert main(given) == 0
+    assert re.match(r"a: \d+\n", capsys.readouterr().out)
+
+
+def test_a_coarse_step_is_told():
+    """Where an interval of width 0 may be beside the exact value."""
+    for bounds, words in (((0, 1e12), "rounded to multiples of 256"), ((0, 1e5), "100,000: values")):
+        table = dpf.Table({"pay": [1.0] * 900}, epsilon=1, columns={"pay": {"bounds": bounds}})
+        table.median("pay", epsilon=1)
+        assert words in table.releases[0].note
+
+
 def test_histograms_read_well():
     """Edges to a hundredth of a bin, whole numbers as such, shares in percent, and edges below the bars."""
     rng = np.random.default_rng(0)
     data = {"pay": rng.lognormal(11, 0.4, 9000), "age": rng.integers(18, 90, 9000)}
-    columns = {"pay": {"bounds": (0, 300_000)}, "age": {"bounds": (18, 90)}}
+    columns = {"pay": {"bounds": (0, 300_000), "missing": "lower"}, "age": {"bounds": (18, 90)}}
     table = dpf.Table(data, epsilon=10, columns=columns)
     table.histogram("pay", 7, epsilon=1)
     table.histogram("age", 5, epsilon=1)
@@ -627,9 +793,12 @@ def test_columns_that_are_named_twice(capsys, files, tmp_path):
 
 
 def test_the_guide_and_the_help_list_all_keys(capsys):
-    """Written by `keys_of_plans`, so that no key goes stale."""
+    """Written by `keys_of_plans`, so that no key goes stale; facts, which have a table of their own, mean something."""
     guide = Path(dpf.__file__).parents[1] / "docs" / "guides" / "report.md"
     keys = keys_of_plans()
+    for fact in keys["[columns.NAME]"] if guide.exists() else ():
+        first = next(row for row in guide.read_text("utf-8").splitlines() if row.startswith(f"| `{fact}` |"))
+        assert len(first.split(" | ")) == 3, first
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     text = " ".join(capsys.readouterr().out.split())

@@ -14,6 +14,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.cli import densities
+from dpfast.cli.records import OF_TEXT
 from tests.commands import run
 
 PUBLIC = ["--bounds", "0", "100", "--epsilon", "1"]
@@ -50,10 +51,13 @@ def file(tmp_path):
 @pytest.mark.parametrize("column", ["age", "name"])
 def test_the_reading_of_cells_is_stated_for_all_values(command, column, file, tmp_path, capsys):
     code, out, err = run(capsys, *arguments(command, file, tmp_path, column))
-    assert (code, err) == (0, "")
+    at_bound = command not in ("median", "quantiles", "mle")
+    assert code == 0
+    assert (f"dpfast: warning: a missing cell of {column} counts as the lower bound: " in err) is at_bound
     last = out.splitlines()[-1]
     assert last.startswith("(read as type number; empty or non-numeric cells")
-    assert last.endswith("count as 0 (--missing))" if command != "mle" else "are left out)")
+    policy = "count as 0" if at_bound else "are left out"
+    assert last.endswith(f"{policy} (--missing); {OF_TEXT})" if command != "mle" else "are left out)")
     code, out, _ = run(capsys, *arguments(command, file, tmp_path, column), "--json")
     assert f"({json.loads(out)['reading']})" == last
 
@@ -251,7 +255,7 @@ def test_a_pipe_that_nobody_reads(file, tmp_path):
 
 @FULL
 def test_outputs_on_a_full_disk(file, capsys):
-    given = ["synthesize", str(file), "--column", "age", *PUBLIC, "-k", "3", "-o", "/dev/full"]
+    given = ["synthesize", str(file), "--column", "age", *PUBLIC, "--missing", "lower", "-k", "3", "-o", "/dev/full"]
     code, out, err = run(capsys, *given)
     assert (code, out) == (3, "")
     assert err == (
@@ -316,8 +320,8 @@ def test_an_interruption_is_one_line(tmp_path):
 
 
 def test_an_output_name_that_the_terminal_cannot_show(file, tmp_path):
-    given = arguments("synthesize", file, tmp_path)
-    given[-1] = str(tmp_path / "\N{GREEK SMALL LETTER EPSILON}.csv")
+    given = [*arguments("synthesize", file, tmp_path), "--missing", "lower"]
+    given[given.index("-o") + 1] = str(tmp_path / "\N{GREEK SMALL LETTER EPSILON}.csv")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "dpfast", *given]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,5 +1,7 @@
 """`Table`: its methods are the functions, with the facts of columns, under one ledger."""
 
+import contextlib
+import itertools
 import re
 import threading
 import warnings
@@ -20,7 +22,7 @@ KINDS = ["a", "b", "c"]
 DROPPED = {"pay": {"bounds": (0, 100), "missing": "drop"}}
 COLUMNS = {
     "pay": {"bounds": (0, 100), "missing": "half"},
-    "age": {"bounds": (18, 90), "type": "integer"},
+    "age": {"bounds": (18, 90), "type": "integer", "missing": "lower"},
     "kind": {"categories": KINDS},
 }
 N = 900
@@ -287,7 +289,7 @@ class TestContainers:
 
         asked, real = [], sources.schema_type
         monkeypatch.setattr(sources, "schema_type", lambda path, name: asked.append(name) or real(path, name))
-        one = table(path, columns={"pay": COLUMNS["pay"], "age": {"bounds": (18, 90)}})
+        one = table(path, columns={"pay": COLUMNS["pay"], "age": {"bounds": (18, 90), "missing": "lower"}})
         for _ in range(3):
             one.median("pay", epsilon=1)
             one.mean("age", epsilon=1)
@@ -309,7 +311,7 @@ class TestContainers:
         path = tmp_path / "x.csv"
         path.write_text("pay;kind\n" + "1.234,5;a\n" * 100)
         form = {"delimiter": ";", "decimal": ",", "thousands": "."}
-        one = dpf.Table(path, epsilon=50, columns={"pay": {"bounds": (0, 2000)}}, format=form)
+        one = dpf.Table(path, epsilon=50, columns={"pay": {"bounds": (0, 2000), "missing": "lower"}}, format=form)
         assert one.mean("pay", epsilon=50) == pytest.approx(1234.5, abs=9)
 
 
@@ -547,7 +549,8 @@ def test_one_generator_for_all_releases():
 
 
 def test_columns_of_other_lengths():
-    data, columns = records() | {"age": records()["age"][:-1]}, {"pay": {"bounds": (0, 100)}, "age": COLUMNS["age"]}
+    data, columns = records() | {"age": records()["age"][:-1]}, {"pay": COLUMNS["pay"], "age": COLUMNS["age"]}
+    columns["pay"] = {"bounds": (0, 100), "missing": "lower"}
     for options in ({}, {"unit": ("person", 1)}):
         held = table(data, columns=columns, **options)
         held.mean("pay", epsilon=1)
@@ -558,7 +561,7 @@ def test_columns_of_other_lengths():
 def test_a_file_that_changes(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("pay,more\n" + "1,2\n" * 50)
-    held = table(str(path), columns={"pay": {"bounds": (0, 100)}})
+    held = table(str(path), columns={"pay": {"bounds": (0, 100), "missing": "lower"}})
     held.mean("pay", epsilon=1)
     path.write_text("pay,more\n" + "1,3\n" * 51)
     with pytest.raises(TableError, match="has changed"):
@@ -571,7 +574,12 @@ def test_notes_say_what_is_public_and_how_cells_are_read():
     held.interval("median", "pay", by="kind", epsilon=5)
     held.linear_regression(["age"], "pay", epsilon=5)
     first, second = held.releases
-    for words in ("pay within 0 and 100.", "Missing cells of pay: half.", "intervals of 95 %", "taken as public"):
+    for words in (
+        "pay within 0 and 100: values beyond",
+        "Missing cells of pay: half.",
+        "intervals of 95 %",
+        "taken as public",
+    ):
         assert words in first.note
     assert "missing cell counts as one in the middle" in second.note
     report = held.report()
@@ -626,23 +634,68 @@ def test_a_release_has_its_own_charges_only():
     assert [charge.times for charge in outer] == [charge.times for charge in inner] == [2]
 
 
-def test_notes_say_what_missing_cells_are():
-    """Also where nothing is said of them, so that a mean that counts a quarter as 0 is no surprise; by public facts."""
-    for full in (False, True):
-        data = {"x": np.full(900, 5.0 if full else np.nan), "y": np.full(900, 5.0)}
-        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}})
-        one.mean("x", epsilon=1)
+def test_missing_cells_are_left_out_where_this_is_free_and_else_warned_of():
+    """A mean that counts a quarter of its column as 0 is no surprise: by public facts, whatever the records are."""
+    lower, out = "Missing cells of x count as the lower bound.", "Missing cells of x are left out."
+    at_bound = "a missing cell of x counts as the lower bound: .* say missing='drop' to leave them out, a number"
+    for full, hidden in itertools.product((False, True), repeat=2):
+        data = {"x": np.where(np.arange(900) % 2, np.nan if not full else 5.0, 5.0), "y": np.full(900, 5.0)}
+        more = {"neighbors": "add-remove"} if hidden else {}
+        one = table(data=data, columns={"x": {"bounds": (0, 9)}, "y": {"missing": "drop"}}, **more)
+        free = contextlib.nullcontext() if hidden else pytest.warns(UtilityWarning, match=at_bound)
+        for release in (
+            lambda one: one.mean("x", epsilon=1),
+            lambda one: one.interval("mean", "x", epsilon=1),
+            lambda one: one.histogram("x", 3, epsilon=1),
+            lambda one: one.std("x", epsilon=1),
+            lambda one: one.median("x", method="smooth-sensitivity", epsilon=1),
+        ):
+            with free:
+                release(one)
+            assert (out if hidden else lower) in one.releases[-1].note
         one.interval("median", "x", epsilon=1)
-        one.histogram("x", 3, epsilon=1)
+        assert one.releases[-1].result.value == 5
+        one.quantile("x", [0.2, 0.8], epsilon=9)
+        one.median("x", epsilon=1)
+        assert all(out in release.note for release in one.releases[-3:])
         one.mean("x", missing=4, epsilon=1)
         one.median("y", epsilon=1)
-        one.quantile("y", 0.9, bounds=(0, 9), epsilon=1)
-        told = [re.findall(r"Missing[^.]*", release.note) for release in one.releases]
-        lower = ["Missing cells of x count as the lower bound"]
-        assert told == [lower, lower, lower, ["Missing cells of x: 4"], *[["Missing cells of y: drop"]] * 2]
+        told = [re.findall(r"Missing[^.]*", release.note) for release in one.releases[-2:]]
+        assert told == [["Missing cells of x: 4"], ["Missing cells of y are left out"]]
     alone = table(data={"x": np.arange(900.0)}, columns={})
     alone.median("x", epsilon=1)
-    assert alone.releases[0].note == "Missing cells of x are left out."
+    assert alone.releases[0].note == out
+
+
+def test_whole_numbers_of_numpy_are_never_missing():
+    one = table(data={"x": np.arange(900)}, columns={"x": {"bounds": (0, 900)}})
+    one.mean("x", epsilon=1)
+    assert len(one.releases) == 1
+
+
+def test_quantiles_leave_missing_cells_out_for_their_whole_epsilon():
+    """Of a replaced record; a mean gets half of it, because the number of the others is private."""
+    held = table(columns=DROPPED)
+    held.median("pay", epsilon=2)
+    held.interval("median", "pay", epsilon=2)
+    held.mean("pay", epsilon=2)
+    found = [release.result for release in held.releases]
+    assert found[0] == dpf.median(records()["pay"], bounds=(0, 100), missing="drop", epsilon=2, rng=fresh())
+    assert found[1].privacy.epsilon == 2
+    assert [release.privacy.epsilon for release in held.releases] == [2, 2, 2]
+
+
+def test_within_private_bounds_a_median_stands_for_missing_cells():
+    """There is no interval, and the note says so; it does not say that they count as the lower bound."""
+    one = table(columns={"pay": {"bounds": "private"}, "kind": {"categories": KINDS}})
+    one.mean("pay", by="kind", epsilon=9)
+    one.median("pay", epsilon=9)
+    first, second = (release.note for release in one.releases)
+    assert "Missing cells of pay are replaced by a median that is released first: if half of a group or more" in first
+    assert "There is no interval" in first
+    assert second == "Missing cells of pay are left out."
+    with pytest.raises(TypeError, match=r"bounds of 'pay' are needed, not 'private': .* a release of bounds finds"):
+        one.histogram("pay", 5, epsilon=1)
 
 
 def test_a_note_says_how_the_call_reads_the_column():
@@ -656,15 +709,15 @@ def test_a_note_says_how_the_call_reads_the_column():
     one.mle("age", "normal", bounds=[(0, 100)], method="blocks", epsilon=1)
     one.linear_regression(["age"], "pay", missing="drop", epsilon=1)
     one.linear_regression(["age"], "pay", missing="drop", radius=90, label_bound=9, epsilon=1)
-    assert [re.sub(" From low to high.*", "", release.note) for release in one.releases] == [
-        "pay within 0 and 5. Missing cells of pay: 3.",
+    assert [re.sub(r" Errors are .*? 95 %\.", "", release.note) for release in one.releases] == [
+        "pay within 0 and 5: values beyond count as the nearer bound. Missing cells of pay: 3.",
         "Missing cells of pay: half.",
         "",
         "From low to high: intervals of 95 %.",
         "Missing cells of age: 18.",
         "Missing cells of age are left out.",
-        "age within 18 and 90. Missing cells of age: lower. pay within 0 and 100. Records with a missing cell are left "
-        "out.",
+        "age within 18 and 90: values beyond count as the nearer bound. Missing cells of age: lower. pay within 0 and "
+        "100: values beyond count as the nearer bound. Records with a missing cell are left out.",
         "Missing cells of age: lower. Records with a missing cell are left out.",
     ]
     assert one.releases[2].title == "count within 0 and 9 of pay"
@@ -709,9 +762,7 @@ def test_an_interval_without_bounds_says_what_it_may_mean():
         one = table({"x": cells}, columns={})
         one.interval("median", "x", epsilon=9)
         one.interval("count", "x", epsilon=9)
-        assert (
-            "One without bounds is of too few numbers for its epsilon, as of a column of text." in one.releases[0].note
-        )
+        assert "No information, or no bound: there are too few numbers for the epsilon" in one.releases[0].note
         assert "One " not in one.releases[1].note
 
 
