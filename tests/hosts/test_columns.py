@@ -411,13 +411,16 @@ def test_numbers_of_any_type_are_read():
         assert (containers.numbers("x", number).shape, containers.numbers("x", number).dtype) == ((), np.float64)
 
 
+COUNTED = ": of text, dpfast.partitions and dpfast.by_group count the keys"
+
+
 @pytest.mark.parametrize(
     ("x", "name"),
     [
         ("secret", "text"),
-        (b"secret", "dtype bytes"),
-        (np.array(["secret"]), "dtype str"),
-        (np.array([b"secret"]), "dtype bytes"),
+        (b"secret", f"dtype bytes{COUNTED}"),
+        (np.array(["secret"]), f"dtype str{COUNTED}"),
+        (np.array([b"secret"]), f"dtype bytes{COUNTED}"),
         (np.array([1, None]), "dtype object: convert it first, such as by x.astype(float)"),
         (np.array([1, 2], dtype=object), "dtype object: convert it first, such as by x.astype(float)"),
         (1j, "a complex"),
