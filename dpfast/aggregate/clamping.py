@@ -75,6 +75,11 @@ def within(model: Summed, bounds: Sequence[tuple[float, float]]) -> Values:
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
 
 
+def span_too_much(model: Summed, bounds: Sequence[tuple[float, float]]) -> bool:
+    """Whether a positive parameter has values within its bounds that `assumed` leaves out."""
+    return any(logs and 0 < low < high * _WIDEST for (low, high), logs in zip(bounds, positive(model), strict=True))
+
+
 def relative_errors(model: Summed, theta: Values, deviations: Values) -> Values:
     """Return the largest error of a positive parameter relative to its value, of shape (m,)."""
     with np.errstate(all="ignore"):

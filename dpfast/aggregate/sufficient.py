@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _balls
 from dpfast.aggregate.blocks import named_numbers, ranges_of
-from dpfast.aggregate.clamping import USELESS, clamping, relative_errors, within
+from dpfast.aggregate.clamping import USELESS, clamping, relative_errors, span_too_much, within
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.core import checks
@@ -495,7 +495,11 @@ class _SumsPlan(Plan):
     def _of_clamping(self) -> Iterator[Trap]:
         """Yield the trap of parameters within the bounds that only a guess would make known."""
         mechanism, n = self.mechanism, self.n
-        if n is None or (found := mechanism.worst(n))[0] <= _ABSURD:
+        if (
+            n is None
+            or not span_too_much(mechanism.model, mechanism._ranges)
+            or (found := mechanism.worst(n))[0] <= _ABSURD
+        ):
             return
         error, at = found
         guessing, theta = replace(mechanism, guess=at), np.array([list(at.values())])

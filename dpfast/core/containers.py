@@ -600,7 +600,7 @@ def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
     labels must be `integers`.
     """
     if isinstance(x, (str, bytes)):
-        raise TypeError(f"labels must be a label for each record, not text: pass a column, such as x[{x!r}]")
+        raise TypeError(f"labels without keys must hold numbers, not text: pass a column, such as x[{x!r}]")
     if not (private or declares_integers(x)):
         if np.asarray(x).dtype.kind in "USTO":
             kind = name_of(np.asarray(x).dtype)

@@ -115,6 +115,11 @@ def of_few_records(n: int, epsilon: float, least: float) -> Iterator[Trap]:
         )
 
 
+def about_records(enough: float) -> str:
+    """Return how many records it takes, before what else would do; "" for more than there are."""
+    return f"about {math.ceil(enough):,} records, or " if enough < 2**60 else ""
+
+
 def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float) -> Iterator[Trap]:
     """Yield the trap of a release within bounds from n records, a public or a released number, if `enough` is above.
 
@@ -124,8 +129,7 @@ def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float)
         yield Trap(
             UtilityWarning,
             f"{_records_are(n)} too few for this release at {unit} = {amount:.3g}: it may be anywhere within its "
-            f"bounds, and hardly tells more than they do; it takes about {math.ceil(enough):,} records, or a larger "
-            f"{unit}",
+            f"bounds, and hardly tells more than they do; it takes {about_records(enough)}a larger {unit}",
         )
 
 

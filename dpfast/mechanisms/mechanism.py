@@ -428,6 +428,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         """Return how many records it takes, if there may be fewer."""
         if (n is not None and n >= self.enough) or not self.enough:
             return ""
+        if math.isinf(self.enough):
+            return "It hardly tells more than its bounds do"
         return f"With fewer than about {math.ceil(self.enough):,} records it hardly tells more than its bounds do"
 
     def noise_interval(

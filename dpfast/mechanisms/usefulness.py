@@ -38,6 +38,7 @@ _ENOUGH = (
 # simulation medians, trimmed and Winsorized means, interquartile ranges, Huber's and M-estimates have 2.6 to 3.2.
 OF_NOISE, OF_SELECTION = math.sqrt(2), 2 * math.sqrt(2)
 EVEN_VARIANCE = 1 / 12  # of such records
+_LEAST_EPSILON = 2.0**-60  # below which no number of records is enough
 _NEAR = 4.0  # ranks, times epsilon, around the quantile within which a release is as likely as the quantile itself
 
 
@@ -134,7 +135,7 @@ def enough_for_error(error: float, epsilon: float, width: float = 1.0) -> float:
         Of what the bounds leave open; of a measure of spread its value for such records. A release with a quarter of
         it, or more, as its error is a guess: the middle of an interval is as near to a place in it.
     """
-    return 4 * error / (epsilon * width)
+    return 4 * error / width / epsilon if epsilon > _LEAST_EPSILON else math.inf
 
 
 def enough_for_quantiles(grid: Grid, levels: Sequence[float], epsilon: float, per_record: float = 1.0) -> float:
@@ -147,7 +148,8 @@ def enough_for_quantiles(grid: Grid, levels: Sequence[float], epsilon: float, pe
     if not inside:  # the least or the greatest record
         return enough_for_error(OF_SELECTION, epsilon)
     needed = math.log(min(grid.size, 1 / _SPREAD)) + math.log(len(levels) / _MOST_CHANCE)
-    return (1 + (len(levels) > 1)) * per_record * needed / (epsilon * min(inside))
+    needed *= (1 + (len(levels) > 1)) * per_record / min(inside)
+    return needed / epsilon if epsilon > _LEAST_EPSILON else math.inf
 
 
 def of_quantiles(

@@ -183,7 +183,7 @@ class TestLedger:
 
 class TestRefused:
     def test_mechanisms(self):
-        with pytest.raises(TypeError, match=r"must be a dpfast\.Mechanism, not str"):
+        with pytest.raises(TypeError, match=r"must be a dpfast\.Mechanism, with its epsilon, not str"):
             pl.col("x").dpfast.release("median")
         histogram = dpf.PerturbedHistogram(5, grid=dpf.Grid(0, 100), epsilon=1.0)
         with pytest.raises(TypeError, match="releases an object"):

@@ -405,7 +405,7 @@ def test_missing():
         ({"lower": -math.inf, "upper": 1}, "lower must be finite, not -inf"),
         ({"lower": 0, "upper": math.nan}, "upper must be finite, not nan"),
         ({"lower": 0, "upper": 10**400}, "upper must be finite"),
-        ({"lower": 0, "upper": 1, "step": 0.3}, r"step must be a power of two, not 0\.3"),
+        ({"lower": 0, "upper": 1, "step": 0.3}, r"step must be a power of two, such as 2\*\*-2, not 0\.3"),
         ({"lower": 0, "upper": 1, "step": 0}, "step must be a power of two, not 0"),
         ({"lower": 0, "upper": 1, "step": -1}, "step must be a power of two, not -1"),
         ({"lower": 0, "upper": 1, "step": math.inf}, "step must be finite"),

@@ -413,7 +413,7 @@ def test_a_grid_of_floats_leaves_missing_records_out_in_every_way_of_release():
     ]
     assert np.abs(np.array(releases) - np.nanmedian(x)).max() < 1500
     assert "missing: 'drop'" in repr(median)
-    assert "missing" not in repr(made(0.5, Grid(0, 100, missing="lower")))
+    assert "missing" not in repr(dpf.InverseSensitivity(Median(), grid=Grid(0, 100), epsilon=1.0))
     lower = dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(missing="lower"), epsilon=1.0)
     assert lower(x) < 83_000
     with pytest.raises(ValueError, match="where there is no such parameter, give a number, 'lower' or 'half'"):
