@@ -418,15 +418,9 @@ OF_TEXT = ": dpfast.partitions(x, domain=[...], epsilon=...) counts text and oth
     ("x", "name"),
     [
         ("secret", "text"),
-<<<<<<< HEAD
         (b"secret", f"dtype bytes{OF_TEXT}"),
         (np.array(["secret"]), f"dtype str{OF_TEXT}"),
         (np.array([b"secret"]), f"dtype bytes{OF_TEXT}"),
-=======
-        (b"secret", f"dtype bytes{COUNTED}"),
-        (np.array(["secret"]), f"dtype str{COUNTED}"),
-        (np.array([b"secret"]), f"dtype bytes{COUNTED}"),
->>>>>>> ce8432a2d6169c6538083748dbb742a570680bb5
         (np.array([1, None]), "dtype object: convert it first, such as by x.astype(float)"),
         (np.array([1, 2], dtype=object), "dtype object: convert it first, such as by x.astype(float)"),
         (1j, "a complex"),
