@@ -390,11 +390,12 @@ class SufficientStatistics(Mechanism):
         with np.errstate(all="ignore"):
             return self.moments.deviations(phi, self.moments.covariance(phi, n, self._noise_variances(n)))
 
-    def worst(self, n: int) -> tuple[float, dict[str, float]]:
+    def worst(self, n: SupportsIndex) -> tuple[float, dict[str, float]]:
         """Return the largest expected error of a positive parameter relative to its value, and for which parameters.
 
         It is 0 with a guess or `record_bounds`, from which the bounds do not follow.
         """
+        n = checks.whole("n", n, least=1)
         if self.guess is not None or self.record_bounds is not None:
             return 0.0, {}
         theta = within(self.model, self._ranges)

@@ -322,7 +322,7 @@ def synthesize(
     k = checks.records(records_of(values)) if k is None else k
     request = Request(values, grids, k, bins, epsilon, rng, threads, explain)
     chosen = _automatic(request) if method == "auto" else method
-    if chosen != "quantiles" and any(part.missing == "drop" for part in grids):
+    if chosen != "quantiles" and any(getattr(part, "missing", None) == "drop" for part in grids):
         raise ValueError(
             f"missing='drop' is for method='quantiles' of one column, which leaves missing records out, and for "
             f"'tree', where they come out as NaN, not for {chosen!r}"

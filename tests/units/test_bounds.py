@@ -258,8 +258,6 @@ class TestPrivateBounds:
         "call, error, message",
         [
             (lambda x: dpf.mean(x, bounds="publik", epsilon=1.0), ValueError, "or 'private', not 'publik'"),
-            (lambda x: dpf.median(x, bounds="private", epsilon=1.0), ValueError, "need no bounds: leave out"),
-            (lambda x: dpf.quantile(x, [0.1], bounds="private", epsilon=1.0), ValueError, "need no bounds"),
             (lambda x: dpf.mean(x, bounds="private", grid=dpf.Grid(0, 1), epsilon=1.0), TypeError, "give either"),
             (lambda x: dpf.mean(x, bounds="private", epsilon=-1.0), ValueError, "epsilon must be positive"),
             (

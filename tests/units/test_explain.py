@@ -113,7 +113,7 @@ def test_explanations_of_arrays(capsys):
     dpf.mean(dpf.Chunks(lambda: iter([X[:, 0]])), bounds=(0, 100), epsilon=1.0, explain=True)
     assert "error(n, ...)" in capsys.readouterr().out
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0, neighbors="add-remove", explain=True)
-    assert capsys.readouterr().out.count("\n") == 3  # the error depends on n
+    assert capsys.readouterr().out.count("\n") == 4  # the error depends on n
     with pytest.raises(ValueError, match="x must be one-dimensional"):
         dpf.median(np.array(1.0), epsilon=1.0, explain=lambda text: None)
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0)

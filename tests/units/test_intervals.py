@@ -313,7 +313,8 @@ def test_statistics_without_an_interval(statistic):
 
 @pytest.mark.parametrize("statistic", [3, None, np.mean, np.arange(5.0)])
 def test_an_object_that_is_not_a_statistic_is_refused_by_its_type(statistic):
-    with pytest.raises(TypeError, match=f"or an object of dpfast.statistics, not {type(statistic).__name__}"):
+    name = getattr(statistic, "__name__", type(statistic).__name__)
+    with pytest.raises(TypeError, match=f"or an object of dpfast.statistics, not {name}"):
         dpf.interval(statistic, np.zeros(9), epsilon=1.0)
 
 
@@ -367,8 +368,8 @@ def test_no_records():
         GRID,
         dpf.Grid(-1, 1),
         dpf.Grid(0, 1, step=0.125, missing=1.0),
-        dpf.FloatGrid(),
-        dpf.FloatGrid(3),
+        dpf.FloatGrid(missing="lower"),
+        dpf.FloatGrid(3, missing="lower"),
         dpf.FloatGrid(8, resolution=1.0, lower=-9.0, upper=1e6, missing=3.0),
     ],
     ids=str,
