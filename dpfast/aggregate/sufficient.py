@@ -489,9 +489,9 @@ class _SumsPlan(Plan):
 
     mechanism: SufficientStatistics
 
-    @cached_property
-    def traps(self) -> tuple[Trap, ...]:
-        return (*super().traps, *self._of_clamping())[:1]
+    def __init__(self, mechanism: SufficientStatistics, n: int | None) -> None:
+        super().__init__(mechanism, n)
+        self.traps = self.traps or tuple(self._of_clamping())
 
     def _of_clamping(self) -> Iterator[Trap]:
         """Yield the trap of parameters within the bounds that only a guess would make known."""

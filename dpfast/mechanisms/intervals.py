@@ -116,7 +116,7 @@ class _OfSample(RecordsPlan):
     mechanism: _ResizedInterval
 
     @property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         return self.mechanism._sampling.plan().traps
 
     def traps_of(self, n: int) -> Iterable[Trap]:
@@ -375,7 +375,7 @@ class _Certified(Plan):
         return self.mechanism._candidates(self._places, self.n)
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         if isinstance(self.mechanism.grid, Grid) or not self._first.plan(self.n).traps:
             return ()
         epsilon = self._first.epsilon

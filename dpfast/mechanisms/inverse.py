@@ -600,10 +600,10 @@ class FromLevels(Leveled):
         self.levels = mechanism._levels(n)
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         mechanism, statistic = self.mechanism, self.mechanism.statistic
         if not (isinstance(mechanism.grid, FloatGrid) and isinstance(statistic, OrderStatistic)):
-            return super().traps
+            return ()
         levels = (statistic.level,)
         return tuple(of_quantiles(mechanism.grid, mechanism.base_measure, levels, self.n, mechanism.epsilon))
 
@@ -682,7 +682,7 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
         return self._kernel(self.options["last"], self._cap).release_between
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         """The traps of a presumed number of records, where there are no bounds: within them any number may do."""
         return tuple(of_private_n(self.traps_of(PRESUMED))) if isinstance(self.mechanism.grid, FloatGrid) else ()
 

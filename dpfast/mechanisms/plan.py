@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -68,27 +67,24 @@ class Plan:
         Warnings that a release from n records deserves.
     """
 
+    traps: tuple[Trap, ...] = ()  # computed on demand it is in the way of all attributes, a tenth of a short release
+
     def __init__(self, mechanism: Mechanism, n: int | None) -> None:
         self.mechanism, self.n = mechanism, n
+        if n is not None and n < mechanism.enough:
+            self.traps = tuple(self._within_bounds(n))
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hook_plan(cls)
 
-    @cached_property
-    def traps(self) -> tuple[Trap, ...]:
-        return tuple(self._within_bounds(self.n))
-
     def traps_of(self, n: int) -> Iterable[Trap]:
         """Return the traps of a release from n records, a public or a released number; for a plan without n."""
         return self._within_bounds(n) if self.mechanism.hides_n else self.mechanism.plan(n).traps
 
-    def _within_bounds(self, n: int | None) -> Iterator[Trap]:
-        enough = self.mechanism.enough
-        if n is None or n >= enough:
-            return iter(())
-        privacy = self.mechanism.privacy
-        return of_few_within_bounds(n, enough, privacy.unit, privacy.amount)
+    def _within_bounds(self, n: int) -> Iterator[Trap]:
+        mechanism = self.mechanism
+        return of_few_within_bounds(n, mechanism.enough, mechanism.privacy.unit, mechanism.privacy.amount)
 
     def __repr__(self) -> str:
         return f"<Plan for n = {self.n} of {self.mechanism!r}>"

@@ -388,10 +388,10 @@ class Joint(Plan):
         return law.value(law._draw(source))
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         grid, levels = self.mechanism.grid, tuple(sorted(set(self.mechanism.qs)))
         if not isinstance(grid, FloatGrid):
-            return super().traps
+            return ()
         epsilon = self.stages.epsilon  # of the first of two stages, on which the second depends
         return tuple(of_quantiles(grid, self.mechanism.base_measure, levels, self.layout.n, epsilon))
 

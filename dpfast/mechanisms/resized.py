@@ -295,7 +295,7 @@ class ResizedPlan(RecordsPlan):
     mechanism: Resized
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         """The traps of a presumed number of records; within bounds any number may be enough."""
         found = of_least_records(PRESUMED, self.mechanism.least) if self.mechanism.enough else self.traps_of(PRESUMED)
         return tuple(of_private_n(found))

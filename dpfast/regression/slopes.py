@@ -319,7 +319,7 @@ class Steps(Plan):
         self.slope, self.intercept, self.spread, self.scale = slope, intercept, spread, scale
 
     @cached_property
-    def traps(self) -> tuple[Trap, ...]:
+    def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         """The traps of the medians without bounds: n / 2 slopes of each matching, which a record changes by one."""
         without_bounds = (
             trap
@@ -327,7 +327,7 @@ class Steps(Plan):
             if isinstance(grid, FloatGrid)
             for trap in of_quantiles(grid, on_floats(grid, "auto"), (0.5,), self.n or 0, share)
         )
-        return (*without_bounds, *super().traps)[:1]
+        return tuple(without_bounds)[:1]
 
     def read(self, values: Labelled, threads: int = 1) -> tuple[Plan, _PairSlopes]:
         """Return the plan and the slopes of the pairs. PRIVATE."""
