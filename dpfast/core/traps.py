@@ -129,7 +129,7 @@ def of_few_within_bounds(n: int | None, enough: float, unit: str, amount: float)
         yield Trap(
             UtilityWarning,
             f"{_records_are(n)} too few for this release at {unit} = {amount:.3g}: it may be anywhere within its "
-            f"bounds, and hardly tells more than they do; it takes {about_records(enough)}a larger {unit}",
+            f"bounds; it takes {about_records(enough)}a larger {unit}",
         )
 
 

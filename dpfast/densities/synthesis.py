@@ -132,6 +132,8 @@ def _quantiles(request: Request) -> NDArray[np.float64]:
     column, [grid] = _column(request, "quantiles"), request.grids
     n, epsilon = checks.records(records_of(column)), request.epsilon
     mechanism = Quantiles(quantile_levels(n, epsilon, grid), grid=grid, epsilon=epsilon)
+    if isinstance(grid, Grid):  # an outer one of many quantiles that is beyond all records moves few of those drawn
+        mechanism.plan(n).traps = ()
     released = explained(mechanism, request.explain, column)(column, rng=request.rng, workers=request.workers)
     return draw_between(released, request.k, grid, request.rng)
 

@@ -429,8 +429,8 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         if (n is not None and n >= self.enough) or not self.enough:
             return ""
         if math.isinf(self.enough):
-            return "It hardly tells more than its bounds do"
-        return f"With fewer than about {math.ceil(self.enough):,} records it hardly tells more than its bounds do"
+            return "It may be anywhere within its bounds"
+        return f"With fewer than about {math.ceil(self.enough):,} records it may be anywhere within its bounds"
 
     def noise_interval(
         self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None

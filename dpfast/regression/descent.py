@@ -145,11 +145,14 @@ class Descent(Sequence):
         self._check_noise()
 
     def _traps(self) -> Iterator[Trap]:
-        """Also that of few records, of the number that least squares takes: by simulation it is about that here, too.
+        yield from super()._traps()
+        yield from self.few_records()
+
+    def few_records(self) -> Iterator[Trap]:
+        """Yield the trap of few records, of the number that least squares takes: by simulation it is about that here.
 
         45 for each column at epsilon = 1, from 1 to 8 columns, of a logistic model.
         """
-        yield from super()._traps()
         amount = amount_of(Fraction(1), self._mu, self._epsilon)
         sums = RegressionMoments(domain=self.domain, labels=Ball(1.0), intercept=self.intercept, **amount)
         yield from of_few_within_bounds(self.n, sums.enough_for(self.d), self.privacy.unit, self.privacy.amount)

@@ -151,7 +151,8 @@ class RegressionMoments(NoisyProducts):
         the mean label is.
         """
         deviations = self.noise_deviation(1, dimension=d)[:d, -1]
-        return float(2 * np.linalg.norm(deviations) * math.sqrt(d + 2) / (self.domain.radius * self.labels.radius))
+        relative = float(np.linalg.norm(deviations / self.domain.radius)) / self.labels.radius
+        return 2 * relative * math.sqrt(d + 2)
 
     def fit(self, moments: ArrayLike, n: SupportsIndex) -> Fit:
         """Return the least-squares fit of a release, with a ridge for the noise: post-processing, without cost of

@@ -18,7 +18,7 @@ from dpfast.aggregate import SampleAndAggregate
 from dpfast.core import checks, containers
 from dpfast.core.privacy import Privacy
 from dpfast.core.spending import spending
-from dpfast.core.traps import warn_of
+from dpfast.core.traps import warn
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
 from dpfast.regression import Descent, Fit
@@ -309,7 +309,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         classes = len(self.classes_) if len(self.classes_) > 2 else None
         model = "logistic" if classes is None else "multinomial"
         descent = Descent(model, classes=classes, n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)
-        warn_of(descent)
+        warn(descent.few_records())
         label = f"{type(self).__name__}: {descent!r}"
         with spending(descent.privacy_profile, label=label, of=self):
             while descent.mechanism is not None:

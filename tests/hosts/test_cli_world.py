@@ -198,7 +198,7 @@ def test_undecodable_cells_are_not_numbers(tmp_path, capsys):
     file.write_bytes(b"age\n\xff\xfe\n\x00\n5\n")
     code, out, err = run(capsys, *arguments("median", file, tmp_path), "--json")
     assert (code, json.loads(out)["n"]) == (0, 3)
-    assert err.startswith("dpfast: warning: 3 records are too few for these quantiles at epsilon = 1: ")
+    assert err.startswith("dpfast: warning: 3 records are too few for this release at epsilon = 1: ")
 
 
 # ---- streams ----

@@ -76,7 +76,7 @@ LOCAL = {"classes": (0, 1), "method": "local", "radius": 2.0}
 def test_a_weak_guarantee_is_told_once(estimator):
     with pytest.warns(dpf.PrivacyWarning, match="delta = 0.5 is|epsilon = 25 is") as told:
         estimator.fit(X[:400, :1] / 100, (X[:400, 1] > 5).astype(float))
-    assert len(told) == 1
+    assert sum(issubclass(one.category, dpf.PrivacyWarning) for one in told) == 1
 
 
 def _expected_failures(estimator):

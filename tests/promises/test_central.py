@@ -327,7 +327,11 @@ def test_only_the_release_depends_on_data(mechanism):
         before = records.tobytes()
         with ledger, warnings.catch_warnings():
             warnings.simplefilter("error")
-            for few in ("these quantiles without bounds", "fits of blocks"):  # by n, and the columns, alone
+            for few in (
+                "these quantiles without bounds",
+                "this release",
+                "fits of blocks",
+            ):  # by n, and the columns, alone
                 warnings.filterwarnings("ignore", f".*too few for {few}")
             released = outcome(mechanism, records, rng=PCG64(7))
             many = outcome(mechanism.release, dpf.Chunks([records[:9], records[9:]]), size=3, rng=PCG64(7))

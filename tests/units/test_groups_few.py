@@ -75,7 +75,7 @@ class TestFew:
     def test_an_explanation_says_how_many_records_it_takes(self, mechanism):
         sizes = np.arange(1, 700)
         least = int(sizes[~are_few(mechanism, sizes)][0])
-        text = f"With fewer than about {least:,} records it hardly tells more than its bounds do"
+        text = f"With fewer than about {least:,} records it may be anywhere within its bounds"
         assert text in mechanism.explanation(least - 1)
         assert text in mechanism.explanation()
         assert text not in mechanism.explanation(least)
