@@ -8,7 +8,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar
 
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile
-from dpfast.core.spending import Carrier, Cost, payer, spending
+from dpfast.core.spending import Carrier, Cost, budget_here, spending
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious
 from dpfast.random import RandomSource, bit_generator
@@ -64,6 +64,8 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
             For a file that is open elsewhere, copied, damaged or of other parameters.
         FileNotFoundError
             For ``moved=True`` without a file in `path`.
+        BudgetError
+            Where it does not fit, or in the block of a ledger that was not charged for the state in the file.
         """
         bit_generator(rng)
         promised = checks.flag("moved", moved)
@@ -74,7 +76,7 @@ class Started(Declared, Cautious, Carrier, ABC, Generic[_State]):
                 return self._begin(rng, None)
         file = StateFile(path, {"of": repr(self).strip("<>"), "parameters": fingerprint(self), **self.header})
         if file.begun():
-            if (budget := payer(self)) is not None:
+            if (budget := budget_here()) is not None:
                 check_charged(budget, repr(self))
             file.resume(moved=promised)
             return self._begin(rng, file)
