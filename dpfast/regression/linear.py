@@ -237,8 +237,11 @@ def linear_regression(
     -----
     Missing values: a record with NaN or an infinity counts as one at both centers, unless it is left out; with bounds,
     an infinity in a row is at a bound.
-    Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or five
-    by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
+    Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or three
+    or five by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
+    Target: least squares for sums, also where residuals are large for the labels. Otherwise corrections have that of
+    Huber's loss, and their errors presume residuals that spread alike for all rows: where they do not, as those of pay,
+    say ``method="sums"``.
     Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five passes. Chunks of unknown length
     are counted before. Bounds copy X, in pieces.
 
