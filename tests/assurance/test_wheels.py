@@ -97,7 +97,10 @@ def test_the_record_of_a_wheel_lists_each_file_with_its_hash(tmp_path):
     assert contents["dpfast-0.1.0.dist-info/sboms/dpfast.cdx.json"] == b"{}\n"
 
 
+@pytest.mark.host
 def test_modes_in_a_wheel_of_setuptools_do_not_depend_on_the_umask(tmp_path):
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools.command.bdist_wheel")
     made = tmp_path / "made" / "dpfast" / "_kernels"  # in the place of compiled files
     made.mkdir(parents=True)
     for path, mode in ((made.parent / "a.py", 0o600), (made / "k.so", 0o700)):
