@@ -58,8 +58,9 @@ _COUNT = {
     "within": _or_null(_NUMBERS),
     "missing": _or_null(_among("drop")),
 }
-_INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
-_ENDS = _array(_or_null(_NUMBER))
+_END = _or_null(_NUMBER)  # null: it has no bound
+_INTERVAL = {"low": _END, "high": _END, "confidence": _NUMBER}
+_ENDS = _array(_END)
 _INTERVALS = {"low": _ENDS, "high": _ENDS, "confidence": _NUMBER, "counts": _array(_WHOLE), "few": _array(_FLAG)}
 
 

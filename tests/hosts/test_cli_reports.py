@@ -114,6 +114,19 @@ def test_json_of_a_charged_release(capsys, file, tmp_path, name):
     assert ledger.remaining.epsilon == 0.5
 
 
+def test_an_end_without_a_bound_is_null(capsys, tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("age\n" + "30\n" * 60)
+    command = ["median", str(path), "--column", "age", "--epsilon", "0.02", "--interval", "--json"]
+    ends = []
+    for _ in range(20):
+        assert main(command) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert conforms(found, DEFINITIONS["number"])
+        ends += [found["low"], found["high"]]
+    assert None in ends
+
+
 def test_every_command_that_releases_is_in_the_schema():
     [commands] = [action for action in make_parser()._actions if action.choices and "demo" in action.choices]
     with_json = {name for name, command in commands.choices.items() if " [--json]" in command.format_usage()}
