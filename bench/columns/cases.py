@@ -204,16 +204,21 @@ def _table(column, x):
     return {"x": x, "group": column.labels}, {"x": dpf.Bins(), "group": sorted(set(column.labels))}
 
 
+def _drawn(values, column):
+    """Records of a column without bounds: NaN is a missing one, of which noise alone makes a few."""
+    return _records(values[~np.isnan(values)], column, column.range)
+
+
 def _synthesize_table(column, x, epsilon, rng):
     table, columns = _table(column, x)
     drawn = dpf.synthesize(table, SHOWN, columns=columns, epsilon=epsilon, rng=rng)
-    return _records(drawn["x"], column, column.range)
+    return _drawn(drawn["x"], column)
 
 
 def _marginals(column, x, epsilon, rng):
     table, columns = _table(column, x)
     released = dpf.marginals(table, columns, epsilon=epsilon, rng=rng)
-    return _records(released.sample(SHOWN, rng=rng)["x"], column, column.range)
+    return _drawn(released.sample(SHOWN, rng=rng)["x"], column)
 
 
 def _seed(rng):
