@@ -146,7 +146,9 @@ class SeriesCoefficients(Mechanism):
         return bound / width_of(self.grid)
 
     def _enough(self) -> float:
-        return enough_for_error(OF_NOISE * self.sensitivity / 2**BITS, self.epsilon, 2 * math.sqrt(2))  # of a cosine
+        return enough_for_error(
+            OF_NOISE * self.sensitivity / 2**BITS, self.epsilon, width=2 * math.sqrt(2)
+        )  # of a cosine
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None:

@@ -149,8 +149,8 @@ class MomentPair(StatisticMechanism):
         return math.sqrt(second + lean * lean * first) / n * grid.step**2
 
     def _enough(self) -> float:
-        error = math.sqrt(self._noise.variances[1]) * self.epsilon / (self._coarse.size - 1) ** 2
-        return enough_for_error(error, self.epsilon, EVEN_VARIANCE)
+        error = math.sqrt(self._noise.variances[1]) / (self._coarse.size - 1) ** 2
+        return enough_for_error(error, width=EVEN_VARIANCE)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         grid, last = self._coarse, self._coarse.size - 1

@@ -385,7 +385,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             return 0.0
         grown = 1.0 if _averages(self.statistic) else max(1.0, math.exp(self.beta - 1) / self.beta)
         deviation = math.sqrt(2.0 if self.noise == "laplace" else 3.0)
-        return enough_for_error(deviation * self.scale * grown, 1.0)
+        return enough_for_error(deviation * self.scale * grown)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         if isinstance(self.statistic, UserStatistic):

@@ -292,7 +292,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         domain = self.domain
         widths = domain.widths * domain.steps if isinstance(domain, Box) else 2 * cast(Ball, domain).radius
         deviations = self.noise_deviation(1, dimension=domain.columns or 1)
-        return enough_for_error(float(np.max(deviations / widths)), 1.0)
+        return enough_for_error(float(np.max(deviations / widths)))
 
     def _explained_error(self, n: int | None) -> str:
         kind = "Gaussian" if self.noise == "gaussian" else "of the K-norm mechanism"

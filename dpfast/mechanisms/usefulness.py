@@ -122,14 +122,14 @@ def are_few(mechanism: Mechanism, sizes: NDArray[Any]) -> NDArray[np.bool_]:
     return sizes < (found[place] if place < len(found) else math.inf)
 
 
-def enough_for_error(error: float, epsilon: float, width: float = 1.0) -> float:
+def enough_for_error(error: float, epsilon: float = 1.0, *, width: float = 1.0) -> float:
     """Return the number of records from which a release tells more than its bounds do: `Mechanism.enough`.
 
     Parameters
     ----------
     error : float
         The standard error of the release times n epsilon, for records that are spread evenly over bounds of width 1:
-        `OF_NOISE`, `OF_SELECTION` or of that kind.
+        `OF_NOISE`, `OF_SELECTION` or of that kind. Without an epsilon, times n.
     epsilon : float
     width : float
         Of what the bounds leave open; of a measure of spread its value for such records. A release with a quarter of

@@ -61,7 +61,7 @@ _FALSE_ALARMS = 1e-4, 0.05
 # residuals spread alike everywhere. On working hours, age and hourly pay by one or two columns, whose residuals are
 # nearly as large as the labels, they had 1.3 to 18 times the error of sums alone for epsilon from 0.1 to 3, and
 # intervals that covered in 44 to 100 %. With a sixth, one of six fits with residuals of a tenth of the labels, ten
-# columns and 20,000 records at mu = 0.24 had no corrections, and 20 times the error; now one of 24.
+# columns and 20,000 records at mu = 0.24 had no corrections, and 20 times the error; now none of 24.
 _SMALL = 1 / 5
 _SEEN = 10.0  # deviations of its noise, from which on the variance of the labels is known
 _GDP = Fraction(22, 7 * 8)  # at least pi / 8

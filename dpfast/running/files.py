@@ -132,7 +132,8 @@ class StateFile(LineFile):
             self._stamp(entry)
             self._confirm()
             disk.flush(self._file)
-            self._confirm()  # a file system of a network has its own clock, and may not have been told before
+            if self._confirm():  # a file system of a network has its own clock, and may not have been told before
+                disk.flush(self._file)
         except BaseException:  # the line may be on disk or not, which only the file can tell
             self.end("not written")
             raise
@@ -143,12 +144,15 @@ class StateFile(LineFile):
         self._at = time.time_ns() + self._ahead
         self.write(f'{{"at": {self._at}, {text}\n'.encode())
 
-    def _confirm(self) -> None:
-        """Write lines of a time alone until the last one has that of the file: this may have been interrupted."""
+    def _confirm(self) -> bool:
+        """Write lines of a time alone until the last one has that of the file: this may have been interrupted.
+
+        Returns whether any was written.
+        """
         for tries in range(2 * _TRIES):
             apart = disk.changed(self._file) - self._at
             if abs(apart) <= self._within:
-                return
+                return tries > 0
             self._ahead += apart
             if tries == _TRIES:
                 self._within = _FAR
