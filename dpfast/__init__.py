@@ -27,7 +27,7 @@ _NAMES = {
     "dpfast.location.explaining": "explain",
     "dpfast.mechanisms": (
         "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism MomentPair NoisySums "
-        "PartitionSelection Partitions Quantiles Resized SecondMoments Selection SmoothSensitivity Subsampled TopK "
+        "PartitionSelection Partitions PresentMean Quantiles Resized SecondMoments Selection SmoothSensitivity Subsampled TopK "
         "bounds covariance m_estimate partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",

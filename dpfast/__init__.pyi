@@ -71,6 +71,7 @@ from dpfast.mechanisms import MomentPair as MomentPair
 from dpfast.mechanisms import NoisySums as NoisySums
 from dpfast.mechanisms import Partitions as Partitions
 from dpfast.mechanisms import PartitionSelection as PartitionSelection
+from dpfast.mechanisms import PresentMean as PresentMean
 from dpfast.mechanisms import Quantiles as Quantiles
 from dpfast.mechanisms import Resized as Resized
 from dpfast.mechanisms import SecondMoments as SecondMoments

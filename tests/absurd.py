@@ -98,6 +98,11 @@ def _moment(column, information, rng):
     return _statistic(dpf.GlobalSensitivity, [Mean(), Sum(), Variance()], column, information, rng, noise=noise)
 
 
+def _present(column, information, rng):
+    made = dpf.PresentMean(grid=_bounded(column).with_missing("drop"), epsilon=_epsilon(column, information))
+    return made, column.x, lambda released: near(released, column.mean, column.width)
+
+
 def _moments(column, information, rng):
     return _statistic(dpf.MomentPair, [Variance()], column, information, rng)
 
@@ -194,6 +199,7 @@ JUDGED = {
     dpf.Covariance: partial(_second_moments, dpf.Covariance),
     dpf.GlobalSensitivity: _moment,
     dpf.MomentPair: _moments,
+    dpf.PresentMean: _present,
     dpf.InverseSensitivity: _inverse,
     dpf.MEstimator: partial(
         _within_bounds, dpf.MEstimator, {"psi": lambda c: dpf.psi.Huber(c.width / 10), "grid": _bounded}

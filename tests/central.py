@@ -55,6 +55,7 @@ OPTIONS = {
         {"domain": lambda grid: 500},
         {"domain": lambda grid: tuple(range(0, 100, 10))},
     ],
+    dpf.PresentMean: [{"grid": lambda grid: grid.with_missing("drop")}],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2, "measure": "uniform"}],
     dpf.RegressionMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "labels": domains.Ball(60.0, center=40.0)},
@@ -175,7 +176,7 @@ ROWS = (
 )  # a record is a row
 
 
-OF_GRID = ("domain", "mechanism")
+OF_GRID = ("domain", "grid", "mechanism")
 
 
 def subclasses(kind):

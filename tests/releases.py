@@ -150,6 +150,7 @@ SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25,
 MECHANISMS = [
     *central(GRID, 0.25, statistics=(dpf.statistics.Median(), dpf.statistics.Mean(), dpf.statistics.Count())),
     dpf.MomentPair(grid=GRID, epsilon=0.25),
+    dpf.PresentMean(grid=GRID.with_missing("drop"), epsilon=0.25),
     dpf.Selection(epsilon=0.25),
     dpf.Selection(epsilon=0.25, selection="permute-and-flip"),
 ]

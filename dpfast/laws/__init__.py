@@ -25,6 +25,7 @@ from dpfast.laws.rounded import (
     Staircase,
 )
 from dpfast.laws.vectors import (
+    DiscreteLaplaces,
     Independent,
     IndependentRuns,
     LatticeBox,
@@ -43,6 +44,7 @@ __all__ = [
     "ClampedNoise",
     "DepthLaw",
     "DiscreteLaplace",
+    "DiscreteLaplaces",
     "FlippedIntervals",
     "Independent",
     "IndependentLaws",

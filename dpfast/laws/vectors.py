@@ -17,7 +17,7 @@ from dpfast._kernels import _knorm, _samplers
 from dpfast.core import checks
 from dpfast.core.quadrature import gauss_legendre
 from dpfast.core.spending import guard_noise
-from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
+from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
 Scales: TypeAlias = Sequence[float | Fraction] | NDArray[Any]
@@ -108,6 +108,29 @@ class RoundedGaussians(VectorNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussians(source, self.scales, out)
+
+
+class DiscreteLaplaces(VectorNoise):
+    """Independent discrete Laplace noise with a scale for each coordinate.
+
+    Parameters
+    ----------
+    scales : sequence of float or Fraction
+        As that of `DiscreteLaplace`.
+    """
+
+    def __init__(self, scales: Sequence[float | Fraction]) -> None:
+        super().__init__(len(scales))
+        self._laws = tuple(map(DiscreteLaplace, scales))
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.sum([law.logpmf(z[..., j]) for j, law in enumerate(self._laws)], axis=0))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        for j, law in enumerate(self._laws):
+            column = np.empty(len(out), np.int64)
+            law.fill(source, column)
+            out[:, j] = column
 
 
 class IndependentRuns(VectorNoise):

@@ -9,6 +9,7 @@ from dpfast.mechanisms.mestimation import MEstimator, m_estimate
 from dpfast.mechanisms.moments import MomentPair
 from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partitions
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.present import PresentMean
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.ranged import BoundedRange
@@ -35,6 +36,7 @@ __all__ = [
     "PartitionSelection",
     "Partitions",
     "Plan",
+    "PresentMean",
     "Quantiles",
     "Resized",
     "SecondMoments",

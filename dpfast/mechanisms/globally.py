@@ -85,7 +85,7 @@ class AddedNoise(GroupsOfSums):
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if self.n is None or self.mechanism.resolves or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        total, squares = _select.moments(values, workers=threads, **self._moments)
+        total, squares, _ = _select.moments(values, workers=threads, **self._moments)
         return self._noisy(self.center(self.n, total, squares), source)
 
     def draw_from(self, sums: CodeSums, source: np.random.BitGenerator) -> float:
@@ -123,7 +123,7 @@ class NoisyQuotient(GroupsOfSums):
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
         if self.mechanism.resolves or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        total, squares = _select.moments(values, workers=threads, **self._moments)
+        total, squares, _ = _select.moments(values, workers=threads, **self._moments)
         return self.draw_from(CodeSums(len(values), total, squares), source)
 
     def draw_from(self, sums: CodeSums, source: np.random.BitGenerator) -> float:

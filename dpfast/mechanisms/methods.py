@@ -18,7 +18,7 @@ from dpfast.choosing.choice import LOSS
 from dpfast.core import checks, measures
 from dpfast.core.containers import declares_integers, may_be_missing
 from dpfast.core.foreign import active
-from dpfast.core.grid import FloatGrid, Grid, checked_policy, grid_for, natural_step, unbounded
+from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, natural_step, unbounded
 from dpfast.core.spending import sums_epsilons
 from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
@@ -29,6 +29,7 @@ from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.moments import MomentPair
+from dpfast.mechanisms.present import PresentMean
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.references import Typical, assumption, references_of
 from dpfast.mechanisms.resized import resized
@@ -161,7 +162,35 @@ def _candidate(
     name: str, statistic: Statistic | tuple[float, ...], grid: Grid, epsilon: float, delta: float
 ) -> Mechanism:
     options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
-    return _methods(type(statistic))[name](statistic, grid=grid, epsilon=epsilon, **options)
+    if grid.missing == "drop" and not _leaves_out(name, statistic):
+        grid = grid.with_missing("lower")
+    return _made(name, statistic, grid=grid, epsilon=epsilon, **options)
+
+
+def _made(name: str, statistic: Any, *, grid: Points, **options: Any) -> Mechanism:
+    """Return the mechanism of a method, or for a public number of records the one that leaves out missing ones."""
+    kind = _methods(type(statistic))[name]
+    drops = kind is GlobalSensitivity and grid.missing == "drop" and "neighbors" not in options
+    return (PresentMean if drops and type(statistic) is Mean else kind)(statistic, grid=grid, **options)
+
+
+def _leaves_out(name: str, statistic: Statistic | tuple[float, ...]) -> bool:
+    """Whether a method leaves out missing records at no cost for a public number of all records."""
+    if name == "global-sensitivity":
+        return type(statistic) is Mean
+    return name == "inverse-sensitivity" and _needs_order_only(statistic)
+
+
+def _policy(name: str, statistic: Statistic | tuple[float, ...], x: Any, public: Parameters) -> float | str | None:
+    """Return what a method makes of missing records. If nobody says it, they are left out where that costs nothing, for
+    a private number of records always, and add nothing to a sum; all else counts them as the lower bound.
+    """
+    policy = checked_policy(public.missing)
+    if policy is not None or public.grid is not None or not may_be_missing(x):
+        return policy
+    if public.neighbors == "add-remove" or _leaves_out(name, statistic):
+        return "drop"
+    return 0.0 if type(statistic) is Sum else None
 
 
 @lru_cache(maxsize=64)
@@ -188,7 +217,7 @@ def choice_for(statistic: Statistic | tuple[float, ...], x: Any, n: int | None, 
         return ExpectedErrors({default: mechanism_for(statistic, x, public)}, n, None).choice({})
     epsilon, delta = checks.positive_down("epsilon", public.epsilon), checks.delta_down(public.delta)
     given = public.grid if isinstance(public.grid, Grid) else None
-    within = grid_for(x, public.bounds, given, checked_policy(public.missing))
+    within = grid_for(x, public.bounds, given, _policy(names[0], statistic, x, public))
     return choice_among(names, statistic, within, epsilon, delta, n, public.distribution)
 
 
@@ -252,7 +281,7 @@ def _traps_under(distribution: Any, mechanism: Mechanism, n: int, whole: bool) -
     """Return the traps of a grid for what a user assumes (`assumption`); `whole` for records that are integers."""
     traps: list[Trap] = []
     typical = isinstance(distribution, Typical)
-    if isinstance(mechanism, GlobalSensitivity):
+    if isinstance(mechanism, GlobalSensitivity | PresentMean):
         low, high = distribution if typical else Assumed(distribution).points(np.array([0.05, 0.95])).tolist()
         traps += of_width(mechanism.grid.upper - mechanism.grid.lower, high - low)
     elif isinstance(mechanism, InverseSensitivity) and n and not whole and _needs_order_only(mechanism.statistic):
@@ -281,7 +310,7 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         method = next(iter(methods))
         distribution = assumption(public.distribution)  # reject another object before data are read
         if names := compared(statistic, public):
-            within = grid_for(x, bounds, grid, missing)
+            within = grid_for(x, bounds, grid, _policy(method, statistic, x, public))
             chosen = choice_among(names, statistic, within, epsilon, delta, records_of(x), distribution)
             return cast(Mechanism, chosen.mechanism)
         delta = 0.0  # the default is pure
@@ -308,7 +337,8 @@ def mechanism_for(statistic: Statistic | tuple[float, ...], x: Any, public: Para
         return _privately_bounded(methods[method], statistic, bounds, **found, **options)
     if bounds is not None and methods[method] is InverseSensitivity and not sums_epsilons():
         options["selection"] = "exponential"
-    return methods[method](statistic, grid=grid_for(x, bounds, grid, missing), epsilon=epsilon, **options)
+    within = grid_for(x, bounds, grid, _policy(method, statistic, x, public))
+    return _made(method, statistic, grid=within, epsilon=epsilon, **options)
 
 
 def _hides_n(statistic: Statistic | tuple[float, ...], method: Callable[..., Mechanism], bounds: Any) -> bool:
@@ -322,7 +352,7 @@ def _resized(
     statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, method: str, epsilon: float, delta: float
 ) -> Mechanism:
     """Return a method for a public number of records with a private one."""
-    policy = checked_policy(public.missing)
+    policy = _policy(method, statistic, x, public)
     if policy is None and public.grid is not None:
         policy = public.grid.missing
     drops = policy == "drop"

@@ -192,7 +192,7 @@ class RankLevels(Levels):
         if not 0 < code <= self.last:
             return 0 if code <= 0 else n
         low, high = grid.value(code - 1), grid.value(code)
-        total, _ = _select.moments(
+        total, *_ = _select.moments(
             self._values, first=grid.first, low=low, high=high, squares=False, workers=self._threads, **grid.kernel
         )
         return n * code - total

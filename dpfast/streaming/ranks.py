@@ -534,7 +534,7 @@ class _Gap(NamedTuple):
     def clamped_sum(self, values: Array, grid: Points, threads: int) -> int:
         """Return the sum of the codes clamped to low..high."""
         low, high = grid.value(self.low), grid.value(self.high)
-        total, _ = _select.moments(
+        total, *_ = _select.moments(
             values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
         )
         return total

@@ -122,7 +122,9 @@ class Sums(Reading):
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, squares = _select.moments(values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads)
+        total, squares, _ = _select.moments(
+            values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads
+        )
         self._total += total
         self._total_squares += squares
 
@@ -155,6 +157,49 @@ class Sums(Reading):
         last = self._grid.size - 1
         self._total = read_whole(total, n * last)
         self._total_squares = read_whole(squares, n * last**2)
+
+
+class PresentSum(NamedTuple):
+    """n, the sum of the codes of those of n records that are not missing, and the number of the others, exact."""
+
+    n: int
+    total: int
+    absent: int
+
+
+class PresentSums(Sums):
+    """The exact sum of the codes of the records that are not missing, and the number of the others."""
+
+    def __init__(self, grid: Grid) -> None:
+        super().__init__(grid.with_missing("lower"), squares=False)  # of code 0
+        self._absent = 0
+
+    def add(self, values: Array, threads: int) -> None:
+        grid = self._grid
+        total, _, absent = _select.moments(values, first=grid.first, absent=True, **grid.kernel, workers=threads)
+        self._total += total
+        self._absent += absent
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        if values.dtype.kind == "f":
+            self._absent += int(counts[np.isnan(values)].sum())
+        return super().add_counted(values, counts)
+
+    def merge(self, other: Sums) -> None:
+        assert isinstance(other, PresentSums)
+        super().merge(other)
+        self._absent += other._absent
+
+    def summary(self, n: int) -> Any:
+        return PresentSum(n, self._total, self._absent)
+
+    def pack(self) -> Any:
+        return [self._total, self._absent]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        total, absent = read_items(packed, 2)
+        self._absent = read_whole(absent, n)
+        self._total = read_whole(total, (n - self._absent) * (self._grid.size - 1))
 
 
 class RecordCount(Reading):

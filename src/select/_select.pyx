@@ -56,6 +56,7 @@ cdef extern from "sums.h" nogil:
     struct sums_moments:
         wide sum
         wide squares
+        Py_ssize_t absent
 
     struct sums_bracket:
         double low
@@ -67,7 +68,7 @@ cdef extern from "sums.h" nogil:
                            const sums_bracket *low, const sums_bracket *high, bint sums, Py_ssize_t worker,
                            select_tally *tallies)
     sums_moments sums_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, const dpfast_grid *grid,
-                           double low, double high, bint squares)
+                           double low, double high, bint squares, bint absent)
     wide sums_correction(Py_ssize_t outer, Py_ssize_t collected, wide inside, int64_t bracket, Py_ssize_t ranks,
                          int64_t window)
 
@@ -174,24 +175,25 @@ cdef select_tally _together(list tallies, double *room, Py_ssize_t capacity):
 
 
 cdef class _Sums(_Pass):
-    """Sums codes; a slice gives the low and high words of the sum and of the sum of squares."""
+    """Sums codes; a slice gives the sum, the sum of squares and the number of NaN."""
 
     cdef dpfast_grid grid
     cdef double low, high
-    cdef bint squares
+    cdef bint squares, absent
 
     def slice(self, Py_ssize_t worker):
         cdef sums_moments moments
         cdef Py_ssize_t start, part, stop
         self.share(worker, &start, &stop)
-        total, squares = 0, 0
+        total, squares, absent = 0, 0, 0
         for part in range(start, stop, SUMS_PART):
             with nogil:
                 moments = sums_scan(self.keys, part, min(part + SUMS_PART, stop), &self.grid, self.low, self.high,
-                                    self.squares)
+                                    self.squares, self.absent)
             total += _integer(moments.sum)
             squares += _integer(moments.squares)
-        return total, squares
+            absent += moments.absent
+        return total, squares, absent
 
 
 cdef object _integer(wide value):
@@ -542,7 +544,7 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
 cdef wide _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, double low, double high):
     """The sum of the codes of keys clamped to low..high."""
     cdef select_keys keys = select_keys_of_doubles(x, n)
-    return sums_scan(&keys, 0, n, grid, low, high, False).sum
+    return sums_scan(&keys, 0, n, grid, low, high, False, False).sum
 
 
 def windows(object values, low_ranks, high_ranks, *, double lower, double upper, double step,
@@ -585,7 +587,7 @@ def windows(object values, low_ranks, high_ranks, *, double lower, double upper,
     if not sums:
         return low, high, 0
     left, right = _doubles(low)[last - low_first], _doubles(high)[0]
-    total, _ = moments(values, first=first, low=left, high=right, **options)
+    total, _, _ = moments(values, first=first, low=left, high=right, **options)
     # Clamped to x_(last)..x_(next): ranks up to `last` count as x_(last), ranks from `next` on as x_(next).
     below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
     last_code, next_code = dpfast_encode(&grid, left), dpfast_encode(&grid, right)
@@ -593,8 +595,10 @@ def windows(object values, low_ranks, high_ranks, *, double lower, double upper,
 
 
 def moments(object values, *, double lower, double upper, double step, double missing, double first,
-            double low=-INFINITY, double high=INFINITY, bint squares=False, Py_ssize_t workers=1):
-    """The sum of the codes of all records, clamped to [`low`, `high`] first, and the sum of their squares (or 0).
+            double low=-INFINITY, double high=INFINITY, bint squares=False, bint absent=False,
+            Py_ssize_t workers=1):
+    """The sum of the codes of all records, clamped to [`low`, `high`] first, the sum of their squares and the number of
+    NaN, each 0 unless requested.
 
     **Law**: deterministic, exact: integers of any size. It depends only on the multiset of the codes, not on order,
     strides, `workers` or machine.
@@ -608,11 +612,11 @@ def moments(object values, *, double lower, double upper, double step, double mi
     select_set_grid(&keys, lower, upper, step, missing)
     sums.keys, sums.workers = &keys, max(1, min(workers, keys.n // RECORDS_A_WORKER))
     sums.grid = dpfast_grid(lower, upper, step, missing, first, 0)
-    sums.low, sums.high, sums.squares = low, high, squares
-    total, total_squares = 0, 0
-    for part, squared in sums.run():
-        total, total_squares = total + part, total_squares + squared
-    return total, total_squares
+    sums.low, sums.high, sums.squares, sums.absent = low, high, squares, absent
+    total, total_squares, missing_ones = 0, 0, 0
+    for part, squared, unknown in sums.run():
+        total, total_squares, missing_ones = total + part, total_squares + squared, missing_ones + unknown
+    return total, total_squares, missing_ones
 
 
 def doubles(object values, Py_ssize_t start, Py_ssize_t stop):

@@ -17,6 +17,7 @@ typedef __int128 sums_signed;
 
 struct sums_moments {
     sums_wide sum, squares;
+    ptrdiff_t absent; /* the number of NaN */
 };
 
 /* The sum of the codes of a block of keys clamped to low..high, NaN being `missing`. The bits of the double 2^52 +
@@ -47,6 +48,16 @@ static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low
     return ((sums_wide)highs << 2 * SUMS_HALF) + ((sums_wide)mixed << (SUMS_HALF + 1)) + lows;
 }
 
+/* The number of NaN in a block, which is in the first-level cache. */
+DPFAST_CLONES
+static ptrdiff_t sums_absent(const double *x, ptrdiff_t count)
+{
+    int64_t absent = 0;
+    for (ptrdiff_t i = 0; i < count; i++)
+        absent += x[i] != x[i];
+    return (ptrdiff_t)absent;
+}
+
 /* The keys of a block: in place, or in the buffer. */
 static const double *sums_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *buffer)
 {
@@ -61,14 +72,14 @@ static inline double sums_within(const dpfast_grid *grid, double x)
     return x < grid->lower ? grid->lower : x > grid->upper ? grid->upper : x;
 }
 
-/* Both over records start..stop-1 of any dtype, clamped to low <= high; the squares only if requested. */
+/* All over records start..stop-1 of any dtype, clamped to low <= high; squares and the number of NaN only if requested. */
 static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
-                                     const dpfast_grid *grid, double low, double high, int squares)
+                                     const dpfast_grid *grid, double low, double high, int squares, int absent)
 {
     const double step = grid->step, missing = grid->missing, first = grid->first;
     low = sums_within(grid, low);
     high = sums_within(grid, high);
-    struct sums_moments total = {0, 0};
+    struct sums_moments total = {0, 0, 0};
     double buffer[SUMS_BLOCK];
     for (ptrdiff_t i = start; i < stop; i += SUMS_BLOCK) {
         ptrdiff_t count = stop - i < SUMS_BLOCK ? stop - i : SUMS_BLOCK;
@@ -76,6 +87,8 @@ static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t s
         total.sum += sums_block(x, count, low, high, step, missing, first);
         if (squares)
             total.squares += sums_block_squares(x, count, low, high, step, missing, first);
+        if (absent)
+            total.absent += sums_absent(x, count);
     }
     return total;
 }

@@ -46,7 +46,7 @@ NUMBERS = {
 
 
 def moments(x, grid, **options):
-    return _select.moments(x, first=grid.first, squares=True, **grid.kernel, **options)
+    return _select.moments(x, first=grid.first, squares=True, absent=True, **grid.kernel, **options)
 
 
 class TestMoments:
@@ -59,14 +59,16 @@ class TestMoments:
         step = 2.0 ** data.draw(st.integers(-20, 70))
         grid = Grid(-5 * step, 12345 * step, step=step, missing=7 * step)
         codes = reference_grid.encode(x.tolist(), grid)
-        assert moments(x, grid) == (sum(codes), sum(c * c for c in codes))
+        absent = sum(value != value for value in x.tolist())
+        assert moments(x, grid) == (sum(codes), sum(c * c for c in codes), absent)
 
     @every("n, workers", [(0, 1), (1, 1), (2047, 2), (2048, 1), (2049, 3), (2_200_001, 2)])
     def test_no_overflow(self, n, workers):
         """All records at the largest code of the largest grid: sums beyond 64 bits, squares beyond 104."""
         grid = Grid(0, 2.0**52 - 1, step=1)
         top = 2**52 - 1
-        assert moments(np.full(n, np.inf), grid, workers=workers) == (n * top, n * top**2)
+        assert moments(np.full(n, np.inf), grid, workers=workers) == (n * top, n * top**2, 0)
+        assert moments(np.full(n, np.nan), grid, workers=workers) == (0, 0, n)
 
     def test_clamped(self):
         x = np.random.default_rng(1).integers(0, 1000, 100_000).astype(float)

@@ -65,8 +65,9 @@ def on(mechanism, missing):
 
 
 CENTRAL = [*central(GRID), *central(dpf.FloatGrid(), kinds={dpf.InverseSensitivity, dpf.Quantiles})]
+LEAVES_OUT = dpf.PresentMean, dpf.Quantiles  # with a law of their own for missing records
 HALVES = [(made, m) for m in CENTRAL if (made := on(m, "half")) is not None]
-DROPS = [(made, m) for m in CENTRAL if (made := on(m, "drop")) is not None and not isinstance(m, dpf.Quantiles)]
+DROPS = [(made, m) for m in CENTRAL if (made := on(m, "drop")) is not None and not isinstance(m, LEAVES_OUT)]
 pairs = every(("mechanism", "usual"), HALVES + DROPS, ids=lambda m: f"{name(m)}-{policies(m)}")
 
 
@@ -103,8 +104,8 @@ def test_each_mechanism_takes_the_policies_of_its_guarantee():
         hides_n = mechanism.privacy.neighbors == "add-remove"
         assert (on(mechanism, "half") is not None) == (has_grid and not hides_n), mechanism
         quantile = isinstance(mechanism, dpf.InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic)
-        drops = hides_n or isinstance(mechanism, dpf.Quantiles) or (quantile and not mechanism.interpolate)
-        assert (on(mechanism, "drop") is not None) == (has_grid and drops), mechanism
+        drops = hides_n or isinstance(mechanism, LEAVES_OUT) or (quantile and not mechanism.interpolate)
+        assert (on(mechanism, "drop") is not None) == (has_grid and drops or mechanism.leaves_out), mechanism
     assert {type(made) for made, _ in DROPS} == {
         dpf.GlobalSensitivity,
         dpf.InverseSensitivity,
@@ -403,7 +404,11 @@ def call(function, x, **options):
 def test_missing_values_of_each_function(function):
     x = records(600)
     default, lower, zero = (call(function, x, rng=PCG(1), **o) for o in ({}, {"missing": "lower"}, {"missing": -1e9}))
-    assert default == lower == zero == call(function, np.nan_to_num(x, nan=0.0), rng=PCG(1))
+    assert lower == zero == call(function, np.nan_to_num(x, nan=0.0), rng=PCG(1))
+    free = function in ("mean", "median", "quantile")  # those that leave out missing records at no cost
+    assert default == (call(function, x, missing="drop", rng=PCG(1)) if free else lower)
+    whole = np.ones(60, np.int64)  # of which none can be missing
+    assert call(function, whole, rng=PCG(1)) == call(function, whole, missing="lower", rng=PCG(1))
     assert call(function, x, missing=60, rng=PCG(1)) == call(function, np.nan_to_num(x, nan=60.0), rng=PCG(1))
     assert call(function, x, missing="half", rng=PCG(1)) == call(
         function, twin(x, GRID.with_missing("half")), rng=PCG(1)
@@ -414,7 +419,7 @@ def test_missing_values_of_each_function(function):
         ("drop", ValueError, "missing='drop' makes the number of records private: it needs neighbors='add-remove'")
     ]
     for missing, error, message in [
-        *(refusals if function not in ("median", "quantile") else []),
+        *([] if free else refusals),
         ("upper", ValueError, "missing must be one of 'lower', 'half', 'drop', not 'upper'"),
         (NAN, ValueError, "missing must be finite"),
         (True, TypeError, "missing must be a real number, not bool"),
@@ -431,8 +436,9 @@ def test_functions_that_leave_out_missing_records(function):
     options = {"neighbors": "add-remove", "rng": PCG(1)}
     release = call(function, x, missing="drop", **options)
     assert release == call(function, there, neighbors="add-remove", rng=PCG(1))
+    assert release == call(function, x, neighbors="add-remove", rng=PCG(1))  # the default
     if function != "sum":  # in a sum from 0 on, the lower bound adds nothing
-        assert release != call(function, x, neighbors="add-remove", rng=PCG(1))
+        assert release != call(function, x, missing="lower", neighbors="add-remove", rng=PCG(1))
     with pytest.raises(ValueError, match="missing='half' needs neighbors='replace-one'"):
         call(function, Untouchable(), missing="half", neighbors="add-remove")
 
