@@ -27,8 +27,8 @@ _NAMES = {
     "dpfast.location.explaining": "explain",
     "dpfast.mechanisms": (
         "Covariance Estimate GlobalSensitivity InverseSensitivity MEstimator Mechanism MomentPair NoisySums "
-        "PartitionSelection Partitions PresentMean Quantiles Resized SecondMoments Selection SmoothSensitivity Subsampled TopK "
-        "bounds covariance m_estimate partitions select top_k"
+        "PartitionSelection Partitions PresentMean Quantiles Resized SecondMoments Selection SmoothSensitivity "
+        "Subsampled TopK bounds covariance m_estimate partitions select top_k"
     ),
     "dpfast.core.privacy": "Privacy PrivacyProfile",
     "dpfast.reports": "Table",

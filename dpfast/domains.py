@@ -269,7 +269,9 @@ class Box(Domain):
         # Columns that are apart, each by itself: to put them side by side takes as long as to sum them.
         columns = rows.columns if isinstance(rows, Rows) else rows.T
         for j, (column, grid) in enumerate(zip(columns, self.grids_of(len(columns)), strict=True)):
-            total, *_ = _select.moments(column, first=grid.first, squares=False, workers=threads, **grid.kernel)
+            total, *_ = _select.moments(
+                column, first=grid.first, squares=False, absent=False, workers=threads, **grid.kernel
+            )
             sums[:, j] += total >> LIMB, total & (2**LIMB - 1)
         carry(sums)
 

@@ -74,7 +74,8 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors, confidence = arguments.neighbors, arguments.interval
-    grid = column_points(arguments, ranks=isinstance(statistic, Median) and arguments.method == command.method)
+    free = isinstance(statistic, Median) or (isinstance(statistic, Mean) and confidence is None)
+    grid = column_points(arguments, free=free and arguments.method == command.method)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")
@@ -247,7 +248,7 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     check_groups(arguments)
     if arguments.delta and arguments.keys != "private":
         raise ValueError("--delta of quantiles is for --keys private")
-    grid = column_points(arguments, ranks=True)
+    grid = column_points(arguments, free=True)
     rng, qs = rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:

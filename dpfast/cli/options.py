@@ -172,8 +172,8 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findabl
         type=policy,
         metavar="VALUE",
         help="what empty or non-numeric cells count as: a number; lower, the lower bound; half, each bound by turns; "
-        "drop, not as records: the default of median and quantiles and with --neighbors add-remove, which all else "
-        "needs for it; without it all else takes lower, with a warning",
+        "drop, not as records: the default of mean without an interval, median and quantiles and with --neighbors "
+        "add-remove, which all else needs for it; without it all else takes lower, with a warning",
     )
 
 

@@ -34,14 +34,14 @@ def grid_of(arguments: argparse.Namespace) -> Grid:
     return Grid(arguments.bounds[0], arguments.bounds[1], step=arguments.step)
 
 
-def column_grid(arguments: argparse.Namespace, *, ranks: bool = False) -> Grid:
+def column_grid(arguments: argparse.Namespace, *, free: bool = False) -> Grid:
     """Return the grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`.
 
-    Missing cells of which nothing is said are left out where this costs nothing: of quantiles by their ranks, and where
-    the number of records is private anyway. Else they count as the lower bound, of which `warn_of_cells` warns.
+    Missing cells of which nothing is said are left out where this is `free`, and where the number of records is private
+    anyway. Else they count as the lower bound, of which `warn_of_cells` warns.
     """
     lower, upper = arguments.bounds
-    if arguments.missing is None and (ranks or hides_n(arguments)):
+    if arguments.missing is None and (free or hides_n(arguments)):
         arguments.missing = "drop"
     arguments.unsaid = arguments.missing is None
     grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
@@ -52,10 +52,10 @@ def column_grid(arguments: argparse.Namespace, *, ranks: bool = False) -> Grid:
     return grid
 
 
-def column_points(arguments: argparse.Namespace, *, ranks: bool = False) -> Points:
+def column_points(arguments: argparse.Namespace, *, free: bool = False) -> Points:
     """`column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`."""
     if arguments.bounds is not None:
-        return column_grid(arguments, ranks=ranks)
+        return column_grid(arguments, free=free)
     if arguments.step is not None:
         raise ValueError("--step needs --bounds")
     settle_type(arguments)

@@ -93,6 +93,12 @@ def may_be_missing(x: Any) -> bool:
     return not isinstance(dtype, np.dtype) or dtype.kind not in "iub" or isinstance(x, np.ma.MaskedArray)
 
 
+def marks_missing(x: Any) -> bool:
+    """Whether x is a masked array, or a column of a table that can have missing cells, by its type alone."""
+    of_tables = type(x).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    return isinstance(x, np.ma.MaskedArray) or (of_tables and may_be_missing(x))
+
+
 def vector(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a one-dimensional array of numbers in native byte order, without a copy if possible.
 

@@ -176,11 +176,11 @@ def of_missing_cells(columns: Sequence[str], where: str = "in the middle of the 
 
 def of_cells_at_the_bound(column: str | None) -> Iterator[Trap]:
     """Yield the trap of a release within bounds from a column with missing cells, of which nothing is said."""
-    of = "" if column is None else f" of {column}"
+    of, how = ("", " with neighbors='add-remove'") if column is None else (f" of {column}", "")
     yield Trap(
         UtilityWarning,
         f"a missing cell{of} counts as the lower bound: if many are missing, the release is far from the truth; say "
-        f"missing='drop' to leave them out, a number that stands for them, or missing='lower' if none are missing",
+        f"missing='drop'{how} to leave them out, a number that stands for them, or missing='lower' if none are missing",
     )
 
 

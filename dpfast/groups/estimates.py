@@ -18,6 +18,7 @@ from dpfast.groups.keyed import KeyedReleases
 from dpfast.groups.releases import by_group
 from dpfast.mechanisms import Estimate, Mechanism, PartitionSelection
 from dpfast.mechanisms.intervals import interval_for
+from dpfast.mechanisms.methods import policy_for, warn_of_missing
 from dpfast.random import RandomSource
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
 from dpfast.statistics.named import STATISTICS, WITH_INTERVAL
@@ -186,7 +187,9 @@ def interval(
             f"bounds must be a pair (lower, upper), not {bounds!r}, for an interval: dpfast.bounds(x, epsilon=...) "
             "finds bounds privately"
         )
-    made = _kept(statistic, x, Parameters(bounds, grid, epsilon, missing=missing, neighbors=neighbors), confidence)
+    public = Parameters(bounds, grid, epsilon, missing=missing, neighbors=neighbors)
+    made = _kept(statistic, x, public, confidence)
+    warn_of_missing(made, getattr(made, "statistic", None), x, public)
     if all(given is None for given in (labels, keys, partitions, others, per_key)) and contributions == 1:
         return explained(made, explain, x)(x, rng=rng, workers=workers)
     if labels is None or keys is None:
@@ -248,7 +251,9 @@ def estimator(
     if is_quantile and bounds is None and grid is None:
         points: Points = unbounded(declares_integers(x)).with_missing(missing)
     else:
-        points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+        public = Parameters(bounds, grid, missing=missing, neighbors=given)
+        policy = policy_for(statistic, x, public, free=is_quantile)
+        points = grid_for(x, bounds, grid, policy)  # type: ignore[arg-type]
     if not is_quantile and isinstance(points, Grid) and points.missing == "drop" and given == "replace-one":
         raise ValueError(
             f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "

@@ -83,9 +83,10 @@ def mean(
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, of the record in x or in each chunk), together like the middle of the bounds; or
-        not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
-        of `grid`, else "lower"; with bounds="private" a median that is released first. Not with a radius. The mean of a
-        column with a quarter missing is far too low by "lower": see
+        not a record. The mean of numbers takes "drop" at no cost (`PresentMean`): but for fewer than about 10 / epsilon
+        missing records, which count as the middle of the bounds. All else needs ``neighbors="add-remove"`` for it.
+        Default: that of `grid`, or "drop" where it is taken, else "lower", with a `UtilityWarning` for columns of
+        tables and masked arrays; with bounds="private" a median that is released first. Not with a radius. See
         https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
@@ -94,12 +95,14 @@ def mean(
     Returns
     -------
     float, or ndarray of shape (d,)
-        For numbers ``lower + k * step / n``, k an integer, within the bounds; for "add-remove" k and n are noisy.
+        For numbers ``lower + k * step / n``, k an integer, within the bounds; for "add-remove", or with missing ones,
+        k and n are noisy.
 
     Notes
     -----
     Privacy: `GlobalSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/global-sensitivity.html,
-    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html), for rows `NoisySums`
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html), `PresentMean` of floats
+    (https://dpfast.readthedocs.io/en/latest/proofs/missing.html), for rows `NoisySums`
     (https://dpfast.readthedocs.io/en/latest/proofs/rows.html): the noise of all coordinates together costs epsilon and
     delta. Within bounds and for delta = 0, the expected noise of a coordinate is ``(d + 1) width / (2 n epsilon)``;
     splitting epsilon over the columns gives ``d width / (n epsilon)``. Cost: about 1.3 times ``np.mean(x)``, for rows
@@ -160,8 +163,8 @@ def sum(
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
     epsilon, bounds, grid, center, radius, delta, distribution, missing, rng, workers, explain
-        See `mean`, also for missing values, errors, privacy, cost and references. For ``missing=0``, within the bounds,
-        and "drop" the sum is that of the records that are present.
+        See `mean`, also for missing values, errors, privacy, cost and references. The default of `missing` is 0, within
+        the bounds: then the sum is that of the records that are present, as for "drop" with "add-remove".
 
     Returns
     -------

@@ -84,9 +84,8 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN and None are left out without bounds, and count as the lower bound with bounds, unless `missing` says
-        otherwise. n >= 1, which counts them, is public unless `neighbors` is "add-remove". Also `dpfast.Chunks` of such
-        arrays.
+        NaN and None are left out, unless `missing` or a grid says otherwise. n >= 1, which counts them, is public but
+        for `neighbors` "add-remove". Also `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats, optional
@@ -124,8 +123,9 @@ def median(
     missing : float, "lower", "half" or "drop", optional
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record.
-        Quantiles by inverse sensitivity take "drop" at no cost, for a public number of records, too; all else needs
-        ``neighbors="add-remove"`` for it. Default: that of `grid`; "lower" with bounds, "drop" without. See
+        Quantiles by inverse sensitivity take "drop" at no cost, for a public number of records, too, and so does
+        `mean`; all else needs ``neighbors="add-remove"`` for it. Default: that of `grid`, or "drop" where it is taken,
+        else "lower". A `UtilityWarning` says so for columns of tables and masked arrays. See
         https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.

@@ -16,11 +16,11 @@ from dpfast._kernels._calls import Calls, Described, Parameters
 from dpfast.choosing import Choice, Explain, built, explain_bounds, explained, rounded_down, rounded_up
 from dpfast.choosing.choice import LOSS
 from dpfast.core import checks, measures
-from dpfast.core.containers import declares_integers, may_be_missing
+from dpfast.core.containers import declares_integers, marks_missing, may_be_missing
 from dpfast.core.foreign import active
 from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, natural_step, unbounded
 from dpfast.core.spending import sums_epsilons
-from dpfast.core.traps import Trap, of_step, of_width, warn, warn_of
+from dpfast.core.traps import Trap, of_cells_at_the_bound, of_step, of_width, warn, warn_of
 from dpfast.core.types import Exact
 from dpfast.mechanisms.assumptions import Assumed, is_fixed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
@@ -167,11 +167,12 @@ def _candidate(
     return _made(name, statistic, grid=grid, epsilon=epsilon, **options)
 
 
-def _made(name: str, statistic: Any, *, grid: Points, **options: Any) -> Mechanism:
+def _made(name: str, statistic: Statistic | tuple[float, ...], *, grid: Points, **options: Any) -> Mechanism:
     """Return the mechanism of a method, or for a public number of records the one that leaves out missing ones."""
-    kind = _methods(type(statistic))[name]
-    drops = kind is GlobalSensitivity and grid.missing == "drop" and "neighbors" not in options
-    return (PresentMean if drops and type(statistic) is Mean else kind)(statistic, grid=grid, **options)
+    leaves_out = grid.missing == "drop" and "neighbors" not in options
+    if leaves_out and name == "global-sensitivity" and type(statistic) is Mean:
+        return PresentMean(statistic, grid=cast(Grid, grid), **options)
+    return _methods(type(statistic))[name](statistic, grid=grid, **options)
 
 
 def _leaves_out(name: str, statistic: Statistic | tuple[float, ...]) -> bool:
@@ -182,15 +183,37 @@ def _leaves_out(name: str, statistic: Statistic | tuple[float, ...]) -> bool:
 
 
 def _policy(name: str, statistic: Statistic | tuple[float, ...], x: Any, public: Parameters) -> float | str | None:
-    """Return what a method makes of missing records. If nobody says it, they are left out where that costs nothing, for
-    a private number of records always, and add nothing to a sum; all else counts them as the lower bound.
+    """Return what a method makes of missing records: `policy_for`."""
+    return policy_for(statistic, x, public, free=_leaves_out(name, statistic))
+
+
+def policy_for(
+    statistic: Statistic | tuple[float, ...], x: Any, public: Parameters, *, free: bool
+) -> float | str | None:
+    """Return what missing records become.
+
+    If nobody says it, they are left out where this is `free`, for a private number of records always, and add nothing
+    to a sum; all else counts them as the lower bound.
     """
     policy = checked_policy(public.missing)
     if policy is not None or public.grid is not None or not may_be_missing(x):
         return policy
-    if public.neighbors == "add-remove" or _leaves_out(name, statistic):
+    if public.neighbors == "add-remove" or free:
         return "drop"
     return 0.0 if type(statistic) is Sum else None
+
+
+def warn_of_missing(mechanism: Mechanism, statistic: Any, x: Any, public: Parameters) -> None:
+    """Warn if missing records count as the lower bound, nobody said so, and x is of a type that marks them.
+
+    Not of arrays of floats: they seldom hold NaN, and the warning would come with nearly every call.
+    """
+    if public.missing is not None or public.grid is not None or not marks_missing(x):
+        return
+    for points in mechanism.points:
+        adds_nothing = isinstance(statistic, Sum) and points.lower <= 0 <= points.upper
+        if not (points.resolves or adds_nothing):
+            warn(of_cells_at_the_bound(None))
 
 
 @lru_cache(maxsize=64)
@@ -234,6 +257,8 @@ def release_of(
     mechanism = _calls.find(statistic, x, public, sums)
     if mechanism is None:
         mechanism = _found(statistic, x, public, sums)
+    if type(x) is not np.ndarray:
+        warn_of_missing(mechanism, statistic, x, public)
     if explain is False and public.distribution is None:
         if mechanism.traps:
             warn(mechanism.traps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -103,8 +102,8 @@ class PresentMean(StatisticMechanism):
         check_grid(self.grid)
         if self.grid.missing != "drop":
             raise ValueError(
-                f"a PresentMean leaves out missing records: the grid needs missing='drop'; missing={self.grid.missing!r} "
-                f"is for dpf.GlobalSensitivity"
+                f"a PresentMean leaves out missing records: the grid needs missing='drop'; "
+                f"missing={self.grid.missing!r} is for dpf.GlobalSensitivity"
             )
         object.__setattr__(self, "epsilon", checks.positive_down("epsilon", self.epsilon))
         checks.noise_scale(self._sensitivity, self.epsilon)
@@ -169,19 +168,21 @@ class PresentMean(StatisticMechanism):
     def law_of(self, sums: PresentSum) -> NoisyIntegers:
         """Return the exact law of the release, that of the noisy sum and the noisy number. PRIVATE."""
         noise = DiscreteLaplaces([each.scale for each in self.noises])
-        center = np.array(self.centered(sums), np.int64)
+        center = np.array(self.centered(*sums), np.int64)
         return NoisyIntegers(center, noise=noise, most=_MOST, decode=partial(self._decode, n=sums.n))
 
-    def centered(self, sums: PresentSum) -> tuple[int, int]:
+    def centered(self, n: int, total: int, absent: int) -> tuple[int, int]:
         """Return the sum of the codes from the middle, in units, and the number of missing records."""
-        return (2 * sums.total - (sums.n - sums.absent) * self.half_width) // self.unit, sums.absent
+        return (2 * total - (n - absent) * self.half_width) // self.unit, absent
 
     def mean(self, n: int, total: int, absent: int) -> float:
         """Return the mean for a noisy sum, in units, and a noisy number of missing records among n."""
-        present = n if absent <= self.few else n - absent
         grid, h = self.grid, self.half_width
-        total, present = (total, present) if present > 0 else (0, 1)
-        total = min(max(self.unit * total, -h * present), h * present)
+        present = n if absent <= self.few else n - absent
+        if present <= 0:
+            total, present = 0, 1
+        most = h * present
+        total = min(max(self.unit * total, -most), most)
         return scaled((2 * grid.first + h) * present + total, 2 * present, grid.step)
 
     def _decode(self, pairs: Integers, *, n: int) -> Any:
@@ -220,7 +221,7 @@ class MeanOfPresent(GroupsOfSums):
 
     def __init__(self, mechanism: PresentMean, n: int | None) -> None:
         super().__init__(mechanism, n)
-        self._draws: tuple[Callable[[Any], int], ...] = tuple(paid_before(noise.draw) for noise in mechanism.noises)
+        self._of_sum, self._of_number = (paid_before(noise.draw) for noise in mechanism.noises)
         grid = mechanism.grid
         self._sums: dict[str, Any] = {"first": grid.first, "absent": True, **grid.with_missing("lower").kernel}
 
@@ -228,12 +229,16 @@ class MeanOfPresent(GroupsOfSums):
         if self.n is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
         total, _, absent = _select.moments(values, workers=threads, **self._sums)
-        return self.draw_from(PresentSum(self.n, total, absent), source)
+        return self._noisy(self.n, total, absent, source)
 
     def draw_from(self, sums: PresentSum, source: np.random.BitGenerator) -> float:
-        exact = self.mechanism.centered(sums)
-        total, absent = (center + draw(source) for center, draw in zip(exact, self._draws, strict=True))
-        return self.mechanism.mean(sums.n, min(max(total, -_MOST), _MOST), absent)
+        return self._noisy(*sums, source)
+
+    def _noisy(self, n: int, total: int, absent: int, source: np.random.BitGenerator) -> float:
+        """Return the release, as from its law: without its arrays."""
+        total, absent = self.mechanism.centered(n, total, absent)
+        total += self._of_sum(source)
+        return self.mechanism.mean(n, total, absent + self._of_number(source))
 
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
         if isinstance(values, Counted) or not self._fits(len(values)):

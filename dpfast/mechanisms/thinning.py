@@ -193,7 +193,14 @@ class RankLevels(Levels):
             return 0 if code <= 0 else n
         low, high = grid.value(code - 1), grid.value(code)
         total, *_ = _select.moments(
-            self._values, first=grid.first, low=low, high=high, squares=False, workers=self._threads, **grid.kernel
+            self._values,
+            first=grid.first,
+            low=low,
+            high=high,
+            squares=False,
+            absent=False,
+            workers=self._threads,
+            **grid.kernel,
         )
         return n * code - total
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,7 @@ class TableColumns:
         facts = self.facts(column)
         if clamps and is_within(facts, besides) and not says_missing(facts, besides) and may_be_missing(x):
             warn(of_cells_at_the_bound(column))
+            facts = replace(facts, missing="lower")  # said: the function need not warn again
         if facts.is_text:
             raise TypeError(f"{column!r} is text, of which there are no numbers: count(by={column!r}) counts its keys")
         given: dict[str, Any] = {} if facts.missing is None else {"missing": facts.missing}

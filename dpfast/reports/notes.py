@@ -82,7 +82,7 @@ def is_within(facts: Facts, options: Mapping[str, Any]) -> bool:
 def policy_for(facts: Facts, options: Mapping[str, Any], *, free: bool) -> dict[str, str]:
     """Return the policy for missing cells of which nothing is said: within bounds they are left out if this is `free`.
 
-    It is for quantiles, and where the number of records is private anyway.
+    It is for means and quantiles, and where the number of records is private anyway.
     """
     return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
 

@@ -58,6 +58,7 @@ _ORDER = (Median, Quantile)  # need no bounds
 _PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
+_BY_NOISE = ("auto", "global-sensitivity")  # methods of a mean that leaves out missing cells at no cost
 
 # What to do where public bounds are needed, by statistic; means, sums and variances find their own.
 _OTHERWISE = {
@@ -434,7 +435,8 @@ class Table:
         order, ranks = _by_order(name, by, options)
         hides_n = self.records.hides_n(_names(by or ()), column, options, ranks=ranks)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        options |= policy_for(self.records.facts(column), options, free=ranks or cost.hides_n)
+        by_noise = name == "mean" and options.get("method", "auto") in _BY_NOISE and "distribution" not in options
+        options |= policy_for(self.records.facts(column), options, free=ranks or by_noise or cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)

@@ -535,7 +535,7 @@ class _Gap(NamedTuple):
         """Return the sum of the codes clamped to low..high."""
         low, high = grid.value(self.low), grid.value(self.high)
         total, *_ = _select.moments(
-            values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
+            values, first=grid.first, low=low, high=high, squares=False, absent=False, workers=threads, **grid.kernel
         )
         return total
 

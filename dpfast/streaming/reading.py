@@ -123,7 +123,7 @@ class Sums(Reading):
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
         total, squares, _ = _select.moments(
-            values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads
+            values, first=grid.first, squares=self.squares, absent=False, **grid.kernel, workers=threads
         )
         self._total += total
         self._total_squares += squares
@@ -176,7 +176,9 @@ class PresentSums(Sums):
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, _, absent = _select.moments(values, first=grid.first, absent=True, **grid.kernel, workers=threads)
+        total, _, absent = _select.moments(
+            values, first=grid.first, squares=False, absent=True, **grid.kernel, workers=threads
+        )
         self._total += total
         self._absent += absent
 

@@ -48,14 +48,19 @@ static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low
     return ((sums_wide)highs << 2 * SUMS_HALF) + ((sums_wide)mixed << (SUMS_HALF + 1)) + lows;
 }
 
-/* The number of NaN in a block, which is in the first-level cache. */
+/* The sum again, and the number of NaN, added to `absent`: in one loop, as a second one takes a quarter of the time. */
 DPFAST_CLONES
-static ptrdiff_t sums_absent(const double *x, ptrdiff_t count)
+static uint64_t sums_block_absent(const double *x, ptrdiff_t count, double low, double high, double step, double missing,
+                                  double first, ptrdiff_t *absent)
 {
-    int64_t absent = 0;
-    for (ptrdiff_t i = 0; i < count; i++)
-        absent += x[i] != x[i];
-    return (ptrdiff_t)absent;
+    uint64_t sum = 0;
+    int64_t unknown = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        sum += dpfast_bits(dpfast_code(x[i], low, high, step, missing, first) + 0x1p52);
+        unknown += x[i] != x[i];
+    }
+    *absent += (ptrdiff_t)unknown;
+    return sum - (uint64_t)count * dpfast_bits(0x1p52);
 }
 
 /* The keys of a block: in place, or in the buffer. */
@@ -84,11 +89,10 @@ static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t s
     for (ptrdiff_t i = start; i < stop; i += SUMS_BLOCK) {
         ptrdiff_t count = stop - i < SUMS_BLOCK ? stop - i : SUMS_BLOCK;
         const double *x = sums_load(keys, i, count, buffer);
-        total.sum += sums_block(x, count, low, high, step, missing, first);
+        total.sum += absent ? sums_block_absent(x, count, low, high, step, missing, first, &total.absent)
+                            : sums_block(x, count, low, high, step, missing, first);
         if (squares)
             total.squares += sums_block_squares(x, count, low, high, step, missing, first);
-        if (absent)
-            total.absent += sums_absent(x, count);
     }
     return total;
 }

@@ -30,7 +30,7 @@ EXPLAINED = {
     "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["are left out", "about 4 ranks", "is 500"]),
     "quantile": (
         lambda x, **o: dpf.quantile(x, [0.1, 0.9], bounds=(0, 1), epsilon=1.0, **o),
-        ["the lower bound", "ranks"],
+        ["are left out", "ranks"],
     ),
     "iqr": (lambda x, **o: dpf.iqr(x, epsilon=1.0, **o), ["0.25 to 0.75"]),
     "trimmed_mean": (lambda x, **o: dpf.trimmed_mean(x, 0.1, bounds=(0, 100), epsilon=1.0, **o), ["error(n, ...)"]),

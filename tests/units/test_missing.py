@@ -105,7 +105,7 @@ def test_each_mechanism_takes_the_policies_of_its_guarantee():
         assert (on(mechanism, "half") is not None) == (has_grid and not hides_n), mechanism
         quantile = isinstance(mechanism, dpf.InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic)
         drops = hides_n or isinstance(mechanism, LEAVES_OUT) or (quantile and not mechanism.interpolate)
-        assert (on(mechanism, "drop") is not None) == (has_grid and drops or mechanism.leaves_out), mechanism
+        assert (on(mechanism, "drop") is not None) == ((has_grid and drops) or mechanism.leaves_out), mechanism
     assert {type(made) for made, _ in DROPS} == {
         dpf.GlobalSensitivity,
         dpf.InverseSensitivity,

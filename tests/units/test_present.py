@@ -45,8 +45,8 @@ class Windowed(dpf.PresentMean):
 class FromTheLowerBound(Windowed):
     """Wrong: codes count from the lower bound, so that a missing record changes the sum by up to the whole width."""
 
-    def centered(self, sums):
-        return 2 * sums.total // self.unit, sums.absent
+    def centered(self, n, total, absent):
+        return 2 * total // self.unit, absent
 
 
 class Doubled(Windowed):
