@@ -50,8 +50,8 @@ static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low
 
 /* The sum again, and the number of NaN, added to `absent`: in one loop, as a second one takes a quarter of the time. */
 DPFAST_CLONES
-static uint64_t sums_block_absent(const double *x, ptrdiff_t count, double low, double high, double step, double missing,
-                                  double first, ptrdiff_t *absent)
+static uint64_t sums_block_absent(const double *x, ptrdiff_t count, double low, double high, double step,
+                                  double missing, double first, ptrdiff_t *absent)
 {
     uint64_t sum = 0;
     int64_t unknown = 0;

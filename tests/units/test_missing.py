@@ -554,3 +554,29 @@ def test_opendp_takes_halves_only_where_the_order_is_kept():
     measurement = make_measurement(array_domain(), dp.symmetric_distance(), drop)
     assert measurement(np.array([NAN, NAN, 1.0, 2.0])) == 2
     assert measurement.map(1) == 50.0
+
+
+@pytest.mark.parametrize("function", ["std", "iqr", "trimmed_mean", "huber"])
+def test_masked_arrays_are_warned_of(function):
+    """By their type: whatever is masked, and not where somebody says what becomes of missing records."""
+    x = records(600)
+    words = "a missing cell counts as the lower bound"
+    for masked in (np.ma.masked_invalid(x), np.ma.array(np.ones(600)), np.ma.array(np.ones(600, np.int64))):
+        with pytest.warns(dpf.UtilityWarning, match=words):
+            call(function, masked)
+        for said in ({"missing": "lower"}, {"missing": "drop", "neighbors": "add-remove"}):
+            call(function, masked, **said)
+    for values in (x, list(x), np.ones(600, np.int64)):
+        call(function, values)
+    with pytest.warns(dpf.UtilityWarning, match=words):
+        dpf.interval("mean", np.ma.masked_invalid(x), bounds=(0, 100), epsilon=1.0)
+    with pytest.warns(dpf.UtilityWarning, match=words):
+        dpf.sum(np.ma.masked_invalid(x), bounds=(1, 100), epsilon=1.0)
+    for free in ("mean", "median", "sum"):
+        call(free, np.ma.masked_invalid(x))
+
+
+def test_a_sum_takes_nothing_for_missing_records():
+    x = records(600)
+    made = dpf.sum(x, bounds=(-50, 100), epsilon=1.0, rng=PCG(1))
+    assert made == dpf.sum(np.nan_to_num(x, nan=0.0), bounds=(-50, 100), epsilon=1.0, rng=PCG(1))
