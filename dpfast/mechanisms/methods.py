@@ -208,7 +208,7 @@ def warn_of_missing(mechanism: Mechanism, statistic: Any, x: Any, public: Parame
 
     Not of arrays of floats: they seldom hold NaN, and the warning would come with nearly every call.
     """
-    if public.missing is not None or public.grid is not None or not marks_missing(x):
+    if public.missing is not None or public.grid is not None or isinstance(statistic, Count) or not marks_missing(x):
         return
     for points in mechanism.points:
         adds_nothing = isinstance(statistic, Sum) and points.lower <= 0 <= points.upper

@@ -190,6 +190,8 @@ def test_policies_of_missing_cells(capsys, tmp_path):
     assert half["missing"] == "half"
     assert "count as 0 at even positions and as 10 at odd ones (--missing)" in half["reading"]
     assert report("mean", path, *bounds, "--missing", "lower")["value"] == pytest.approx(7 / 3, abs=0.1)
+    assert report("mean", path, *bounds)["value"] == report("mean", path, *bounds, "--missing", "drop")["value"]
+    assert report("mean", path, *bounds)["value"] == pytest.approx(7, abs=0.2)
     drop = ("--missing", "drop", "--neighbors", "add-remove")
     for command in ("mean", "median"):
         left = report(command, path, *bounds, *drop)
@@ -206,7 +208,7 @@ def test_policies_of_missing_cells(capsys, tmp_path):
     assert "(records in 2 bins; " in out
     path.write_text("pay\n")  # no records are as good as any number of them
     assert report("mean", path, *bounds, *drop)["n"] is None
-    for command in ("mean", "histogram"):
+    for command in ("std", "histogram"):
         code, _, err = run(capsys, command, path, *bounds, "--missing", "drop", "--epsilon", 1)
         assert code == 2
         assert "--missing drop makes the number of records private" in err

@@ -84,7 +84,7 @@ def test_explain(tmp_path, capsys):
     plain = capsys.readouterr()
     assert main([*given, "--explain"]) == 0
     explained = capsys.readouterr()
-    assert "GlobalSensitivity release of the mean" in explained.err
+    assert "PresentMean release of the mean" in explained.err
     assert explained.out.split(" records")[0] == plain.out.split(" records")[0]
 
 

@@ -504,6 +504,7 @@ class TestMasks:
         masked, holes = call(np.ma.array(x, mask=hidden), PCG64(1)), call(np.where(hidden, np.nan, x), PCG64(1))
         assert str(getattr(masked, "counts", masked)) == str(getattr(holes, "counts", holes))
 
+    @pytest.mark.filterwarnings("ignore:a missing cell counts as the lower bound")
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_of_functions(self, name):
         self.check(lambda x, source: FUNCTIONS[name](x, source, 5.0), ROWS_OF.get(name, 0))

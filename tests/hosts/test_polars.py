@@ -51,6 +51,7 @@ def plain(value):
     return value.to_list() if isinstance(value, pl.Series) else np.asarray(value).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:a missing cell counts as the lower bound")
 @pytest.mark.parametrize("column", ["x", "age"])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_release_is_that_of_the_array(name, column):
