@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _balls
-from dpfast.aggregate.blocks import named_numbers, ranges_of
+from dpfast.aggregate.blocks import computable, named_numbers, ranges_of
 from dpfast.aggregate.clamping import USELESS, clamping, relative_errors, span_too_much, within
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
@@ -163,7 +163,9 @@ class SufficientStatistics(Mechanism):
             object.__setattr__(self, name, value)
         if self.noise == "gaussian" and not self.delta:
             raise ValueError("delta must be positive for Gaussian noise, not 0.0")
-        for width in self.widths:
+        with computable(bounds, " are too extreme for sums of clamped records", "method='blocks' of dpf.mle"):
+            widths = self.widths
+        for width in widths:
             self._scale(width)
 
     # ---- the public plan ----
@@ -236,6 +238,8 @@ class SufficientStatistics(Mechanism):
         """Return the grid of one function; with an odd number of points if squares around the middle one are summed."""
         squares = self.model.squares
         step = self.step
+        if not low < high:
+            raise OverflowError("the ends of a statistic are the same double")
         if step is None:
             bits = _BITS_OF_SQUARES if squares else _BITS
             least = max((high - low) * 2.0**-bits, max(abs(low), abs(high)) * 2.0**-51, 2.0**-1000)

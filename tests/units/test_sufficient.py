@@ -345,6 +345,30 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             SufficientStatistics(given.pop("family"), **given)
 
+    @every("method", ["sums", "auto"])
+    @every(
+        "family, bounds",
+        [
+            ("normal", {"mean": (-5, 5), "sd": (1e100, 1e200)}),  # squares overflow
+            ("normal", {"mean": (1e308, np.finfo(float).max), "variance": (1e-300, 1e300)}),  # no quantile is a double
+            ("gamma", {"shape": (1e-12, 1e-9), "rate": (1e15, 1e16)}),  # all records are zeros
+            ("beta", {"a": (1, np.finfo(float).max), "b": (1, 2)}),
+        ],
+    )
+    def test_extreme_bounds(self, family, bounds, method):
+        """They are a ValueError that names the bounds, before the charge; most are not too extreme for blocks."""
+        with dpf.Ledger(epsilon=2.0) as ledger:
+            with pytest.raises(ValueError, match=f"the bounds {next(iter(bounds))} in .* are too extreme"):
+                dpf.mle(np.ones(500), family, bounds=bounds, epsilon=1.0, method=method)
+            assert not ledger.charges
+
+    @every("high", [0.9999999, np.nextafter(0.999999, 1)])
+    def test_records_that_are_almost_all_equal(self, high):
+        """A geometric record is one at these bounds; the interval of records then ends at two."""
+        made = SufficientStatistics("geometric", bounds=(0.999999, high), epsilon=1.0)
+        assert made.interval == (1, 2)
+        assert 0.999999 <= made(np.ones(500)) <= high
+
     def test_error(self):
         made = mechanism("normal")
         with pytest.raises(TypeError, match="give theta"):
