@@ -324,7 +324,9 @@ class SufficientStatistics(Mechanism):
     # ---- the release ----
 
     def _enough(self) -> float:
-        return enough_for_error(math.sqrt(self._unit_variance), width=4 * EVEN_VARIANCE if self.model.squares else 1.0)
+        return enough_for_error(
+            math.sqrt(self._unit_variance), spread=4 * EVEN_VARIANCE if self.model.squares else None
+        )
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None and n * max(self.widths) >= _MOST:
