@@ -290,6 +290,12 @@ class SufficientStatistics(Mechanism):
             return RoundedGaussian(self._scale(width))
         return integer_noise(self._kind, width, width, self.epsilon)
 
+    @cached_property
+    def _noise_of_several(self) -> RoundedBox | RoundedGaussians:
+        """The noise of several sums together."""
+        scales = [self._scale(width) for width in self.widths]
+        return RoundedGaussians(scales) if self.sums_noise.kind == "gaussian" else RoundedBox(scales)
+
     def _noise_variances(self, n: int) -> NDArray[np.float64]:
         """Return the variances of the noise on the means of the statistics, in units of their widths."""
         if len(self.widths) == 1:
@@ -356,10 +362,10 @@ class SufficientStatistics(Mechanism):
 
         if len(center) == 1:
             return ClampedNoise(self._noise_of_one, center=center[0], last=last[0], decode=decode)
-        scales = [self._scale(width) for width in self.widths]
-        if self.sums_noise.kind == "gaussian":
-            return NoisyIntegers(np.array(center), noise=RoundedGaussians(scales), most=2**62 - 1, decode=decode)
-        return ClampedBox(RoundedBox(scales), center=center, last=last, decode=decode)
+        noise = self._noise_of_several
+        if isinstance(noise, RoundedGaussians):
+            return NoisyIntegers(np.array(center), noise=noise, most=2**62 - 1, decode=decode)
+        return ClampedBox(noise, center=center, last=last, decode=decode)
 
     def _decode(self, codes: NDArray[np.int64], n: int) -> Any:
         """Return the estimates from noisy sums, of shape (..., p) for p > 1 statistics."""

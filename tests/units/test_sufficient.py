@@ -397,7 +397,8 @@ class TestChoice:
         assert choice.mechanism.planned_n == rounded_down(10_000) == 8192
         assert "error of mean" in str(choice)
         assert "Taken: sums, because its error is" in str(choice)
-        assert chosen("poisson", 10_100, bounds=(0, 500)) is choice  # cached for numbers of three bits
+        again = chosen("poisson", 10_100, bounds=(0, 500)).mechanism
+        assert again is choice.mechanism  # cached for numbers of three bits
         wide = chosen("normal", 1_000_000, bounds={"mean": (-1e6, 1e6), "sd": (1e-3, 1.0)})
         assert wide.method == "blocks"
         assert chosen("normal", 100, bounds={"mean": (0, 1)}).method == "blocks"
