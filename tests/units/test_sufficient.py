@@ -10,7 +10,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import SampleAndAggregate, SufficientStatistics, audit
 from dpfast.aggregate.choice import choice_between, sums_for
-from dpfast.aggregate.moments import Moments
+from dpfast.aggregate.moments import Moments, _table_of
 from dpfast.choosing import rounded_down
 from dpfast.families.summed import summed
 from dpfast.families.user import family_of
@@ -322,6 +322,23 @@ class TestEstimates:
         narrow = mechanism("poisson", guess={"mean": 2.0}).interval
         assert narrow[1] < mechanism("poisson").interval[1] < mechanism("poisson", planned_n=10**9).interval[1]
         assert mechanism("exponential", guess={"mean": 0.1}).guessed == (10.0,)
+
+
+def test_epsilons_that_are_near_share_the_table_of_estimates():
+    """It is most of the time of a first release; the estimates are those of a table of their own."""
+    x = np.random.default_rng(1).gamma(2.0, 3.0, 2000)
+
+    def release(epsilon):
+        made = SufficientStatistics("gamma", bounds={"shape": (0.3, 9), "scale": (0.3, 9)}, epsilon=epsilon)
+        return made.release(x, rng=np.random.default_rng(3)).tolist()
+
+    first = release(1.0)
+    before = _table_of.cache_info().misses
+    release(1.01)
+    assert release(1.0) == first
+    assert _table_of.cache_info().misses == before
+    _table_of.cache_clear()
+    assert release(1.0) == first
 
 
 class TestRefusals:
