@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -127,7 +127,7 @@ class BlockParameters:
         if low <= 0 or name not in self.family.logarithmic:
             return False
         try:
-            return self._theta(box)[name] * (math.log(high) - math.log(low)) <= high - low
+            return 0 < self._theta(box)[name] * (math.log(high) - math.log(low)) <= high - low
         except ArithmeticError:
             return False
 
@@ -170,7 +170,7 @@ class BlockParameters:
             if self.margin != "auto":
                 margins.append(float(self.margin) * deviation * root)
             elif deviation:
-                bias = math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2
+                bias = _finite(math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2)
                 margin = clamp_margin(bias, deviation * root, sign * skewness * root)
                 margins.append(min(margin, scale.width * _MOST_MARGIN))
             else:
@@ -249,19 +249,10 @@ class BlockParameters:
         with self._computable("guess", self.guess):
             return tuple(self._window_helps(n, k, name) for name in self.box.names)
 
-    @contextmanager
-    def _computable(self, name: str, values: Any) -> Iterator[None]:
-        """Raise a ValueError if the terms of a family, all public, overflow, divide by zero or are not numbers."""
-        try:
-            with np.errstate(all="ignore"):
-                yield
-        except (ArithmeticError, np.linalg.LinAlgError):
-            told = f" and {name} {dict(values)!r}" if isinstance(values, (tuple, dict)) else ""
-            ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
-            raise ValueError(
-                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or give a number "
-                f"of blocks"
-            ) from None
+    def _computable(self, name: str, values: Any) -> AbstractContextManager[None]:
+        """Raise a ValueError if the terms of a family at these values are not numbers; see `computable`."""
+        told = f" and {name} {dict(values)!r}" if isinstance(values, (tuple, dict)) else ""
+        return computable(self.bounds, f"{told} are too extreme to compute an error at", "give a number of blocks")
 
     def released(self, n: int, k: int) -> list[ReleasedParameter]:
         """Return what is public for each parameter, for n records in k blocks."""
@@ -562,6 +553,17 @@ def _range_of(family: Family, name: str, pair: tuple[Any, Any]) -> tuple[float, 
     return low, high
 
 
+@contextmanager
+def computable(bounds: tuple[tuple[str, tuple[float, float]], ...], fault: str, remedy: str) -> Iterator[None]:
+    """Raise a ValueError about the bounds if terms of public numbers overflow, divide by zero or are not numbers."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (ArithmeticError, np.linalg.LinAlgError):
+        ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in bounds)
+        raise ValueError(f"the bounds {ranges}{fault}: choose others, or {remedy}") from None
+
+
 def _is_item(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
 
@@ -606,7 +608,7 @@ class _Scale(NamedTuple):
 
     @property
     def width(self) -> float:
-        return self.high - self.low
+        return _positive(self.high - self.low)
 
 
 class _Point(NamedTuple):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,11 @@ def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) ->
     missing : float or None
         See `SufficientStatistics`.
     """
-    return _chosen(blocks, rounded_down(n), missing, sums_epsilons())
+    found = _chosen(blocks, rounded_down(n), missing, sums_epsilons())
+    if len(found.candidates) == 1:
+        return found
+    known = partial(_errors, found.candidates["sums"], blocks, n)
+    return Choice(found.candidates, found.method, found.reason, limits=found.limits, known=known)
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +74,6 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     return Choice(
         {"blocks": blocks, "sums": sums},
         *(("sums", less) if ratio < 1 else ("blocks", more)),
-        known=lambda: _errors(names, theta, {"blocks": of_blocks, "sums": of_sums}),
     )
 
 
@@ -84,23 +86,32 @@ def _deviations(n: int, missing: float | None, kind: str, **public: Any) -> tupl
     blocks = SampleAndAggregate(**public)
     sums = replace(sums_for(blocks, n, missing), noise=kind)
     theta = assumed(sums.model, [pair for _, pair in blocks.bounds], sums.guessed)
-    names, of_sums = [name for name, _ in blocks.bounds], sums.deviations(n, theta)
+    of_sums = sums.deviations(n, theta)
     try:
-        of_blocks = np.array([blocks.deviations(n, dict(zip(names, at, strict=True))) for at in theta.tolist()])
+        return theta, of_sums, _of_blocks(blocks, n, theta)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         return theta, of_sums, None
-    return theta, of_sums, of_blocks
+
+
+def _of_blocks(blocks: SampleAndAggregate, n: int, theta: Values) -> Values:
+    """Return the deviations of blocks at assumed parameters."""
+    names = [name for name, _ in blocks.bounds]
+    return np.array([blocks.deviations(n, dict(zip(names, at, strict=True))) for at in theta.tolist()])
 
 
 def _worst(blocks: SampleAndAggregate, sums: SufficientStatistics, n: int) -> float:
     """Return the largest relative error of blocks within the bounds of one parameter."""
-    [name], theta = sums.model.names, within(sums.model, [pair for _, pair in blocks.bounds])
-    deviations = np.array([blocks.deviations(n, {name: at}) for [at] in theta.tolist()])
-    return float(relative_errors(sums.model, theta, deviations).max())
+    theta = within(sums.model, [pair for _, pair in blocks.bounds])
+    return float(relative_errors(sums.model, theta, _of_blocks(blocks, n, theta)).max())
 
 
-def _errors(names: Sequence[str], theta: Values, errors: Mapping[str, Values]) -> Known:
-    """Return the root mean squared errors of the candidates at assumed parameters: on average, and in the middle."""
+def _errors(sums: SufficientStatistics, blocks: SampleAndAggregate, n: int) -> Known:
+    """Return the root mean squared errors of both at assumed parameters: on average, and in the middle.
+
+    They are those of this number of records and of epsilon itself, where a choice rounds both.
+    """
+    names, theta = sums.model.names, assumed(sums.model, [pair for _, pair in blocks.bounds], sums.guessed)
+    errors = {"blocks": _of_blocks(blocks, n, theta), "sums": sums.deviations(n, theta)}
     middle, weights = len(theta) // 2, _weights(theta)
     at = [f"at {name} = {x:.4g}" for name, x in zip(names, theta[middle], strict=True)]
     rows = {

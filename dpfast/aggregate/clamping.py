@@ -131,6 +131,8 @@ def _candidates(family: Family, names: tuple[str, ...], bounds: Ranges, guess: t
     theta = assumed(model, bounds, guess)
     with np.errstate(all="ignore"):
         pairs = [(low, high) for low, high in itertools.product(*_ends_of(model, theta)) if low < high]
+        if not pairs:
+            raise OverflowError("no two doubles are ends of an interval of records")
         found = [Moments(model, bounds, low, high) for low, high in pairs]
         phi = found[0].phi(theta)
         _, covariances, slopes = map(np.concatenate, zip(*(moments.slopes(phi) for moments in found), strict=True))
@@ -148,8 +150,13 @@ def _ends_of(model: Summed, theta: Values) -> tuple[list[float], list[float]]:
         if np.isfinite(limit):
             points = np.append(points, limit)
         points = np.unique(np.clip(np.rint(points) if model.whole else points, least, most))
+        if not len(points):
+            raise OverflowError("no quantile of a record is a double")
         chosen: list[float] = points[np.unique(np.linspace(0, len(points) - 1, count).round().astype(int))].tolist()
         return chosen
 
     low = [least] if np.isfinite(least) and not model.whole else ends(_TAILS, lows, least)
-    return low, ends(1 - _TAILS, highs, most)
+    high = ends(1 - _TAILS, highs, most)
+    if model.whole and high[-1] <= low[0]:  # almost all records are equal: the next integer stands for the others
+        high = [low[0] + 1]
+    return low, high

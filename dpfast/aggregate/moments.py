@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpfast.core.recent import recent
-from dpfast.families.summed import Summed
+from dpfast.families.family import Family
+from dpfast.families.summed import Summed, summed
 
 Values = NDArray[np.float64]
 _STEP = 1e-4  # of numerical derivatives: of a logarithm, or in the width of the interval for other parameters
@@ -182,11 +183,7 @@ class Moments:
     @cached_property
     def _table(self) -> tuple[Values, Values, Values]:
         """Values of phi that are spread over the range, from which estimates start; the means and slopes there."""
-        p = len(self._logs)
-        one = [np.linspace(*ends, _TABLE[p - 1]) for ends in zip(*self._range, strict=True)]
-        phi = np.stack([part.ravel() for part in np.meshgrid(*one, indexing="ij")], axis=1)
-        means, _, slopes = self.slopes(phi)
-        return phi, means, slopes
+        return _table_of(self.model.family, self.model.names, tuple(self.bounds), self.low, self.high)
 
     @cached_property
     def _ascending(self) -> tuple[Values, Values, Values]:
@@ -323,6 +320,23 @@ class Moments:
         values = distance((of - self.at(tried.reshape(-1, p))[0].reshape(-1, m, p)).reshape(-1, p))
         pick = np.argmin(values.reshape(-1, m), axis=0)
         return np.asarray(tried[pick, np.arange(m)])
+
+
+@lru_cache(maxsize=32)
+def _table_of(
+    family: Family, names: tuple[str, ...], bounds: tuple[tuple[float, float], ...], low: float, high: float
+) -> tuple[Values, Values, Values]:
+    """Return the table of these moments, which mechanisms share whose epsilons lead to the same interval.
+
+    Each with a table of its own took eight times as long for the first release of gamma parameters as for others.
+    """
+    model = summed(family, names)
+    assert model is not None
+    moments = Moments(model, bounds, low, high)
+    one = [np.linspace(*ends, _TABLE[len(names) - 1]) for ends in zip(*moments._range, strict=True)]
+    phi = np.stack([part.ravel() for part in np.meshgrid(*one, indexing="ij")], axis=1)
+    means, _, slopes = moments.slopes(phi)
+    return phi, means, slopes
 
 
 def _cubic(t: Values) -> Values:

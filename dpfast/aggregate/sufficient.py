@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast._kernels import _balls
-from dpfast.aggregate.blocks import named_numbers, ranges_of
+from dpfast.aggregate.blocks import computable, named_numbers, ranges_of
 from dpfast.aggregate.clamping import USELESS, clamping, relative_errors, span_too_much, within
 from dpfast.aggregate.moments import Moments
 from dpfast.aggregate.noise import NOISE, SumsNoise
@@ -163,7 +163,9 @@ class SufficientStatistics(Mechanism):
             object.__setattr__(self, name, value)
         if self.noise == "gaussian" and not self.delta:
             raise ValueError("delta must be positive for Gaussian noise, not 0.0")
-        for width in self.widths:
+        with computable(bounds, " are too extreme for sums of clamped records", "method='blocks' of dpf.mle"):
+            widths = self.widths
+        for width in widths:
             self._scale(width)
 
     # ---- the public plan ----
@@ -236,6 +238,8 @@ class SufficientStatistics(Mechanism):
         """Return the grid of one function; with an odd number of points if squares around the middle one are summed."""
         squares = self.model.squares
         step = self.step
+        if not low < high:
+            raise OverflowError("the ends of a statistic are the same double")
         if step is None:
             bits = _BITS_OF_SQUARES if squares else _BITS
             least = max((high - low) * 2.0**-bits, max(abs(low), abs(high)) * 2.0**-51, 2.0**-1000)
@@ -286,6 +290,12 @@ class SufficientStatistics(Mechanism):
             return RoundedGaussian(self._scale(width))
         return integer_noise(self._kind, width, width, self.epsilon)
 
+    @cached_property
+    def _noise_of_several(self) -> RoundedBox | RoundedGaussians:
+        """The noise of several sums together."""
+        scales = [self._scale(width) for width in self.widths]
+        return RoundedGaussians(scales) if self.sums_noise.kind == "gaussian" else RoundedBox(scales)
+
     def _noise_variances(self, n: int) -> NDArray[np.float64]:
         """Return the variances of the noise on the means of the statistics, in units of their widths."""
         if len(self.widths) == 1:
@@ -320,7 +330,9 @@ class SufficientStatistics(Mechanism):
     # ---- the release ----
 
     def _enough(self) -> float:
-        return enough_for_error(math.sqrt(self._unit_variance), width=4 * EVEN_VARIANCE if self.model.squares else 1.0)
+        return enough_for_error(
+            math.sqrt(self._unit_variance), spread=4 * EVEN_VARIANCE if self.model.squares else None
+        )
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None and n * max(self.widths) >= _MOST:
@@ -350,10 +362,10 @@ class SufficientStatistics(Mechanism):
 
         if len(center) == 1:
             return ClampedNoise(self._noise_of_one, center=center[0], last=last[0], decode=decode)
-        scales = [self._scale(width) for width in self.widths]
-        if self.sums_noise.kind == "gaussian":
-            return NoisyIntegers(np.array(center), noise=RoundedGaussians(scales), most=2**62 - 1, decode=decode)
-        return ClampedBox(RoundedBox(scales), center=center, last=last, decode=decode)
+        noise = self._noise_of_several
+        if isinstance(noise, RoundedGaussians):
+            return NoisyIntegers(np.array(center), noise=noise, most=2**62 - 1, decode=decode)
+        return ClampedBox(noise, center=center, last=last, decode=decode)
 
     def _decode(self, codes: NDArray[np.int64], n: int) -> Any:
         """Return the estimates from noisy sums, of shape (..., p) for p > 1 statistics."""

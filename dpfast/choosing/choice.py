@@ -148,7 +148,7 @@ def rounded_down(n: int) -> int:
 def rounded_up(epsilon: float) -> float:
     """Return epsilon or the next larger number of five significant bits, so that few epsilons need a choice.
 
-    Errors are then off by at most 6 %. What an epsilon allows, a larger one does, too.
+    Errors that are compared are then off by at most 6 %. What an epsilon allows, a larger one does, too.
     """
     fraction, exponent = math.frexp(epsilon)
     return math.ldexp(math.ceil(math.ldexp(fraction, _BITS_OF_EPSILON)), exponent - _BITS_OF_EPSILON)

@@ -147,7 +147,7 @@ class SeriesCoefficients(Mechanism):
 
     def _enough(self) -> float:
         return enough_for_error(
-            OF_NOISE * self.sensitivity / 2**BITS, self.epsilon, width=2 * math.sqrt(2)
+            OF_NOISE * self.sensitivity / 2**BITS, self.epsilon, spread=2 * math.sqrt(2)
         )  # of a cosine
 
     def _make_plan(self, n: int | None) -> Plan:

@@ -411,7 +411,7 @@ class Beta(AdditiveFamily):
     def information(self, name: str, theta: Theta) -> float:
         a, b, both = (1 / c + _blocks.polygammas(np.array([c]))[1, 0] for c in _with_sum(theta["a"], theta["b"]))
         own, other = (a, b) if name == "a" else (b, a)
-        return float(own - both - both**2 / (other - both))
+        return max(float(own - both - both**2 / (other - both)), 0.0)  # where nothing is left of the differences
 
     def bias(self, name: str, theta: Theta) -> float:
         biases = _beta_bias(np.array([theta["a"]]), np.array([theta["b"]]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, compress
 from typing import Any, SupportsIndex
 
@@ -27,6 +28,7 @@ __all__ = ["BoundedContributions", "bound_contributions", "contribution_limit"]
 _MOST = 2**30  # records of one array; there may be twice as many units, and as many keys
 _CACHED = 2**21  # groups whose counters a cache of the processor holds
 _LIMIT = 2**62  # larger limits on records have no effect
+_MOST_LIMIT = 2**20  # that `contribution_limit` releases; larger ones would only take time
 
 Codes = NDArray[np.int64]
 
@@ -133,7 +135,7 @@ def contribution_limit(
     share : float
         In (0, 1]: about this share of the units have at most so many records.
     most : int
-        The largest limit that may be released, at least 2.
+        The largest limit that may be released, from 2 to 2**20.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
 
@@ -150,11 +152,14 @@ def contribution_limit(
     Notes
     -----
     The release is the `share`-quantile of the numbers of records, one number for each unit, at most `most`, by the
-    inverse sensitivity mechanism (`dpfast.quantile`). **Privacy**: epsilon for one unit of *any* number of records
-    added or removed, because it adds or removes one number. A ledger for units of any size charges it as it is.
-    **Error**: the released limit is off by about log(`most`) / `epsilon` units in rank, so that `share` = .95 needs
-    some 400 / `epsilon` units. With fewer, it may be any number up to `most`, without a warning, as the number of units
-    is private. **Cost**: counting the keys.
+    inverse sensitivity mechanism (`dpfast.quantile`), with 1 / L**2 as the base measure of a limit L. **Privacy**:
+    epsilon for one unit of *any* number of records added or removed, because it adds or removes one number. A ledger
+    for units of any size charges it as it is. **Error**: let L be the limit that the share of the units have. The
+    limits above it weigh about L times as much as L itself, so that a release above 2 L has a probability of at most
+    L exp(-epsilon units (1 - share) / (2 share)), for a share of at least a half: 1 % from 38 log(100 L) / epsilon
+    units on for `share` = .95, 240 / epsilon for L = 5. With fewer units the release is often too large, without a
+    warning, as their number is private; for 50 / epsilon units in one of five to ten releases. **Cost**:
+    counting the keys.
 
     Examples
     --------
@@ -163,11 +168,15 @@ def contribution_limit(
     >>> dpf.contribution_limit(persons, epsilon=0.5)
     7
     """
+    largest = checks.whole("most", most, least=2)
+    if largest > _MOST_LIMIT:
+        raise ValueError(f"most must be at most 2**20, not {largest}")
     mechanism = InverseSensitivity(
         Quantile(checks.fraction("share", share)),
-        grid=Grid(1, checks.whole("most", most, least=2), step=1),
+        grid=Grid(1, largest, step=1),
         epsilon=checks.positive_down("epsilon", epsilon),
         neighbors="add-remove",
+        measure=_weights(largest),
     )
     source, plan, profile = bit_generator(rng), mechanism.plan(), mechanism.privacy_profile
     warn_of(mechanism)
@@ -178,6 +187,19 @@ def contribution_limit(
         counted.add(unit)
         numbers = counted.sorted().counts.astype(np.float64)
         return int(plan.draw(mechanism.values_of(numbers), source))
+
+
+@lru_cache(maxsize=16)
+def _weights(most: int) -> tuple[int, ...]:
+    """Return the base measure of the limits from 1 to `most`, in proportion to 1 / limit**2.
+
+    No scale is preferred: all limits above one weigh about as much as it does, times the limit. Equal weights need 400
+    / epsilon units at a share of .95, where these need 200 to 300: of 100 / epsilon units with a geometric number of
+    records, of mean 3, equal weights released more than twice the quantile in 94 of 100 releases, these in 8. Those in
+    proportion to 1 / limit**3 did so in 2, but release less than half of it for numbers with heavy tails: of 150 /
+    epsilon units of Zipf's law of exponent 2 in 5 of 100 releases, these in 3.
+    """
+    return tuple(_MOST_LIMIT**2 // limit**2 for limit in range(1, most + 1))
 
 
 class BoundedContributions:

@@ -22,6 +22,7 @@ from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
 from dpfast.local.questions import clip, ordered
 from dpfast.local.search import QuantileSearch
+from dpfast.mechanisms.usefulness import enough_for_error
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import records_of
 from dpfast.theory.local_rates import local_truncation
@@ -431,7 +432,7 @@ def _warn_of_few(n: int | None, epsilon: float) -> None:
     One bit of each person, as by "two-point" and the sequential protocols, gives a mean with a standard error of
     ``coth(epsilon / 2) / 2`` widths of the bounds over the root of n, and the rank of a number with that share.
     """
-    warn(of_few_within_bounds(n, (2 / math.tanh(epsilon / 2)) ** 2, "epsilon", epsilon))
+    warn(of_few_within_bounds(n, enough_for_error(1 / (2 * math.tanh(epsilon / 2))) ** 2, "epsilon", epsilon))
 
 
 def _noisy(

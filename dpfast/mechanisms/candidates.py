@@ -7,7 +7,8 @@ The first candidate is the default. Another one replaces it if public numbers sh
   the default under *each* of up to twelve reference distributions: normal, lognormal and Student's t with 2 degrees of
   freedom, as wide as the bounds, and 10, 100 and 1000 times narrower, if that is at least eight steps of the grid.
 - For a statistic between two records (`LinearQuantile`), which is chosen to be near that of the records, 5 % instead.
-- The errors are those of an epsilon of five significant bits, at most 6 % larger, and of a number of records of three.
+- The errors are those of an epsilon of five significant bits, at most 6 % larger, and of a number of records of three;
+  those that a table shows are of epsilon and n themselves.
 - For a pair (low, high) of typical values the references are the three shapes that have nine tenths between them.
 
 Of the pool, the candidate with the least noise is taken (the geometric mean over the references), or the default if it
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpfast.choosing import Choice, Known, gainful, near_least
@@ -64,11 +65,16 @@ class ExpectedErrors:
         self._references = references_of(assumed, self.grid)
         self._default = next(iter(self.candidates))
 
-    def choice(self, limits: Mapping[str, str], candidates: Mapping[str, Mechanism] | None = None) -> Choice:
-        """Return the candidate that is taken, or that of the same name for an epsilon near this one; the limits are
-        those of other methods.
+    def choice(
+        self, limits: Mapping[str, str], candidates: Mapping[str, Mechanism] | None = None, n: int | None = None
+    ) -> Choice:
+        """Return the candidate that is taken; the limits are those of other methods.
+
+        With candidates, that of the same name for an epsilon and a number of records near these; the errors that are
+        shown are for them.
         """
-        return Choice(candidates or self.candidates, *self._decided(), limits=limits, known=self._known)
+        shown = replace(self, candidates=candidates, n=n, _found={}) if candidates else self
+        return Choice(shown.candidates, *self._decided(), limits=limits, known=shown._known)
 
     def _error(self, method: str, reference: int) -> Expected | None:
         """Return the expected error of a candidate under a reference; None if it is not known."""

@@ -40,7 +40,7 @@ class _RowMoments(NoisyProducts):
         """By a mean square, whose value is R**2 / (d + 2) for rows spread evenly over the ball of radius R."""
         d = self.domain.columns or 1
         deviations = self.noise_deviation(1, dimension=d)[:d, :d]
-        return enough_for_error(float(deviations.max()) / self.domain.radius / self.domain.radius, width=1 / (d + 2))
+        return enough_for_error(float(deviations.max()) / self.domain.radius / self.domain.radius, spread=1 / (d + 2))
 
     def weight(self, d: SupportsIndex) -> int:
         """Return the number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without

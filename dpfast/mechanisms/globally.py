@@ -400,7 +400,7 @@ class GlobalSensitivity(StatisticMechanism):
     def _enough(self) -> float:
         if isinstance(self.statistic, Count):
             return 0.0
-        return enough_for_error(OF_NOISE, self.epsilon, width=EVEN_VARIANCE if self.statistic.squares else 1.0)
+        return enough_for_error(OF_NOISE, self.epsilon, spread=EVEN_VARIANCE if self.statistic.squares else None)
 
     def _explained_error(self, n: int | None) -> str:
         if self.jointly:

@@ -31,6 +31,7 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.thinning import MOST_LEVELS, MOST_SQUARED_LEVELS, DifferenceLevels, Levels, Ranked, RankLevels
 from dpfast.mechanisms.thinning import draw as draw_thinly
 from dpfast.mechanisms.usefulness import (
+    EVEN_RANGE,
     OF_SELECTION,
     enough_for_error,
     enough_for_quantiles,
@@ -384,7 +385,8 @@ class InverseSensitivity(StatisticMechanism):
         if not isinstance(grid, Grid):
             return 0.0
         if not isinstance(statistic, OrderStatistic):
-            return enough_for_error(OF_SELECTION, self.epsilon)
+            spread = EVEN_RANGE if isinstance(statistic, InterquartileRange) else None
+            return enough_for_error(OF_SELECTION, self.epsilon, spread=spread)
         per_record = max(statistic.level, 1 - statistic.level) if self.hides_n else 1.0
         return enough_for_quantiles(grid, [statistic.level], self.epsilon, per_record)
 

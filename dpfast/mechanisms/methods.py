@@ -155,7 +155,7 @@ def choice_among(
     errors = errors_of(
         tuple(candidates), statistic, grid, rounded_up(epsilon), delta, records, assumption(distribution)
     )
-    return errors.choice(limits, candidates)
+    return errors.choice(limits, candidates, n)
 
 
 def _candidate(

@@ -150,7 +150,7 @@ class MomentPair(StatisticMechanism):
 
     def _enough(self) -> float:
         error = math.sqrt(self._noise.variances[1]) / (self._coarse.size - 1) ** 2
-        return enough_for_error(error, width=EVEN_VARIANCE)
+        return enough_for_error(error, spread=EVEN_VARIANCE)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         grid, last = self._coarse, self._coarse.size - 1

@@ -478,6 +478,22 @@ class TestInput:
         mechanism = SampleAndAggregate(family, epsilon=1.0, **{**options, "blocks": 3, "combine": "mean"})
         assert mechanism.block_count(100) == 3
 
+    def test_more_extreme_bounds(self):
+        """Those that no number of blocks helps, and of which nothing else is named."""
+        most = np.finfo(float).max
+        for family, bounds, epsilon in [
+            ("laplace", {"location": (-most, most)}, 1.0),  # the width overflows
+            ("poisson", {"mean": (1e100, 1e200)}, 1e-250),  # the noise overflows
+            ("beta", {"a": (1, most)}, 1.0),  # the information is lost in differences
+        ]:
+            with pytest.raises(ValueError, match=r"the bounds .* are too extreme"):
+                SampleAndAggregate(family, bounds=bounds, epsilon=epsilon)
+
+    def test_bounds_whose_logarithms_are_the_same_double(self):
+        mechanism = SampleAndAggregate("exponential", bounds=(1e16, 1e16 + 2), epsilon=1.0)
+        assert not mechanism.box.logs
+        assert 1e16 <= mechanism(np.ones(100)) <= 1e16 + 2
+
     def test_sample_size_sums_once(self):
         """The sums over the distribution, with as many terms as the bounds allow, are computed once for each theta."""
         mechanism = SampleAndAggregate("negativebinomial", bounds=(1, 1000), epsilon=1.0)

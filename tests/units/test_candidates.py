@@ -13,6 +13,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, Ledger, SmoothSensitivity
 from dpfast._kernels._calls import Parameters
+from dpfast.aggregate.choice import choice_between
 from dpfast.choosing import built
 from dpfast.mechanisms import expectations
 from dpfast.mechanisms.candidates import ExpectedErrors
@@ -133,7 +134,7 @@ class TestTable:
         assert choice.method == "private-bounds"
         assert "nine tenths of them between the typical values" in str(choice)
         for row in choice.table[1:]:
-            assert row[1] == f"{choice.candidates[row[0]].expected_error(896, norm(150, 50 / 1.6448536)).total:.3g}"
+            assert row[1] == f"{choice.candidates[row[0]].expected_error(1000, norm(150, 50 / 1.6448536)).total:.3g}"
         assert dpf.explain("mean", **public, distribution=(1e5, 9e5)).method == "global-sensitivity"
         assert dpf.explain("mean", **public).candidates.keys() == {"global-sensitivity"}
 
@@ -352,14 +353,27 @@ def test_expected_errors_against_simulation(mechanism):
 
 
 def test_an_expected_error_is_computed_once(monkeypatch):
-    """The choice and its text ask for three errors of each of three mechanisms, for an epsilon that they share with
-    others; the warnings for three of one, for its own.
+    """The choice asks for three errors of each of three mechanisms, for an epsilon that calls share; its text and the
+    warnings for those of its own.
     """
     counted, imagined = [], expectations.summaries
     monkeypatch.setattr(expectations, "summaries", lambda *of: counted.append(of) or imagined(*of))
     public = {"bounds": (0, 100), "epsilon": 0.987, "distribution": (30, 70)}
     dpf.median(np.linspace(20, 80, 4321), **public, explain=lambda text: None)
-    assert 3 < len(counted) <= 12
+    assert 3 < len(counted) <= 21
+
+
+def test_the_errors_that_are_shown_are_those_of_epsilon_itself():
+    """Not of the next larger epsilon and the next smaller number of records of few bits, which a choice compares."""
+    public = {"n": 1150, "bounds": (0, 100), "epsilon": 0.0626}
+    choice = dpf.explain("median", **public, distribution=norm(50, 10))
+    row = next(row for row in choice.table if row[0] == choice.method)
+    assert row[1] == f"{choice.mechanism.expected_error(1150, norm(50, 10)).total:.3g}"
+    assert "of n = 1,150 records" in str(choice)
+    blocks = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=0.0626)
+    shown = choice_between(blocks, 1150, None)
+    middle = {row[0]: row[2] for row in shown.table[1:]}
+    assert middle["blocks"] == f"{blocks.deviations(1150, {'rate': 1.0})[0]:.3g}"
 
 
 def test_epsilons_that_are_near_share_a_choice(monkeypatch):

@@ -534,7 +534,11 @@ class TestLimit:
     def mechanism(epsilon, share, most):
         grid = dpf.Grid(1, most, step=1)
         return dpf.InverseSensitivity(
-            dpf.statistics.Quantile(share), grid=grid, epsilon=epsilon, neighbors="add-remove"
+            dpf.statistics.Quantile(share),
+            grid=grid,
+            epsilon=epsilon,
+            neighbors="add-remove",
+            measure=[2**40 // limit**2 for limit in range(1, most + 1)],
         )
 
     @pytest.mark.parametrize(("epsilon", "share", "most"), [(0.1, 0.95, 1000), (4.0, 0.5, 4), (1.0, 1.0, 2)])
@@ -569,11 +573,29 @@ class TestLimit:
         assert ledger.spent.epsilon == spent
         assert len(ledger.charges) == 1
 
+    @pytest.mark.parametrize(("limit", "units"), [(1, 200), (5, 240), (20, 290)])
+    def test_from_how_many_units_on_it_is_near_their_quantile(self, limit, units):
+        """At most 1 % of the releases are above twice the limit; of a quarter of these units more."""
+
+        def too_large(units):
+            law = self.mechanism(1.0, 0.95, 1000).law(np.full(units, limit))
+            return np.exp(law.logpmf(law.outcomes()))[2 * limit :].sum()
+
+        assert too_large(units) < 0.01 < too_large(units // 4)
+
     def test_no_units(self):
         assert 1 <= dpf.contribution_limit([], epsilon=1.0, most=3) <= 3
         assert 1 <= dpf.contribution_limit([None, None], epsilon=1.0, most=3) <= 3
 
-    @pytest.mark.parametrize("given", [{"epsilon": 0.0}, {"epsilon": 1.0, "share": 1.5}, {"epsilon": 1.0, "most": 1}])
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"epsilon": 0.0},
+            {"epsilon": 1.0, "share": 1.5},
+            {"epsilon": 1.0, "most": 1},
+            {"epsilon": 1.0, "most": 2**20 + 1},
+        ],
+    )
     def test_parameters_are_refused_before_the_charge(self, given):
         ledger = dpf.Ledger(9.0, neighbors="add-remove")
         with ledger, pytest.raises(ValueError, match=f"^{[*given][-1]} must be"):

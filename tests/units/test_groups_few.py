@@ -88,7 +88,7 @@ class TestFew:
         """By their public number, whatever they are; with more records, or a statistic of less noise, it does not."""
         path = tmp_path / "x.csv"
         told = []
-        for cells in (range(40), [""] * 40, range(400)):
+        for cells in (range(60), [""] * 60, range(600)):
             path.write_text("x\n" + "".join(f"{cell}\n" for cell in cells))
             given = [str(path), "--column", "x", "--epsilon", "0.2", "--bounds", "0", "200000"]
             assert main(["median", *given]) == 0
@@ -96,7 +96,7 @@ class TestFew:
             assert main(["mean", *given, "--missing", "lower"]) == 0
             assert capsys.readouterr().err == ""
         assert told[0] == told[1]
-        assert told[0].startswith("dpfast: warning: 40 records are too few for this release at epsilon = 0.2: it ")
+        assert told[0].startswith("dpfast: warning: 60 records are too few for this release at epsilon = 0.2: it ")
         assert told[0].endswith("it takes about 116 records, or a larger epsilon\n")
         assert told[2] == ""
 

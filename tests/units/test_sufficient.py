@@ -10,7 +10,7 @@ from scipy.stats import norm
 import dpfast as dpf
 from dpfast import SampleAndAggregate, SufficientStatistics, audit
 from dpfast.aggregate.choice import choice_between, sums_for
-from dpfast.aggregate.moments import Moments
+from dpfast.aggregate.moments import Moments, _table_of
 from dpfast.choosing import rounded_down
 from dpfast.families.summed import summed
 from dpfast.families.user import family_of
@@ -324,6 +324,23 @@ class TestEstimates:
         assert mechanism("exponential", guess={"mean": 0.1}).guessed == (10.0,)
 
 
+def test_epsilons_that_are_near_share_the_table_of_estimates():
+    """It is most of the time of a first release; the estimates are those of a table of their own."""
+    x = np.random.default_rng(1).gamma(2.0, 3.0, 2000)
+
+    def release(epsilon):
+        made = SufficientStatistics("gamma", bounds={"shape": (0.3, 9), "scale": (0.3, 9)}, epsilon=epsilon)
+        return made.release(x, rng=np.random.default_rng(3)).tolist()
+
+    first = release(1.0)
+    before = _table_of.cache_info().misses
+    release(1.01)
+    assert release(1.0) == first
+    assert _table_of.cache_info().misses == before
+    _table_of.cache_clear()
+    assert release(1.0) == first
+
+
 class TestRefusals:
     @every(
         "options, message",
@@ -344,6 +361,30 @@ class TestRefusals:
         given = {"family": "exponential", "bounds": (0.1, 10), "epsilon": 1.0} | options
         with pytest.raises(ValueError, match=message):
             SufficientStatistics(given.pop("family"), **given)
+
+    @every("method", ["sums", "auto"])
+    @every(
+        "family, bounds",
+        [
+            ("normal", {"mean": (-5, 5), "sd": (1e100, 1e200)}),  # squares overflow
+            ("normal", {"mean": (1e308, np.finfo(float).max), "variance": (1e-300, 1e300)}),  # no quantile is a double
+            ("gamma", {"shape": (1e-12, 1e-9), "rate": (1e15, 1e16)}),  # all records are zeros
+            ("beta", {"a": (1, np.finfo(float).max), "b": (1, 2)}),
+        ],
+    )
+    def test_extreme_bounds(self, family, bounds, method):
+        """They are a ValueError that names the bounds, before the charge; most are not too extreme for blocks."""
+        with dpf.Ledger(epsilon=2.0) as ledger:
+            with pytest.raises(ValueError, match=f"the bounds {next(iter(bounds))} in .* are too extreme"):
+                dpf.mle(np.ones(500), family, bounds=bounds, epsilon=1.0, method=method)
+            assert not ledger.charges
+
+    @every("high", [0.9999999, np.nextafter(0.999999, 1)])
+    def test_records_that_are_almost_all_equal(self, high):
+        """A geometric record is one at these bounds; the interval of records then ends at two."""
+        made = SufficientStatistics("geometric", bounds=(0.999999, high), epsilon=1.0)
+        assert made.interval == (1, 2)
+        assert 0.999999 <= made(np.ones(500)) <= high
 
     def test_error(self):
         made = mechanism("normal")
@@ -373,7 +414,8 @@ class TestChoice:
         assert choice.mechanism.planned_n == rounded_down(10_000) == 8192
         assert "error of mean" in str(choice)
         assert "Taken: sums, because its error is" in str(choice)
-        assert chosen("poisson", 10_100, bounds=(0, 500)) is choice  # cached for numbers of three bits
+        again = chosen("poisson", 10_100, bounds=(0, 500)).mechanism
+        assert again is choice.mechanism  # cached for numbers of three bits
         wide = chosen("normal", 1_000_000, bounds={"mean": (-1e6, 1e6), "sd": (1e-3, 1.0)})
         assert wide.method == "blocks"
         assert chosen("normal", 100, bounds={"mean": (0, 1)}).method == "blocks"
