@@ -196,9 +196,10 @@ def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_pa
     assert "70 imagined records" in run(capsys, path, files[1], "--dry-run").out
     private = tmp_path / "private.toml"  # of persons, whose number of records is private
     private.write_text(PERSONS)
-    assert "10,000 imagined records" in run(capsys, path, private, "--dry-run").out
-    private.write_text(f"records = 300\n{PERSONS}")
-    assert "300 imagined records" in run(capsys, path, private, "--dry-run").out
+    told = run(capsys, path, private, "--dry-run").out
+    assert "their number is private: errors are for 100, 1,000 and 10,000 of them, in each group if any" in told
+    assert "imagined" not in told
+    assert json.loads(run(capsys, path, private, "--dry-run", "--json").out)["records"] is None
 
 
 @pytest.mark.parametrize("which", ["plan", "persons"])
