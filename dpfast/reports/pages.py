@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ _PAGE = """\
 """
 _INK, _FILL, _GREY = "#0072b2", "#56b4e9", "#999999"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
+_FORMULA = re.compile(r"[=@\t]|[+-](?![\d.]*$)")  # what a spreadsheet would compute, unless it is a number
 
 
 class Page(NamedTuple):
@@ -129,13 +131,15 @@ class Document(ABC):
         return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
 
 
-def csv_page(rows: Iterable[Sequence[Any]]) -> str:
-    """Return CSV of numbers and texts, one in each line: the release, the row, the column and the value."""
-    return "\n".join([",".join(map(_quoted, row)) for row in (("release", "row", "column", "value"), *rows)]) + "\n"
+def csv_page(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return CSV of numbers and texts; None and NaN are empty cells."""
+    return "\n".join([",".join(map(_quoted, row)) for row in (headings, *rows)]) + "\n"
 
 
 def _quoted(cell: Any) -> str:
-    text = "" if cell is None else str(cell)
+    text = "" if cell is None or cell != cell else str(cell)
+    if isinstance(cell, str) and _FORMULA.match(text):
+        text = f"'{text}"
     return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
 
 

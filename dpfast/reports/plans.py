@@ -279,16 +279,11 @@ class DryRun(Document):
         return json.dumps(self.to_dict(), indent=1)
 
     def to_csv(self) -> str:
-        """Return what each release would cost, and its explanation, as CSV, one text in each line."""
-        lines = [
-            (release.title, i, name, text)
-            for release, texts in zip(self.releases, self.texts, strict=True)
-            for name, found in (("cost", (release.privacy.short,)), ("explanation", texts))
-            for i, text in enumerate(found)
-        ]
-        return csv_page(
-            [*lines, ("all together", 0, "cost", self.privacy.short), ("budget", 0, "cost", self.budget.short)]
-        )
+        """Return what each release would cost, and its explanation, as CSV, a release in each line."""
+        texts = [*map(" ".join, self.texts), None, None]  # of all together, and of the budget
+        spending = Report(self.title, self.releases, self.budget).spending
+        rows = [(*spent, text and " ".join(text.split())) for spent, text in zip(spending, texts, strict=True)]
+        return csv_page(("release", "cost", "explanation"), rows)
 
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
