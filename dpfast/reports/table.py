@@ -29,7 +29,7 @@ from dpfast.keys import column_of
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.methods import count_of, mechanism_for
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource, bit_generator, is_secure
 from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
@@ -404,7 +404,7 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        return Report(title, self.releases, self.ledger.privacy, self._rng is None, self.records.inputs)
+        return Report(title, self.releases, self.ledger.privacy, is_secure(self._rng), self.records.inputs)
 
     # ---- one release ----
 

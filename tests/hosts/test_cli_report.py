@@ -865,3 +865,20 @@ def test_a_table_for_a_spreadsheet(tmp_path):
     assert [row[1] for row in slopes] == ["value=-5", "value=b, c", "value=none", "intercept"]
     assert [row[1] for row in family] == ["mean", "sd"]
     assert [row[1] for row in ends] == ["lower", "upper"]
+
+
+def test_a_seed_is_told_once(capsys, files, tmp_path):
+    """In the guarantee of the report, and beside its file; with the secure generator nothing is."""
+    data, plan, _ = files
+    for given, count in (([], 0), (["--seed", 7], 1)):
+        for form in ([], ["--json"], ["-o", tmp_path / f"{count}.html"]):
+            found = run(capsys, data, plan, *given, *form)
+            assert found.out.count("NOT private") == count
+            assert "NOT private" not in found.err
+        assert (tmp_path / f"{count}.html").read_text("utf-8").count("NOT private") == count
+    ages, facts = {"age": [31, 45] * 200}, {"age": {"bounds": (0, 120)}}
+    for rng, private in ((None, True), (dpf.random.SecureBitGenerator(), True), (np.random.PCG64(1), False)):
+        table = dpf.Table(ages, epsilon=1, columns=facts, rng=rng)
+        table.median("age", share=1)
+        assert ("NOT private" not in table.report().guarantee) is private
+        assert table.report().to_dict()["private"] is private
