@@ -85,6 +85,11 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
     )
 
 
+def is_secure(rng: RandomSource) -> bool:
+    """Whether a release with this ``rng`` is private: it is from the secure generator, and not reproducible."""
+    return isinstance(bit_generator(rng), SecureBitGenerator)
+
+
 class Streams:
     """The sources of randomness for the blocks of an array, returned by `streams`.
 

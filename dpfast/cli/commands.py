@@ -33,7 +33,7 @@ from dpfast.cli.options import (
     refuse_interval,
     whole,
 )
-from dpfast.cli.singles import SINGLE
+from dpfast.cli.singles import AT_BOUND, DROP, SINGLE
 
 _EXIT_CODES = """\
 exit codes:
@@ -91,11 +91,15 @@ def _add_demo(parser: Parser) -> None:
 
 def _add_single(name: str, parser: Parser) -> None:
     single = SINGLE[name]
-    add_column(parser, bounded=single.bounded, findable=single.findable)
+    add_column(parser, bounded=single.bounded, findable=single.findable, missing=single.missing)
     if name == "trimmed-mean":
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")
-    parser.add_argument("--method", default=single.method, help=f"auto: by public numbers; default {single.method}")
+    parser.add_argument(
+        "--method",
+        default=single.method,
+        help=f"{single.methods}, or auto, the one of less error by public numbers; default {single.method}",
+    )
     add_groups(parser)
     if single.interval:
         add_interval(parser)
@@ -121,7 +125,7 @@ def _add_count(parser: Parser) -> None:
 
 
 def _add_quantiles(parser: Parser) -> None:
-    add_column(parser, bounded=False)
+    add_column(parser, bounded=False, missing=DROP)
     parser.add_argument(
         "-q", type=number, nargs="+", action="extend", help="one or several, also as -q .1 -q .9; default .25 .5 .75"
     )
@@ -136,7 +140,7 @@ def _add_quantiles(parser: Parser) -> None:
 def _add_partitions(parser: Parser) -> None:
     add_file(parser, column=False)
     parser.add_argument("--column", nargs="+", required=True, metavar="C", help="one, or several for tuples of keys")
-    add_delta(parser, "which is needed without --keys")
+    add_delta(parser, "as is needed without --keys")
     parser.add_argument("--keys", metavar="FILE", help="the possible keys, public, one in each row of a CSV file")
     parser.add_argument("--contributions", type=whole, default=1, help="most records of one person (default 1)")
     add_neighbors(parser, default="add-remove")
@@ -211,7 +215,7 @@ def _add_regression(parser: Parser) -> None:
         "--missing",
         choices=("drop", "half"),
         help="records with an empty or non-numeric cell: drop leaves them out, the default with --neighbors "
-        "add-remove; half, for few of them, counts each as one at the centers, the default else, with a warning",
+        "add-remove; half, for few of them, counts each as one at the centers, as is done else, with a warning",
     )
     add_delta(parser, "for Gaussian noise")
     add_common(parser)
@@ -232,7 +236,7 @@ def _add_histogram(parser: Parser) -> None:
 def _add_synthesis(parser: Parser) -> None:
     from dpfast.densities.synthesis import METHODS
 
-    add_column(parser)
+    add_column(parser, missing=AT_BOUND)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write, or - to print it")
     add_force(parser)
@@ -307,13 +311,15 @@ def _add_verify(parser: Parser) -> None:
     parser.add_argument("mechanism", metavar="MECHANISM", choices=CERTIFIED, help=", ".join(CERTIFIED))
     parser.add_argument("--trim", type=number, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
     parser.add_argument("-q", type=number, default=0.5, help="for quantile (default 0.5)")
-    parser.add_argument("--epsilon", type=exact, default=1.0)
+    parser.add_argument("--epsilon", type=exact, default=1.0, help="of the mechanism (default 1)")
     add_delta(parser, "with smooth-sensitivity")
     parser.add_argument(
         "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or one of a local randomiser"
     )
-    parser.add_argument("--bounds", type=number, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
-    parser.add_argument("--step", type=number, default=1.0, help="a power of two")
+    parser.add_argument(
+        "--bounds", type=number, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"), help="default 0 20"
+    )
+    parser.add_argument("--step", type=number, default=1.0, help="a power of two (default 1)")
     parser.add_argument("--records", type=whole, default=3, help="records in each dataset (default 3)")
     parser.add_argument("--values", type=whole, default=4, help="distinct values of a record (default 4)")
     add_json(parser)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from dpfast.cli.output import show, warn
-from dpfast.cli.singles import SINGLE
+from dpfast.cli.singles import LOWER, SINGLE
 from dpfast.core import checks
 from dpfast.core.words import meant
 
@@ -153,8 +153,13 @@ def named_list(text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(values.split(","))
 
 
-def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findable: bool = False) -> None:
-    """Add the options of a column and its grid; `findable` if the bounds may be found privately."""
+def add_column(
+    parser: argparse.ArgumentParser, *, bounded: bool = True, findable: bool = False, missing: str = LOWER
+) -> None:
+    """Add the options of a column and its grid; `findable` if the bounds may be found privately.
+
+    `missing` says what the default of missing cells is.
+    """
     add_file(parser)
     hint = "public" if bounded else "public; not needed if n epsilon min(q, 1 - q) >= 50 for each quantile"
     hint += "; or private: found privately, for a part of epsilon" if findable else ""
@@ -172,8 +177,7 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True, findabl
         type=policy,
         metavar="VALUE",
         help="what empty or non-numeric cells count as: a number; lower, the lower bound; half, each bound by turns; "
-        "drop, not as records: the default of mean without an interval, median and quantiles and with --neighbors "
-        "add-remove, which all else needs for it; without it all else takes lower, with a warning",
+        f"drop, not as records; {missing}",
     )
 
 
@@ -248,7 +252,7 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=0.95,
         metavar="CONFIDENCE",
-        help="also release an interval for the population value, of one statistic (default 0.95)",
+        help="also release an interval for the population value, of one statistic; without CONFIDENCE of 0.95",
     )
 
 

@@ -57,8 +57,10 @@ def _run(arguments: argparse.Namespace) -> int:
     except _expected() as error:
         warn(f"dpfast: error: {in_options(_message(error), vars(arguments))}")
         return 2
-    if getattr(arguments, "seed", None) is not None:
-        warn(f"dpfast: {_NOT_PRIVATE}")
+    if (
+        getattr(arguments, "seed", None) is not None and "NOT private" not in lines[0]
+    ):  # as a printed report says itself
+        lines.append(f"({_NOT_PRIVATE})")
     if aside:  # standard output has what the command wrote
         warn("\n".join(lines))
         return 0

@@ -138,7 +138,7 @@ DEFINITIONS: dict[str, Any] = {
         ["report"], {"title": _TEXT, "guarantee": _TEXT, "private": _FLAG, **_SPENT, "output": _or_null(_TEXT)}
     ),
     "dry-run": _object(
-        {"statistic": _among("dry-run"), "title": _TEXT, "records": _WHOLE, **_SPENT},
+        {"statistic": _among("dry-run"), "title": _TEXT, "records": _or_null(_WHOLE), **_SPENT},
         {"ledger": _TEXT, "remaining": _AMOUNTS},
     ),
     "demo": _object(

@@ -384,7 +384,7 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
             reach = np.array([values - low, high - values])
         ax = plotting.axes(ax)
         names = [plotting.plain(", ".join(map(str, key)) if isinstance(key, tuple) else key) for key in self]
-        ax.errorbar(values, names, xerr=reach, fmt="o", capsize=4, color=plotting.ink(ax), markerfacecolor=plotting.SKY)
+        plotting.rows_of_intervals(ax, names, values, reach)
         ax.invert_yaxis()
         ax.set_xlabel(plotting.with_unit(column.label, unit))
         title = f"Private {'estimates' if estimates else 'releases'} for {len(self):,} groups"

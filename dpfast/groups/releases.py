@@ -288,7 +288,8 @@ def _explanation(jobs: Sequence[_Job], partitions: PartitionSelection | None, sm
     if partitions is not None:
         texts.insert(0, f"Keys: {partitions.explanation()}")
     charged = "It is charged once" if len(texts) == 1 else f"Each of the {len(texts)} is charged once"
-    size = "" if smallest is None else f"; the smallest one has {smallest:,} records"
+    hidden = "; n is that of a group" if jobs[0].mechanism.hides_n else ""
+    size = hidden if smallest is None else f"; the smallest one has {smallest:,} records"
     return "\n".join([*texts, f"{charged}, for all groups together, because a record is in one group{size}."])
 
 

@@ -179,6 +179,28 @@ class Uniform:
         return self._center + (u - self._q) / self._density
 
 
+class _Even:
+    """The uniform distribution over the bounds of a grid."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._lower, self._upper = grid.lower, grid.upper
+
+    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._lower * (1 - u) + self._upper * u
+
+    def mean(self) -> float:
+        return self._lower / 2 + self._upper / 2
+
+    def var(self) -> float:
+        return (self._upper - self._lower) ** 2 / 12
+
+
+@lru_cache(maxsize=64)
+def evenly_over(grid: Grid) -> Assumed:
+    """Return the distribution of records that are spread evenly over the bounds."""
+    return Assumed(_Even(grid))
+
+
 def is_fixed(assumed: Any) -> bool:
     """Whether results for a distribution or a statistic may be kept: its hash is one of its values, or it is of SciPy.
 

@@ -18,7 +18,7 @@ from dpfast.core.composition import laplace_epsilon_up
 from dpfast.core.grid import Grid, check_grid
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import outward
-from dpfast.core.spending import paid_before
+from dpfast.core.spending import imagined, paid_before
 from dpfast.core.types import Exact
 from dpfast.laws import ClampedNoise, IntegerNoise, NoisyIntegers, SumAndCount, add_clamped
 from dpfast.mechanisms.assumptions import (
@@ -26,14 +26,15 @@ from dpfast.mechanisms.assumptions import (
     averaged_noise,
     code_moments,
     error,
+    evenly_over,
     normal_plus_noise_error,
     normal_points,
     target,
 )
-from dpfast.mechanisms.expectations import mean_distances, mean_magnitude
+from dpfast.mechanisms.expectations import law_for, mean_distances, mean_magnitude
+from dpfast.mechanisms.foreseen import Foreseen
 from dpfast.mechanisms.grouped_sums import GroupsOfSums
 from dpfast.mechanisms.integer_noise import integer_noise, kind_of_noise
-from dpfast.mechanisms.mechanism import UNKNOWN_ERROR
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -402,16 +403,12 @@ class GlobalSensitivity(StatisticMechanism):
             return 0.0
         return enough_for_error(OF_NOISE, self.epsilon, spread=EVEN_VARIANCE if self.statistic.squares else None)
 
-    def _explained_error(self, n: int | None) -> str:
-        if self.jointly:
-            return UNKNOWN_ERROR
-        if not (n or self.hides_n):
-            return super()._explained_error(n)
-        unit = self._total.unit(self.grid) if self.hides_n else self._unit(n or 1)
-        records = "" if self.hides_n else f" for n = {n}"
-        return (
-            f"Expected error, besides that of sampling: noise of scale {float(self.scale(n or 1)) * unit:.3g}{records}"
-        )
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        found = super()._foreseen_of_many(n)
+        if found is None:
+            return None
+        deviation = math.sqrt(evenly_over(self.grid).moment("var"))
+        return found._replace(root=2 * deviation * isinstance(self.statistic, Variance), even=self.jointly)
 
     def _unit(self, n: int) -> float:
         """Return the distance of neighbouring releases for n records."""
@@ -496,7 +493,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         if self.hides_n:
-            raise TypeError("no expected error is known for neighbors='add-remove'")
+            return self._expected_with_private_n(n, assumed)
         grid, statistic = self.grid, self.statistic
         population = n * target(Mean(), assumed) if isinstance(statistic, Sum) else target(statistic, assumed)
         last, unit = statistic.last(grid, n), statistic.coarseness(grid, n)
@@ -504,6 +501,19 @@ class GlobalSensitivity(StatisticMechanism):
         code, step = min(max(round(center / unit), 0), last), self._unit(n)
         law = ClampedNoise(self._noise(n), center=code, last=last, decode=partial(statistic.decode, grid, n))
         return Expected(mean_distances(law, population)[0], mean_magnitude(deviation / unit * step))
+
+    def _expected_with_private_n(self, n: int, assumed: Assumed) -> Expected:
+        mean, variance, fourth = code_moments(assumed, self.grid)
+        sums = CodeSums(n, round(n * mean), round(n * (variance + mean * mean)))
+        law: Any = law_for(self.law_of, sums)
+        deviation = 0.0 if isinstance(self.statistic, Count) else math.sqrt(n * variance) * self.grid.step
+        if not self.jointly:
+            return Expected(mean_distances(law, None)[0], mean_magnitude(deviation))
+        exact = law.value(law.center)
+        noise = float(np.mean(np.abs(law.value(law.center + _imagined(law)) - exact)))
+        if isinstance(self.statistic, Variance):
+            deviation = math.sqrt(max(0.0, fourth - variance * variance) * n) * self.grid.step**2
+        return Expected(noise, mean_magnitude(deviation / n))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:
@@ -548,6 +558,17 @@ def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) ->
     # (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
     spread = max(0.0, (n - 1) * ((n - 1) * fourth - (n - 3) * variance**2))
     return n * (n - 1) * variance, math.sqrt(n * spread)
+
+
+_DRAWS = 2**12  # of noise on sums and a count: the mean of an error is then within 4 %
+
+
+def _imagined(law: NoisyIntegers) -> NDArray[np.int64]:
+    """Return draws of the noise of a law, always the same."""
+    made = np.empty((_DRAWS, *law.center.shape), np.int64)
+    with imagined():
+        law.noise.fill(np.random.PCG64(0), made)
+    return made
 
 
 @lru_cache(maxsize=256)

@@ -22,6 +22,7 @@ from dpfast.core.rounding import down, up
 from dpfast.core.traps import Trap, of_few_records
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
+from dpfast.mechanisms.foreseen import GUESS, Foreseen
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
@@ -102,7 +103,12 @@ class IntervalMechanism(Mechanism):
         return Estimate(value, low, high, self.confidence, self.privacy, self.range_of(n))
 
     def __repr__(self) -> str:
-        return f"<estimate of the {self.statistic} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+        return f"<estimate of the {self._what} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+
+    @property
+    def _what(self) -> str:
+        """What is estimated."""
+        return str(self.statistic)
 
 
 # ---- private numbers of records ----
@@ -167,6 +173,10 @@ class _ResizedInterval(IntervalMechanism):
         return resized(made, epsilon=self.epsilon, missing=missing, filled=wrong * _OF_SIZE)
 
     @property
+    def _what(self) -> str:
+        return self._inner._what
+
+    @property
     def _inner(self) -> IntervalMechanism:
         assert isinstance(self._sampling.mechanism, IntervalMechanism)
         return self._sampling.mechanism
@@ -192,10 +202,13 @@ class _ResizedInterval(IntervalMechanism):
         return self._sampling._explained_split(n)
 
     def _explained_error(self, n: int | None) -> str:
-        inner, unknown = self._inner, self._sampling._explained_error(None)
+        inner, known = self._inner, self._sampling._explained_error(None)
         if not isinstance(inner, _QuantileInterval):
-            return unknown
-        return f"{unknown}. {inner.explained_few(inner.least_narrow + self._sampling.margin)}"
+            return known
+        return f"{known}. {inner.explained_few(inner.least_narrow + self._sampling.margin)}"
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        return self._sampling._foreseen(n)
 
 
 # ---- quantiles ----
@@ -253,8 +266,12 @@ class _QuantileInterval(IntervalMechanism):
         return split(dict(zip(of, self._shares, strict=True)))
 
     def _explained_error(self, n: int | None) -> str:
-        of_candidates = self._candidates([1, 2, 3], 3)._explained_error(n)
-        return ". ".join(filter(None, [of_candidates, self.explained_few(self.least_narrow)]))
+        return f"{super()._explained_error(n)}. {self.explained_few(self.least_narrow)}"
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        candidates = self._candidates([1, 2, 3], 3)
+        few = candidates._foreseen(n) is GUESS
+        return GUESS if few else Foreseen.of_rank(candidates._ranks_away, self.statistic.level, n)
 
     def explained_few(self, least: int) -> str:
         """Return what becomes of intervals from fewer records."""
@@ -695,8 +712,8 @@ class _MeanInterval(IntervalMechanism):
         mean, variance = self._releases
         return split({"the mean": mean.epsilon, "the variance": variance.epsilon})
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._releases[0]._explained_error(n)
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        return self._releases[0]._foreseen(n)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -736,8 +753,8 @@ class _IntervalOfOne(IntervalMechanism):
     def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
         """Return the estimate, with its interval, from a draw of the release."""
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._release._explained_error(n)
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        return self._release._foreseen(n)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -775,13 +792,17 @@ class _VarianceInterval(_IntervalOfOne):
     grid: Grid
     root: bool
 
-    def __repr__(self) -> str:
-        what = "standard deviation" if self.root else "variance"
-        return f"<estimate of the {what} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+    @property
+    def _what(self) -> str:
+        return "standard deviation" if self.root else super()._what
 
     @cached_property
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        found = super()._foreseen_of_many(n)
+        return found.of_root() if found and self.root else found
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         most = (self.grid.upper - self.grid.lower) / 2

@@ -24,6 +24,7 @@ from dpfast.core.types import Exact
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.expectations import expected_error, law_for
+from dpfast.mechanisms.foreseen import GUESS, Foreseen
 from dpfast.mechanisms.grouped import QuantilesOfGroups, RanksOfGroups
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.prediction import Expected
@@ -391,19 +392,28 @@ class InverseSensitivity(StatisticMechanism):
         return enough_for_quantiles(grid, [statistic.level], self.epsilon, per_record)
 
     def _explained_error(self, n: int | None) -> str:
-        statistic, grid = self.statistic, self.grid
-        if not isinstance(statistic, OrderStatistic) or self._one_sided:
-            return super()._explained_error(n)
-        per_record = max(statistic.level, 1 - statistic.level) if self.hides_n else 1.0
-        ranks = 2 / self.epsilon * per_record
-        text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
-        if not isinstance(grid, FloatGrid):
+        text, statistic, grid = super()._explained_error(n), self.statistic, self.grid
+        if not isinstance(statistic, OrderStatistic) or not isinstance(grid, FloatGrid) or self._one_sided:
             return text
-        least = least_product(grid, self.base_measure, (statistic.level,), per_record)
+        least = least_product(grid, self.base_measure, (statistic.level,), self._per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
         if self.hides_n:
             reached = f", and a warning presumes {PRESUMED} records, as n is private: release dpfast.count before"
         return f"{text}. A release on floats requires that n epsilon is at least {least:.3g}{reached}"
+
+    @property
+    def _per_record(self) -> float:
+        """By how many records one that is changed moves the number below a point, of an order statistic."""
+        assert isinstance(self.statistic, OrderStatistic)
+        return float(max(self.statistic.level, 1 - self.statistic.level)) if self.hides_n else 1.0
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        """Return the ranks between a release and the quantile; of other statistics the error for even records."""
+        statistic, grid = self.statistic, self.grid
+        if not isinstance(statistic, OrderStatistic) or self._one_sided:
+            return super()._foreseen_of_many(n)
+        few = isinstance(grid, FloatGrid) and any(self.plan().traps_of(n))
+        return GUESS if few else Foreseen.of_rank(2 / self.epsilon * self._per_record, statistic.level, n)
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         if self.hides_n:

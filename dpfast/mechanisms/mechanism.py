@@ -21,12 +21,13 @@ from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, sp
 from dpfast.core.tabular import Declared
 from dpfast.core.traps import Cautious, warn
 from dpfast.laws import Law
+from dpfast.mechanisms.foreseen import GUESS, NUMBERS, Foreseen, in_words
 from dpfast.mechanisms.plan import Plan, resolutions
 from dpfast.mechanisms.prediction import Predicted
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Begun, Chunks, Counted, Labelled, Reading, State, known_records
 
-UNKNOWN_ERROR = "Expected error: it depends on the private number of records"
+UNKNOWN_ERROR = "Expected error: it depends on the records, and on their private number"
 
 
 class Mechanism(Predicted, Declared, Cautious, Carrier):
@@ -402,7 +403,7 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         GlobalSensitivity release of the mean of records on 101 points from 0.0 to 100.0, step 1.0: epsilon = 0.5 \
 (pure differential privacy) for one record replaced (the number of records is public).
         Missing records (NaN, None, null) count as 50.
-        Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
+        Expected error, besides that of sampling: about 0.2 for n = 1,000.
         """
         count = None if n is None else checks.whole("n", n)
         what = repr(self).strip("<>")
@@ -421,8 +422,20 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def _explained_error(self, n: int | None) -> str:
         """Return a sentence on the expected error, from public numbers; "" if they do not give it."""
+        found = {number: self._foreseen(number) for number in (NUMBERS if n is None else (n,))}
+        if known := {number: error for number, error in found.items() if error is not None}:
+            return in_words(known)
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
+
+    def _foreseen(self, n: int) -> Foreseen | None:
+        """Return the error to expect of a release from n records; None if public numbers do not give it."""
+        found = self._foreseen_of_many(max(n, 1))
+        return found and (GUESS if n < max(self.enough, 1) else found.or_guess(n))
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        """Return the error to expect of a release from n records, whether they are enough or not."""
+        return None
 
     def _explained_few(self, n: int | None) -> str:
         """Return how many records it takes, if there may be fewer."""

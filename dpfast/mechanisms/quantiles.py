@@ -30,6 +30,7 @@ from dpfast.core.traps import Trap
 from dpfast.core.types import Exact
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
+from dpfast.mechanisms.foreseen import Foreseen
 from dpfast.mechanisms.grouped import SortedGroups, sizes_of
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
 from dpfast.mechanisms.slots import Slots
@@ -223,9 +224,14 @@ differential privacy) for one record replaced (the number of records is public)>
     def _enough(self) -> float:
         return enough_for_quantiles(self.grid, self.qs, self.epsilon) if isinstance(self.grid, Grid) else 0.0
 
-    def _explained_error(self, n: int | None) -> str:
-        ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
-        return f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
+    @property
+    def _ranks_away(self) -> float:
+        """The ranks between a release and its quantile on average, to about 15 %."""
+        return 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
+
+    def _foreseen_of_many(self, n: int) -> Foreseen:
+        level = min(self.qs, key=lambda q: abs(q - 0.5))
+        return Foreseen.of_rank(self._ranks_away, level, n)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]

@@ -103,10 +103,8 @@ number of records is public)
         reach = [[self.value - self.low], [self.high - self.value]]
         above = [line.get_label() for line in ax.lines if line.get_gid() == _LINE]
         place, label = len(above), plotting.plain(name)
-        drawn = ax.errorbar(
-            [self.value], [place], xerr=reach, fmt="o", capsize=4, color=plotting.ink(ax), markerfacecolor=plotting.SKY
-        )
-        drawn.lines[0].set(gid=_LINE, label=label)
+        plotting.rows_of_intervals(ax, [place], [self.value], reach)
+        ax.containers[-1].lines[0].set(gid=_LINE, label=label)
         ax.set_yticks(range(place + 1), [*above, label])
         ax.set_ylim(place + 0.5, -0.5)
         ax.set_xlabel(plotting.with_unit("value", unit))

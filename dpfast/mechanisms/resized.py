@@ -20,6 +20,7 @@ from dpfast.core.rounding import down, up
 from dpfast.core.traps import PRESUMED, Trap, of_least_records, of_private_n
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
+from dpfast.mechanisms.foreseen import GUESS, Foreseen
 from dpfast.mechanisms.mechanism import UNKNOWN_ERROR, Mechanism
 from dpfast.mechanisms.plan import Plan
 from dpfast.mechanisms.subsampled import MixedLaw, OfSamples, RecordsPlan
@@ -228,7 +229,14 @@ class Resized(OfSamples):
         return self.margin + enough if enough else 0.0
 
     def _explained_error(self, n: int | None) -> str:
-        return UNKNOWN_ERROR
+        of_sample = f"It reads a random sample, of about {self.margin:,} records less than there are"
+        return f"{of_sample}. {super()._explained_error(n) or UNKNOWN_ERROR}"
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        size = self.size(n)
+        found = self.mechanism._foreseen(size)
+        few = n <= self.margin or found is GUESS
+        return GUESS if few else found and found.of_sample(size, n, float(1 / self._for_number))
 
     def _make_plan(self, n: int | None) -> Plan:
         return ResizedPlan(self, None)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
 from dpfast.core import checks, containers
+from dpfast.core.grid import Grid
 from dpfast.core.traps import Trap, of_corner
 from dpfast.laws import anywhere
-from dpfast.mechanisms.assumptions import Assumed, error_under, is_fixed
+from dpfast.mechanisms.assumptions import Assumed, error_under, evenly_over, is_fixed
+from dpfast.mechanisms.foreseen import Foreseen
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 from dpfast.statistics import Huber
@@ -133,6 +136,16 @@ class StatisticMechanism(Mechanism):
 
     def _expected_under(self, n: int, assumed: Assumed) -> Expected:
         raise TypeError(f"no expected error is known for a {type(self).__name__} release")
+
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        """Return the error for records spread evenly over the bounds, which is that of all others, or near it."""
+        grid = self.points[0] if len(self.points) == 1 else None
+        if not isinstance(grid, Grid):
+            return None
+        with suppress(TypeError):  # no expected error is known
+            noise, sampling, _ = self.expected_error(n, evenly_over(grid))
+            return Foreseen(noise, sampling, even=True)
+        return None
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> Any:
         raise TypeError(f"no error is known for a {type(self).__name__} release")

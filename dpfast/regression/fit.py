@@ -172,7 +172,7 @@ class Fit(Tabular):
         estimates, errors = np.array([values[:2] for _, values in shown]).T
         ink = plotting.ink(ax)
         ax.axvline(0, color=ink, linewidth=0.8, linestyle=":")
-        ax.errorbar(estimates, names, xerr=z * errors, fmt="o", capsize=4, color=ink, markerfacecolor=plotting.SKY)
+        plotting.rows_of_intervals(ax, names, estimates, np.stack([z * errors, z * errors]))
         ax.invert_yaxis()
         ax.set_xlabel("coefficient")
         records = "" if self.n is None else f" of {self.n:,} records"

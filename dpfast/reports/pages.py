@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpfast.core import checks
+from dpfast.core.plotting import legible_ends
 from dpfast.ledger.outputs import InputFile, Output
 from dpfast.mechanisms.released import ENDLESS
 
@@ -54,6 +58,7 @@ _PAGE = """\
 """
 _INK, _FILL, _GREY = "#0072b2", "#56b4e9", "#999999"  # of the palette of Okabe and Ito 2008
 _DIGITS = 6
+_FORMULA = re.compile(r"[=@\t]|[+-](?![\d.]*$)")  # what a spreadsheet would compute, unless it is a number
 
 
 class Page(NamedTuple):
@@ -129,13 +134,15 @@ class Document(ABC):
         return dict(zip(FORMS, forms, strict=True))[checks.choice("the ending of a report", suffix, FORMS)]()
 
 
-def csv_page(rows: Iterable[Sequence[Any]]) -> str:
-    """Return CSV of numbers and texts, one in each line: the release, the row, the column and the value."""
-    return "\n".join([",".join(map(_quoted, row)) for row in (("release", "row", "column", "value"), *rows)]) + "\n"
+def csv_page(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return CSV of numbers and texts; None and NaN are empty cells."""
+    return "\n".join([",".join(map(_quoted, row)) for row in (headings, *rows)]) + "\n"
 
 
 def _quoted(cell: Any) -> str:
-    text = "" if cell is None else str(cell)
+    text = "" if cell is None or cell != cell else str(cell)
+    if isinstance(cell, str) and _FORMULA.match(text):
+        text = f"'{text}"
     return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\r\n') else text
 
 
@@ -240,7 +247,7 @@ def _markdown_table(columns: dict[str, list[Any]]) -> str:
 
 # ---- drawings ----
 
-_WIDTH, _HEIGHT, _LINE, _TICKS = 640, 200, 24, 6
+_WIDTH, _HEIGHT, _LINE, _TICKS, _LONGEST = 640, 200, 24, 6, 36
 
 
 def drawing(section: Section) -> str:
@@ -287,18 +294,19 @@ def _anchor(place: int, last: int) -> str:
 def _lines(labels: list[str], value: list[float | None], low: list[float], high: list[float], name: str) -> str:
     """Return a dot and an interval for each label, one below the other, and an axis with the name of the value.
 
-    Rows that tell nothing are grey and do not widen the axis; arrows stand for what is beyond it.
+    Rows that tell nothing are grey; these, and others of absurd width, do not widen the axis. Arrows stand for what is
+    beyond it.
     """
     rows = list(zip(labels, value, low, high, strict=True))
-    ends = [x for _, middle, *both in rows if middle is not None for x in both if abs(x) < 1e15]
-    if not ends or min(ends) == max(ends):
+    ends = legible_ends(*(np.array([row[i] for row in rows if row[1] is not None], np.float64) for i in (2, 3)))
+    if ends is None or ends[0] == ends[1]:
         return ""
-    ticks, begin, end = round_ticks(min(ends), max(ends)), _WIDTH * 2 / 5, _WIDTH - 12
+    ticks, begin, end = round_ticks(*ends), _WIDTH * 2 / 5, _WIDTH - 12
     across = _scale(ticks[0], ticks[-1], begin, end)
     parts, texts = [], []
     for i, (label, middle, *both) in enumerate(rows):
         y = _LINE * (i + 0.5)
-        texts.append(f'<text x="{begin - 12}" y="{y + 4}" text-anchor="end">{html.escape(label[:40])}</text>')
+        texts.append(f'<text x="{begin - 12}" y="{y + 4}" text-anchor="end">{html.escape(_cut(label))}</text>')
         if middle is None or not math.isnan(middle):
             ink = _GREY if middle is None or any(abs(x) >= ENDLESS for x in both) else _INK
             places = [across(x) for x in both]
@@ -313,6 +321,11 @@ def _lines(labels: list[str], value: list[float | None], low: list[float], high:
     middle_of_axis = (begin + end) / 2
     texts.append(f'<text x="{middle_of_axis}" y="{bottom + 16}" text-anchor="middle">{html.escape(name)}</text>')
     return _svg(bottom + 22, parts, "".join(texts), "estimates and their intervals")
+
+
+def _cut(label: str) -> str:
+    """Return a label that fits beside a drawing."""
+    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
 
 
 def _arrow(x: float, y: float, reach: float, ink: str) -> str:

@@ -18,6 +18,7 @@ from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.ledger.outputs import InputFile
+from dpfast.mechanisms.foreseen import NUMBERS
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.notes import PUBLIC_GROUPS, PUBLIC_SIZES
@@ -76,7 +77,7 @@ class ReportPlan:
     unit, columns, format
         See `dpfast.Table`.
     records : int, optional
-        The number of records that a dry run assumes; public.
+        The number of records that a dry run assumes, if it is public.
     releases : list of mapping
         Each with ``statistic``, the name of a method of `dpfast.Table`, and the arguments of that method.
     """
@@ -184,7 +185,8 @@ class ReportPlan:
         budget = table.ledger.privacy
         shares = tuple(f" (share = {entry['share']})" if "share" in entry else "" for entry in self.releases)
         wanted = table.records.wanted
-        return DryRun(self.title, table.releases, tuple(told), budget, n, wanted, inputs, known, shares)
+        stated_n = n if public else None
+        return DryRun(self.title, table.releases, tuple(told), budget, stated_n, wanted, inputs, known, shares)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -209,8 +211,8 @@ class DryRun(Document):
     texts : tuple of tuples of str
         The explanations of each release.
     budget : Privacy
-    n : int
-        The number of imagined records.
+    n : int or None
+        The number of imagined records; None if it is private.
     wanted : tuple of WantedColumn
         The columns that the releases read.
     inputs : tuple of InputFile
@@ -225,7 +227,7 @@ class DryRun(Document):
     releases: tuple[TableRelease, ...]
     texts: tuple[tuple[str, ...], ...]
     budget: Privacy
-    n: int
+    n: int | None
     wanted: tuple[WantedColumn, ...]
     inputs: tuple[InputFile, ...] = ()
     known: bool = True
@@ -240,6 +242,9 @@ class DryRun(Document):
     @property
     def _imagined(self) -> str:
         """How many records there are, and how to say it."""
+        if self.n is None:
+            *some, most = (f"{number:,}" for number in NUMBERS)
+            return f"their number is private: errors are for {', '.join(some)} and {most} of them, in each group if any"
         ask = "" if self.known else "; records = 40_000 in a plan would say how many there are, if this is public"
         return f"{self.n:,} imagined records{ask}"
 
@@ -274,16 +279,11 @@ class DryRun(Document):
         return json.dumps(self.to_dict(), indent=1)
 
     def to_csv(self) -> str:
-        """Return what each release would cost, and its explanation, as CSV, one text in each line."""
-        lines = [
-            (release.title, i, name, text)
-            for release, texts in zip(self.releases, self.texts, strict=True)
-            for name, found in (("cost", (release.privacy.short,)), ("explanation", texts))
-            for i, text in enumerate(found)
-        ]
-        return csv_page(
-            [*lines, ("all together", 0, "cost", self.privacy.short), ("budget", 0, "cost", self.budget.short)]
-        )
+        """Return what each release would cost, and its explanation, as CSV, a release in each line."""
+        texts = [*map(" ".join, self.texts), None, None]  # of all together, and of the budget
+        spending = Report(self.title, self.releases, self.budget).spending
+        rows = [(*spent, text and " ".join(text.split())) for spent, text in zip(spending, texts, strict=True)]
+        return csv_page(("release", "cost", "explanation"), rows)
 
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,10 @@ from dpfast.reports.pages import Document, Page, Section, csv_page
 
 NOT_PRIVATE = "made with a given generator: reproducible, hence NOT private"
 _NUMBERS = {"value", "low", "high"}
+HEADINGS = ("release", "group", "value", "low", "high", "standard_error", "records", "few")
+_BESIDE = ("low", "high", "error", "count", FEW)  # the columns of the last ones
+_NUMBERS_OF_RESULTS = ("value", RELEASE, "estimate", "density", "count")
+_SHAPES = ("share", "cdf", "noise")  # of histograms and densities, which JSON has
 _LEFT_OUT = ("weight", "confidence", "at_bound")  # of histograms, which have a share; of estimates
 
 
@@ -38,8 +42,8 @@ class TableRelease:
         As the function returned it.
     profiles : tuple of PrivacyProfile
         What the ledger was charged.
-    qs : tuple of float
-        The levels of several quantiles.
+    rows : mapping of str to tuple
+        What several numbers are, by what it is called: the levels of quantiles, the parameters of a family.
     keys : tuple of str
         The columns of keys, of groups.
     note : str
@@ -49,7 +53,7 @@ class TableRelease:
     title: str
     result: Any
     profiles: tuple[PrivacyProfile, ...]
-    qs: tuple[float, ...] = ()
+    rows: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     note: str = ""
 
@@ -63,9 +67,10 @@ class TableRelease:
         """The numbers of the result, as lists by the names of their columns."""
         if isinstance(self.result, Tabular):
             found = self.result.to_columns()
-            named = {"value" if name == RELEASE else name: cells for name, cells in found.items()}
+            own = "value" in self.keys
+            named = {name if own or name != RELEASE else "value": cells for name, cells in found.items()}
             found = {name: cells for name, cells in named.items() if name not in _LEFT_OUT or name in self.keys}
-            if "value" in found:
+            if "value" in found and not own:
                 found["value"] = [None if hidden else x for x, hidden in zip(found["value"], self._hidden, strict=True)]
             found |= {name: cells for name, cells in self._of_groups.items() if name not in found}
             if (
@@ -77,7 +82,7 @@ class TableRelease:
             return found
         if isinstance(self.result, (list, tuple, np.ndarray)):
             values = {"value": np.asarray(self.result).reshape(-1).tolist()}
-            return {"q": list(self.qs), **values} if self.qs else values
+            return {**{name: list(cells) for name, cells in self.rows.items()}, **values}
         return {"value": [self.result]}
 
     @property
@@ -109,6 +114,24 @@ class TableRelease:
         """The columns, with None for an end of an interval that has no bound."""
         ends = {name: list(map(or_none, self.columns[name])) for name in ("low", "high") if name in self.columns}
         return {**self.columns, **{name: cells for name, cells in ends.items() if name not in self.keys}}
+
+    def table(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a table of all numbers: `HEADINGS` says what is in them, None for what is not known."""
+        columns = self._bounded
+        # By their usual names, which end in "_" if a column of keys has the name.
+        usual = {name.rstrip("_"): cells for name, cells in columns.items() if name not in self.keys}
+        numbers = [name for name in usual if name.startswith("q=")]
+        numbers = numbers or [next(name for name in (*_NUMBERS_OF_RESULTS, *usual) if name in usual)]
+        beside = [usual.get(name, []) if name not in numbers else [] for name in _BESIDE]
+        told = {name for name in usual if name not in (*numbers, *_BESIDE, *_SHAPES)}
+        named = [(name, cells) for name, cells in columns.items() if name in self.keys or name.rstrip("_") in told]
+        joint = " to " if isinstance(self.result, Histogram) else ", "
+        for row in range(len(usual[numbers[0]])):
+            group = [_label(name, cells[row]) for name, cells in named]
+            more = [cells[row] if cells else None for cells in beside]
+            for number in numbers:
+                parts = group if len(numbers) == 1 else [*group, number]
+                yield self.title, joint.join(parts), usual[number][row], *more
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release with its guarantee as an object of JSON."""
@@ -197,14 +220,13 @@ class Report(Document):
         return json.dumps(self.to_dict(), indent=1)
 
     def to_csv(self) -> str:
-        """Return the numbers as CSV, one in each line: the release, the row, the column and the value."""
-        numbers = [
-            (release.title, i, name, cell)
-            for release in self.releases
-            for name, cells in release.to_dict()["columns"].items()
-            for i, cell in enumerate(cells)
-        ]
-        return csv_page([*numbers, ("guarantee", 0, "text", self.guarantee)])
+        """Return a table of all numbers as CSV, each with its interval in a line, and the guarantee in the last one.
+
+        Its columns are those of a spreadsheet: release, group, value, low, high, standard_error, records, few. A cell
+        is empty where nothing is known.
+        """
+        rows = [row for release in self.releases for row in release.table()]
+        return csv_page(HEADINGS, [*rows, ("guarantee", self.guarantee, *[None] * (len(HEADINGS) - 2))])
 
     def _page(self) -> Page:
         """Return what HTML and Markdown show."""
@@ -236,3 +258,9 @@ class Report(Document):
 
     def __repr__(self) -> str:
         return self.to_markdown()
+
+
+def _label(name: str, cell: Any) -> str:
+    """Return what a number is of, as text: the level of a quantile with its name, the end of a bin with six digits."""
+    text = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return f"q={text}" if name == "q" else text

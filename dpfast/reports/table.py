@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
+from dpfast.aggregate.blocks import ranges_of
 from dpfast.choosing import Explain
 from dpfast.core import checks
 from dpfast.core.traps import of_missing_cells, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
+from dpfast.families.user import family_of
 from dpfast.groups import by_group, interval
 from dpfast.groups.contributions import taken
 from dpfast.groups.labels import together
@@ -27,7 +29,7 @@ from dpfast.keys import column_of
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.methods import count_of, mechanism_for
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource, bit_generator, is_secure
 from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
@@ -331,7 +333,8 @@ class Table:
     @like(mechanisms.bounds)
     def bounds(self, column: str, **options: Any) -> Any:
         """Release bounds of a column: `dpfast.bounds`."""
-        return self._simple(mechanisms.bounds, "bounds", column, bounded=False, **options)
+        ends = {"bound": ("lower", "upper")}
+        return self._simple(mechanisms.bounds, "bounds", column, bounded=False, rows=ends, **options)
 
     @like(mechanisms.partitions)
     def partitions(self, column: Any, **options: Any) -> Any:
@@ -351,8 +354,17 @@ class Table:
         missing cells out whatever the facts say.
         """
         more, note = of_fit(column, self.records.facts(column), options)
+        ranges = ranges_of(family_of(family), options.get("bounds"))
         return self._simple(
-            aggregate.mle, f"{family} fit", column, bounded=False, note=note, family=family, **options, **more
+            aggregate.mle,
+            f"{family} fit",
+            column,
+            bounded=False,
+            note=note,
+            rows={"parameter": tuple(name for name, _ in ranges)},
+            family=family,
+            **{**options, "bounds": ranges},
+            **more,
         )
 
     # ---- several columns ----
@@ -393,7 +405,7 @@ class Table:
 
     def report(self, title: str = "Report") -> Report:
         """Return a report of all releases of this table so far, to print or to save."""
-        return Report(title, self.releases, self.ledger.privacy, self._rng is None, self.records.inputs)
+        return Report(title, self.releases, self.ledger.privacy, is_secure(self._rng), self.records.inputs)
 
     # ---- one release ----
 
@@ -405,7 +417,7 @@ class Table:
         title: str,
         call: Callable[[], Any],
         by: Any = None,
-        qs: tuple[float, ...] = (),
+        rows: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
         read: Mapping[str, Read] = MappingProxyType({}),
         note: str = "",
     ) -> Any:
@@ -416,7 +428,7 @@ class Table:
                 result, profiles = charged(self.ledger, call)
             told = note_of(read, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
-            self._releases.append(TableRelease(title, result, profiles, qs, tuple(_names(by or ())), told))
+            self._releases.append(TableRelease(title, result, profiles, rows, tuple(_names(by or ())), told))
         return result
 
     def _number(
@@ -449,10 +461,11 @@ class Table:
             found = self._groups(by, x, make, cost, options)
             return found.roots() if name == "std" else found
 
-        qs = tuple(arguments[0]) if name == "quantile" and by is None and np.ndim(arguments[0]) == 1 else ()
+        several = name == "quantile" and by is None and np.ndim(arguments[0]) == 1
+        rows = {"q": tuple(arguments[0])} if several else {}
         facts = self.records.facts(column)
         note, read = of_missing(column, facts, options, order=order), {column: read_as(facts, options, order=order)}
-        return self._release(_title(name, column, by, *arguments), call, by, qs, read, note)
+        return self._release(_title(name, column, by, *arguments), call, by, rows, read, note)
 
     def _simple(
         self,
@@ -462,6 +475,7 @@ class Table:
         *,
         bounded: bool = True,
         note: str = "",
+        rows: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
         epsilon: Exact | None = None,
         share: Exact | None = None,
         delta: Exact = 0.0,
@@ -483,7 +497,7 @@ class Table:
         note = of_missing(column, facts, options, order=False) if bounded else note
         # Otherwise bounds are those of parameters, or the release itself.
         read = read_as(facts, options) if bounded else replace(read_as(facts, options), bounds=None)
-        return self._release(_title(words, column, None), call, read={column: read}, note=note)
+        return self._release(_title(words, column, None), call, rows=rows, read={column: read}, note=note)
 
     def _keyed(
         self,

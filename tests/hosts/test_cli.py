@@ -76,7 +76,11 @@ def test_seed(capsys, file):
     assert code == 0
     assert out == again
     assert json.loads(out)["private"] is False
-    assert "NOT private" in err
+    assert "NOT private" not in err
+    told = run(capsys, *(word for word in arguments if word != "--json"))
+    assert told[1].count("NOT private") == 1
+    assert told[1].endswith("\n(a seed makes this reproducible, hence NOT private: for tests only)\n")
+    assert "NOT private" not in told[2]
     x = np.loadtxt(file, delimiter=",", skiprows=1, usecols=1)
     expected = dpfast.median(x, grid=Grid(0, 1e6), epsilon=0.01, rng=np.random.default_rng(5))
     assert json.loads(out)["value"] == expected
@@ -260,10 +264,11 @@ def test_verify_reports_a_broken_mechanism(capsys, monkeypatch):
 def test_demo(capsys):
     code, out, err = run(capsys, "demo", "--rows", 3000, "--seed", 1)
     assert code == 0
-    assert "NOT private" in err
+    assert "NOT private" not in err
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["0.25", "0.5", "0.75"]
-    assert "guarantee: epsilon = 1" in lines[-1]
+    assert "guarantee: epsilon = 1" in lines[-2]
+    assert "NOT private" in lines[-1]
     code, out, _ = run(capsys, "demo", "--rows", 3000, "--json")
     report = json.loads(out)
     assert report["private"]

@@ -36,10 +36,10 @@ def test_histogram(file, x, capsys):
     assert (report["n"], report["epsilon"], report["private"], report["noise_dominates"]) == (500, 1.0, False, False)
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 9
-    assert [int(line.split()[3]) for line in lines[:-2]] == expected.weights.tolist()
+    assert len(lines) == 10
+    assert [int(line.split()[3]) for line in lines[:-3]] == expected.weights.tolist()
     assert max(line.count("#") for line in lines) == 50
-    assert "500 records in 7 bins; epsilon = 1" in lines[-2]
+    assert "500 records in 7 bins; epsilon = 1" in lines[-3]
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "paid"), [("1", "1e-6", 0.0), ("0.1", "0.1", 0.1)])

@@ -1,5 +1,6 @@
 """``dpfast report``: one plan, one budget, one file; the same in Python; nothing in it but the releases."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -196,9 +197,10 @@ def test_a_schema_says_how_many_records_a_dry_run_imagines(capsys, files, tmp_pa
     assert "70 imagined records" in run(capsys, path, files[1], "--dry-run").out
     private = tmp_path / "private.toml"  # of persons, whose number of records is private
     private.write_text(PERSONS)
-    assert "10,000 imagined records" in run(capsys, path, private, "--dry-run").out
-    private.write_text(f"records = 300\n{PERSONS}")
-    assert "300 imagined records" in run(capsys, path, private, "--dry-run").out
+    told = run(capsys, path, private, "--dry-run").out
+    assert "their number is private: errors are for 100, 1,000 and 10,000 of them, in each group if any" in told
+    assert "imagined" not in told
+    assert json.loads(run(capsys, path, private, "--dry-run", "--json").out)["records"] is None
 
 
 @pytest.mark.parametrize("which", ["plan", "persons"])
@@ -239,9 +241,8 @@ def test_files(capsys, files, tmp_path):
     assert "People &amp; pay" in page
     assert json.loads((tmp_path / "out.json").read_text())["privacy"]["epsilon"] == 2
     lines = (tmp_path / "out.csv").read_text().splitlines()
-    assert lines[0] == "release,row,column,value"
-    assert '"median of pay by kind, with interval",0,kind,a' in lines
-    assert lines[-1].startswith("guarantee,0,text,All numbers of this report together: epsilon = 2")
+    assert lines[0] == "release,group,value,low,high,standard_error,records,few"
+    assert lines[-1].startswith("guarantee,All numbers of this report together: epsilon = 2")
     assert "must be" in run(capsys, data, plan, "-o", tmp_path / "x.pdf", code=2).err
     for taken in (data, plan):
         assert (
@@ -821,3 +822,63 @@ def test_the_first_keys_are_enough(name):
     release = {"statistic": name, **{key: values[key] for key in needed}, "share": 1}
     dry = ReportPlan(epsilon=5, delta=1e-5, columns=columns, releases=(release,)).dry_run()
     assert dry.privacy.epsilon == 5
+
+
+def test_a_table_for_a_spreadsheet(tmp_path):
+    """A line for each number, of all kinds of results; keys named as columns, and keys that are no formulas."""
+    data = {"pay": np.arange(900.0) % 9, "value": np.array(["=1+1", "-5", "b, c"] * 300)}
+    columns = {
+        "pay": {"bounds": (0, 9), "missing": "lower"},
+        "value": {"categories": ["=1+1", "-5", "b, c", "none"], "missing": "half"},
+    }
+    table = dpf.Table(data, epsilon=300, delta=1e-3, columns=columns)
+    found = table.interval("median", "pay", by="value", epsilon=9)
+    means = table.mean("pay", by="value", epsilon=9)
+    number = table.mean("pay", epsilon=9)
+    table.quantile("pay", [0.25, 0.75], epsilon=9)
+    table.quantile("pay", [0.25, 0.75], by="value", epsilon=9)
+    bars = table.histogram("pay", 3, epsilon=9)
+    fit = table.linear_regression(["value"], "pay", epsilon=9)
+    table.mle("pay", "normal", bounds={"mean": (0, 9), "sd": (0.1, 9)}, epsilon=9)
+    table.bounds("pay", epsilon=9)
+    report = table.report()
+    report.save(tmp_path / "x.csv")
+    head, *rows, last = csv.reader((tmp_path / "x.csv").read_text("utf-8").splitlines())
+    assert head == ["release", "group", "value", "low", "high", "standard_error", "records", "few"]
+    assert last[:2] == ["guarantee", report.guarantee]
+    assert {len(row) for row in rows} == {len(head)}
+    groups, plain, whole, levels, parts, bins, slopes, family, ends = (
+        [row for row in rows if row[0] == release.title] for release in report.releases
+    )
+    keys = ["'=1+1", "-5", "b, c", "none"]
+    assert [row[1] for row in groups] == keys
+    estimates = [*found.values()]
+    assert [row[2:5] for row in groups[:3]] == [[str(e.value), str(e.low), str(e.high)] for e in estimates[:3]]
+    assert [row[2] for row in plain] == [*map(str, means.array[:3].tolist()), ""]  # no records
+    assert whole == [["mean of pay", "", str(number), *[""] * 5]]
+    assert [row[1] for row in levels] == ["q=0.25", "q=0.75"]
+    assert [row[1] for row in parts[:3]] == ["'=1+1, q=0.25", "'=1+1, q=0.75", "'-5, q=0.25"]
+    assert [row[1:3] for row in bins] == [
+        [name, str(n)] for name, n in zip(["0 to 3", "3 to 6", "6 to 9"], bars.counts, strict=True)
+    ]
+    assert [row[5] for row in slopes[:-1]] == list(map(str, fit.standard_errors.tolist()))
+    assert [row[1] for row in slopes] == ["value=-5", "value=b, c", "value=none", "intercept"]
+    assert [row[1] for row in family] == ["mean", "sd"]
+    assert [row[1] for row in ends] == ["lower", "upper"]
+
+
+def test_a_seed_is_told_once(capsys, files, tmp_path):
+    """In the guarantee of the report, and beside its file; with the secure generator nothing is."""
+    data, plan, _ = files
+    for given, count in (([], 0), (["--seed", 7], 1)):
+        for form in ([], ["--json"], ["-o", tmp_path / f"{count}.html"]):
+            found = run(capsys, data, plan, *given, *form)
+            assert found.out.count("NOT private") == count
+            assert "NOT private" not in found.err
+        assert (tmp_path / f"{count}.html").read_text("utf-8").count("NOT private") == count
+    ages, facts = {"age": [31, 45] * 200}, {"age": {"bounds": (0, 120)}}
+    for rng, private in ((None, True), (dpf.random.SecureBitGenerator(), True), (np.random.PCG64(1), False)):
+        table = dpf.Table(ages, epsilon=1, columns=facts, rng=rng)
+        table.median("age", share=1)
+        assert ("NOT private" not in table.report().guarantee) is private
+        assert table.report().to_dict()["private"] is private

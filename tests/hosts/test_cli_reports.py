@@ -1,7 +1,9 @@
 """What the command line prints beside releases: JSON that conforms to its schema, help, versions, completion."""
 
+import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,8 +12,10 @@ import pytest
 
 import dpfast as dpf
 from dpfast.cli import main
-from dpfast.cli.commands import make_parser
+from dpfast.cli.commands import _COMMANDS, make_parser
 from dpfast.cli.schema import DEFINITIONS
+from dpfast.cli.singles import DROP, LOWER, OF_IQR, SINGLE
+from tests.cases import every
 from tests.schemas import conforms
 
 ON_AGES = ["--column", "age", "--epsilon", "1"]
@@ -175,3 +179,42 @@ def test_completions(line, expected):
     done = subprocess.run(command, env={**os.environ, **request}, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert expected in done.stdout if expected else not done.stdout.strip()
+
+
+def test_the_help_states_one_default_for_each_option_and_the_true_one():
+    for name in _COMMANDS:
+        parser = argparse.ArgumentParser()
+        _COMMANDS[name].add(parser)
+        for action in parser._actions:
+            text = "" if action.help is argparse.SUPPRESS else action.help or ""
+            assert text.count("default") <= (2 if (name, action.dest) == ("regress", "neighbors") else 1), (name, text)
+            numbers = action.default if isinstance(action.default, (str, int, float, list)) else None
+            if not numbers or action.default in (True, argparse.SUPPRESS) or action.dest == "output":
+                continue
+            said = re.sub(r"[,()]", "", text) if action.default != "," else text
+            values = numbers if isinstance(numbers, list) else [numbers]
+            shown = " ".join(each if isinstance(each, str) else f"{each:g}" for each in values)
+            shown = {"1e+06": "1000000"}.get(shown, shown)
+            assert f"default {shown}" in said or f"{shown} default" in said, (name, text, shown)
+
+
+@every("name", SINGLE)
+def test_the_help_lists_the_methods(capsys, file, name):
+    given = [name, file, "--column", "age", "--bounds", "0", "100", "--epsilon", "1", "--missing", "lower"]
+    assert main([*given, "--method", "none"]) == 2
+    taken = re.findall(r"'([\w-]+)'", capsys.readouterr().err)
+    assert [*SINGLE[name].methods.split(", ")] == taken[1:-1]
+    assert taken[0] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "neighbors"),
+    [(name, bounds, neighbors) for name in SINGLE for bounds in (True, False) for neighbors in (True, False)],
+)
+def test_the_help_says_what_missing_cells_are_by_default(capsys, file, name, bounds, neighbors):
+    if not bounds and SINGLE[name].bounded:
+        return
+    given = [name, file, "--column", "age", "--epsilon", "1", *["--bounds", "0", "100"] * bounds]
+    assert main([*given, *["--neighbors", "add-remove"] * neighbors, "--json"]) == 0
+    drops = {DROP: True, LOWER: neighbors, OF_IQR: neighbors or not bounds}[SINGLE[name].missing]
+    assert json.loads(capsys.readouterr().out)["missing"] == ("drop" if drops else 0)

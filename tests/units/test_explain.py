@@ -1,5 +1,6 @@
 """The text of ``explain=``: before data are read, from public numbers, at no cost."""
 
+import math
 import re
 from functools import partial
 
@@ -9,9 +10,13 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
+from dpfast._kernels._calls import Parameters
+from dpfast.mechanisms.intervals import interval_for
+from dpfast.mechanisms.methods import mechanism_for
 from tests.cases import every
 from tests.untouchable import Untouchable
 
+MOMENTS = {dpf.statistics.Mean(): np.mean, dpf.statistics.Sum(): np.sum, dpf.statistics.Variance(): np.var}
 MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 1), epsilon=1.0)
 
 
@@ -25,24 +30,30 @@ class Sized(Untouchable):
 EXPLAINED = {
     "mean": (
         lambda x, **o: dpf.mean(x, bounds=(0, 100), epsilon=0.5, missing=50, **o),
-        ["count as 50.", "of scale 0.2 "],
+        ["count as 50.", "about 0.2 for n = 1,000"],
     ),
-    "median": (lambda x, **o: dpf.median(x, epsilon=0.5, **o), ["are left out", "about 4 ranks", "is 500"]),
+    "median": (
+        lambda x, **o: dpf.median(x, epsilon=0.5, **o),
+        ["are left out", "about 4 ranks (0.4 % of n)", "is 500"],
+    ),
     "quantile": (
         lambda x, **o: dpf.quantile(x, [0.1, 0.9], bounds=(0, 1), epsilon=1.0, **o),
         ["are left out", "ranks"],
     ),
     "iqr": (lambda x, **o: dpf.iqr(x, epsilon=1.0, **o), ["0.25 to 0.75"]),
-    "trimmed_mean": (lambda x, **o: dpf.trimmed_mean(x, 0.1, bounds=(0, 100), epsilon=1.0, **o), ["error(n, ...)"]),
+    "trimmed_mean": (lambda x, **o: dpf.trimmed_mean(x, 0.1, bounds=(0, 100), epsilon=1.0, **o), ["spread evenly"]),
     "winsorized_mean": (lambda x, **o: dpf.winsorized_mean(x, 0.1, bounds=(0, 100), epsilon=1.0, **o), ["Winsor"]),
     "huber": (lambda x, **o: dpf.huber(x, 3.0, bounds=(0, 100), epsilon=1.0, **o), ["Huber"]),
     "sum": (
         lambda x, **o: dpf.sum(x, bounds=(0, 100), epsilon=0.5, neighbors="add-remove", missing="drop", **o),
-        ["are left out", "of scale 200."],
+        ["are left out", "about 200."],
     ),
-    "count": (lambda x, **o: dpf.count(x, epsilon=0.5, missing="drop", **o), ["are not counted", "of scale 2."]),
+    "count": (lambda x, **o: dpf.count(x, epsilon=0.5, missing="drop", **o), ["are not counted", "about 1.92."]),
     "count all": (lambda x, **o: dpf.count(x, epsilon=0.5, **o), ["are counted"]),
-    "variance": (lambda x, **o: dpf.variance(x, bounds=(0, 1), epsilon=1.0, **o), ["of scale 0.000999 "]),
+    "variance": (
+        lambda x, **o: dpf.variance(x, bounds=(0, 1), epsilon=1.0, **o),
+        ["about 0.001 (0.00174 of the standard deviation)"],
+    ),
     "std": (lambda x, **o: dpf.std(x, bounds=(0, 1), epsilon=1.0, missing="half", **o), ["as 1 at odd ones"]),
     "mean, private bounds": (
         lambda x, **o: dpf.mean(x, bounds="private", epsilon=1.0, missing=3.0, **o),
@@ -59,9 +70,9 @@ EXPLAINED = {
     "interval": (lambda x, **o: dpf.interval("median", x, epsilon=0.5, **o), ["45 % is for the median", "0.5"]),
     "interval of a mean": (
         lambda x, **o: dpf.interval("mean", x, bounds=(0, 100), epsilon=0.5, **o),
-        ["60 % is for the mean and 40 % for the variance", "noise of scale 0.333"],
+        ["60 % is for the mean and 40 % for the variance", "about 0.333 for n = 1,000"],
     ),
-    "interval of a count": (lambda x, **o: dpf.interval("count", x, epsilon=0.5, **o), ["are counted", "of scale 2."]),
+    "interval of a count": (lambda x, **o: dpf.interval("count", x, epsilon=0.5, **o), ["are counted", "about 1.92."]),
     "theil_sen": (
         lambda x, **o: dpf.theil_sen(x, x, epsilon=1.0, standard_error=True, **o),
         ["50 % is for the slope, 33.3 % for the intercept and 16.7 % for the standard error", "in turn"],
@@ -111,7 +122,7 @@ def test_explanations_of_arrays(capsys):
     dpf.density(X[:, 0], bounds=(0, 100), epsilon=1.0, explain=True)
     assert "SeriesCoefficients" in capsys.readouterr().out
     dpf.mean(dpf.Chunks(lambda: iter([X[:, 0]])), bounds=(0, 100), epsilon=1.0, explain=True)
-    assert "error(n, ...)" in capsys.readouterr().out
+    assert "about 1 for n = 100, 0.1 for n = 1,000, 0.01 for n = 10,000." in capsys.readouterr().out
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0, neighbors="add-remove", explain=True)
     assert capsys.readouterr().out.count("\n") == 4  # the error depends on n
     with pytest.raises(ValueError, match="x must be one-dimensional"):
@@ -220,24 +231,69 @@ def test_an_explanation_of_local_medians(options, parts):
 
 
 def test_what_is_said_of_a_private_number_of_records():
-    """Intervals say how many records they need, keys how many are released, and errors that they depend on both."""
+    """Intervals say how many records they need, keys how many are released, and errors by their number."""
     x, label = np.arange(5000.0) % 100, np.arange(5000) % 7
     hidden = {"bounds": (0, 100), "neighbors": "add-remove", "missing": "drop"}
     texts = []
     interval = dpf.interval("median", x, epsilon=0.1, **hidden, explain=texts.append)
-    found = re.search(r"it depends on the private number .*With fewer than about ([\d,]+) records", texts[0])
+    found = re.search(
+        r"a guess for n = 1,000 or less, about 101 ranks .*With fewer than about ([\d,]+) records", texts[0]
+    )
     least = int(found[1].replace(",", ""))
     assert interval.high - interval.low < 50
     few = [dpf.interval("median", x[: least // 4], epsilon=0.1, **hidden, rng=PCG64(seed)) for seed in range(9)]
     assert sum((each.low, each.high) == (0, 100) for each in few) >= 7
     enough = [dpf.interval("median", x[: 2 * least], epsilon=0.1, **hidden, rng=PCG64(seed)) for seed in range(9)]
     assert sum((each.low, each.high) == (0, 100) for each in enough) <= 2
-    for release in (partial(dpf.interval, "mean"), dpf.mean):
+    for release, error in (partial(dpf.interval, "mean"), "a guess for n = 100, about "), (dpf.mean, "about 7"):
         release(x, epsilon=0.1, **hidden, explain=texts.append)
-        assert "it depends on the private number of records" in texts[-1]
+        assert re.search(f"{error}.* for n = 1,000, .* for n = 10,000; for records spread evenly", texts[-1])
+    dpf.mean(x, bounds="private", neighbors="add-remove", epsilon=9, explain=texts.append)
+    assert "Expected error: it depends on the records, and on their private number." in texts[-1]
     keys = dpf.PartitionSelection(0.1, 1e-6)
     dpf.interval(
         "median", x, epsilon=0.1, **hidden, labels=label, keys="private", partitions=keys, explain=texts.append
     )
     assert f"A key is released if its noisy count is at least {keys.threshold:,}" in texts[-1]
     assert "ends of the interval are often the bounds" in texts[-1]
+
+
+def _interval(statistic, grid, epsilon, neighbors):
+    return interval_for(statistic, grid, epsilon, 0.95, neighbors)
+
+
+def _number(statistic, grid, epsilon, neighbors):
+    return mechanism_for(
+        statistic, None, Parameters(None, grid, epsilon, 0.0, "global-sensitivity", neighbors=neighbors)
+    )
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_foreseen_errors_are_those_of_releases(epsilon, neighbors):
+    """Of 300 simulated releases from records spread evenly, on average, within their own error and 10 %."""
+    rng, n = np.random.default_rng(5), 1000
+    x = 37.123 + (911.77 - 37.123) * (rng.permutation(n) + 0.5) / n  # the median is no round number
+    whole, grid = 1000 * (rng.permutation(n) + 0.5) / n, dpf.Grid(0, 1000, step=2.0**-14)
+    ranked = np.sort(x)
+    cases = [(make, statistic, f) for make in (_interval, _number) for statistic, f in MOMENTS.items()]
+    for make, statistic, exact in [*cases, (_interval, dpf.statistics.Median(), None)]:
+        made = make(statistic, grid, epsilon, neighbors)
+        foreseen = made._foreseen(n)
+        releases = [made(whole if exact else x, rng=rng) for _ in range(300)]
+        values = np.array([getattr(release, "value", release) for release in releases])
+        away = np.abs(values - exact(whole)) if exact else np.abs(np.searchsorted(ranked, values) - n / 2)
+        error, doubt = away.mean(), 4 * away.std() / math.sqrt(len(away))
+        assert abs(error - foreseen.size) <= 0.1 * foreseen.size + doubt, (made, foreseen, error)
+        for wrong in (0.5, 2.0):  # would be seen
+            assert abs(error - wrong * foreseen.size) > 0.1 * foreseen.size + doubt
+
+
+def test_foreseen_guesses():
+    """Errors that are a quarter of the records, and releases that may be anywhere within the bounds."""
+    told = dpf.InverseSensitivity(dpf.statistics.Quantile(0.9), grid=dpf.Grid(0, 1), epsilon=0.01).explanation()
+    assert "Expected error, besides that of sampling: a guess for n = 10,000 or less.\n" in told
+    told = dpf.Quantiles([0.4, 0.5, 0.6], grid=dpf.Grid(0, 1, step=0.5), epsilon=0.5).explanation()
+    assert "about 7.6 ranks (7.6 % of n) for n = 100, 7.6 ranks (0.76 % of n) for n = 1,000" in told
+    told = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 1), epsilon=1e-4).explanation(1)
+    assert "a guess for n = 1." in told

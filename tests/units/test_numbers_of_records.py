@@ -82,4 +82,6 @@ def test_explanations_say_what_is_known(capsys):
         assert "for n = 200" in capsys.readouterr().out
     opened = Opened([np.ones(200)])
     dpf.mean(dpf.Chunks(opened), **parameters)
-    assert "for n =" not in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "for n = 1,000" in told  # of several numbers
+    assert "for n = 200" not in told

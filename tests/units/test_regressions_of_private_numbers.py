@@ -130,7 +130,11 @@ def test_what_is_explained():
     X, y = records()
     texts = []
     dpf.linear_regression(X, y, **LINEAR, **HIDDEN, epsilon=1.0, explain=texts.append)
-    for words in ("10 % is for the number of records", "are left out", "depends on the private number of records"):
+    for words in (
+        "10 % is for the number of records",
+        "are left out",
+        "depends on the records, and on their private number",
+    ):
         assert words in texts[0]
 
 

@@ -268,7 +268,7 @@ class TestFunctions:
 
     def test_the_choice_of_a_method_does_not_use_the_number_of_records(self):
         """A control for it: with a public number the choice may."""
-        for n in (100, 20_000):
+        for n in (150, 20_000):
             found = []
             dpf.trimmed_mean(PAY[:n], 0.1, epsilon=1.0, neighbors="add-remove", explain=found.append, **BOUNDS)
             assert "InverseSensitivity" in found[0]

@@ -14,6 +14,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import local
+from dpfast.core.plotting import legible_ends
 from dpfast.core.tabular import html_table
 from dpfast.densities import Histogram
 from dpfast.groups import KeyedReleases
@@ -24,6 +25,7 @@ from tests.central import central, name, shaped
 
 PUBLIC = dpf.Privacy(1.0)
 GRID = dpf.Grid(0, 100, step=1)
+MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=1.0)
 RECORDS = np.random.default_rng(0).integers(18, 90, 200)
 
 
@@ -435,3 +437,67 @@ def test_a_histogram_of_no_law_has_no_interval():
     other = Histogram(released.counts, released.weights, released.cells, 200, dpf.Privacy(rho=1.0))
     with pytest.raises(ValueError, match="epsilon"):
         other.interval()
+
+
+class TestLegiblePlots:
+    """Of a group of four records among large ones: its interval is not the axis, and no number is too large."""
+
+    @pytest.mark.parametrize("bounds", [None, (0.0, 1e9)])
+    def test_groups(self, bounds):
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib.figure import Figure
+
+        x, labels = 50 + RECORDS.repeat(20) / 10, np.append(["a", "b", "c", "d"] * 999, ["tiny"] * 4)
+        made = dpf.interval("median", x, bounds=bounds, epsilon=1.0, labels=labels, keys=[*"abcd", "tiny", "none"])
+        figure = Figure()
+        ax = made.plot(figure.add_subplot())
+        left, right = ax.get_xlim()
+        assert 0 < left < right < 100
+        arrows = [line for line in ax.lines if line.get_gid() == "dpfast beyond"]
+        assert [line.get_marker() for line in arrows] == ["<", ">"]
+        assert [line.get_ydata() for line in arrows] == [[4], [4]]
+        [value] = [text.get_text() for text in ax.texts if text.get_gid() == "dpfast beyond"] or [None]
+        assert value in (f"{made['tiny'].value:.3g}", None)
+        figure.savefig(BytesIO())
+
+    def test_estimates_one_after_another(self):
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        ax = figure.add_subplot()
+        for i, (low, high) in enumerate([(-1.7e308, 1.7e308), (1, 4), (2, 5), (3, 6e7)]):
+            dpf.Estimate(low + 1, low, high, 0.9, PUBLIC).plot(ax, name=str(i))
+        assert all(0 < end < 6 for end in ax.get_xlim())
+        arrows = [line for line in ax.lines if line.get_gid() == "dpfast beyond"]
+        assert [(line.get_marker(), *line.get_ydata()) for line in arrows] == [("<", 0), (">", 0), (">", 3)]
+        assert [text.get_text() for text in ax.texts if text.get_gid() == "dpfast beyond"] == ["-1e+150"]
+        figure.savefig(BytesIO())
+
+    @pytest.mark.parametrize(
+        ("low", "high", "ends"),
+        [
+            ([1, 2, 0], [3, 4, 1e6], (1, 4)),
+            ([1, 2, 0], [3, 4, 9], (0, 9)),
+            ([math.nan, 2], [math.nan, 4], (2, 4)),
+            ([-1e200, 2], [1e200, 4], (2, 4)),
+            ([math.nan], [math.nan], None),
+            ([1, 1, 1, 0], [1, 1, 1, 5], (1, 1)),
+            ([10, 20, 30, 1e9], [10, 20, 30, 1e9], (10, 30)),
+            ([10, 20, 30, 900], [10, 20, 30, 900], (10, 900)),
+        ],
+    )
+    def test_ends_of_an_axis(self, low, high, ends):
+        assert legible_ends(low, high) == ends
+
+    def test_many_rows(self):
+        """Names do not lie upon each other."""
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib.figure import Figure
+
+        labels = np.arange(200) % 60
+        figure = Figure()
+        ax = dpf.by_group(MEAN, RECORDS, labels=labels, keys=range(60)).plot(figure.add_subplot())
+        figure.canvas.draw()
+        first, second = (label.get_window_extent() for label in ax.get_yticklabels()[:2])
+        assert not first.overlaps(second)
