@@ -102,6 +102,8 @@ class GradientSums(GaussianOrPure):
         classes.
     bound : float
         Positive, public: the largest magnitude of a residual. Huber's constant; for other models infinity in general.
+    labels : dpfast.domains.Ball, optional
+        The public domain of the labels, into which they are moved, of a Huber regression.
     epsilon, delta, mu : float
         A positive epsilon for a pure guarantee, by noise of density proportional to ``exp(-epsilon |noise| / (2
         clip))``, |noise| its l2 norm. With a positive delta, or with the mu of Gaussian differential privacy as `mu`
@@ -143,6 +145,7 @@ class GradientSums(GaussianOrPure):
     domain: Ball = field(kw_only=True)
     clip: float = field(kw_only=True)
     bound: float = field(kw_only=True, default=math.inf)
+    labels: Ball | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,6 +158,8 @@ class GradientSums(GaussianOrPure):
         object.__setattr__(self, "clip", checks.positive("clip", self.clip))
         if self.bound != math.inf:
             object.__setattr__(self, "bound", checks.positive("bound", self.bound))
+        if self.labels is not None and not isinstance(self.labels, Ball):
+            raise TypeError(f"labels must be a dpfast.domains.Ball, not {type(self.labels).__name__}")
         d, _ = self.transform.matrix.shape
         self.domain.check_columns(d - 1)
         if max(map(abs, (*self._exponents, math.frexp(self.domain.step)[1]))) > _MOST_EXPONENT:
@@ -275,7 +280,7 @@ class GradientSums(GaussianOrPure):
             matrix=matrix,
             theta=self._theta * unit,
         )
-        return _Gradients(self.domain, self._check_columns, add, (len(matrix), self._theta.size))
+        return _Gradients(self.domain, self._check_columns, add, (len(matrix), self._theta.size), self.labels)
 
     def law_of(self, summary: VectorSums) -> NoisyIntegers:
         n, shift = summary.n, self.shift(summary.n)
@@ -289,12 +294,20 @@ class GradientSums(GaussianOrPure):
 
 
 class _Gradients(RowSums):
-    """The exact sums of numbers of each labelled record, which `add` adds; `shape` is (d + 1, numbers), d columns."""
+    """The exact sums of numbers of each labelled record, which `add` adds; `shape` is (d + 1, numbers), d columns.
+
+    Labels are moved into a ball, if one is given.
+    """
 
     def __init__(
-        self, domain: Ball, check: Callable[[int], None], add: Callable[..., None], shape: tuple[int, ...]
+        self,
+        domain: Ball,
+        check: Callable[[int], None],
+        add: Callable[..., None],
+        shape: tuple[int, ...],
+        labels: Ball | None = None,
     ) -> None:
-        self._add, self._shape = add, shape
+        self._add, self._shape, self._labels = add, shape, labels
         super().__init__(domain, check)
         self._begin(self._shape[0] - 1)
 
@@ -313,7 +326,11 @@ class _Gradients(RowSums):
         return records
 
     def add(self, values: Labelled, threads: int) -> None:
-        self._add(values.rows, values.labels, self._sums, threads)
+        labels = values.labels
+        if self._labels is not None:
+            center, radius = float(self._labels.center_of(1)[0]), self._labels.radius
+            labels = np.clip(labels.astype(np.float64), center - radius, center + radius)
+        self._add(values.rows, labels, self._sums, threads)
 
 
 class _RowsOfLabelled(RowProducts):

@@ -60,7 +60,7 @@ class Sequence(Cautious, ABC):
         """The guarantee of all releases together."""
         return PrivacyProfile(self.privacy, (("gaussian", self._mu, 1),) if self._mu else ())
 
-    def _amount(self, step: int) -> dict[str, float]:
+    def _amount(self, step: int) -> dict[str, Any]:
         """Return the guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
         return amount_of(self._parts[step], self._mu, self._epsilon)
 
