@@ -89,6 +89,8 @@ def may_be_missing(x: Any) -> bool:
     """Whether records of x may be missing, by its type alone: not in integers and booleans of NumPy."""
     if hasattr(type(x), "may_be_missing"):  # Chunks
         return bool(x.may_be_missing())
+    if type(x).__name__ == "DataFrame" and type(x).__module__.partition(".")[0] == "pandas":
+        return any(not isinstance(dtype, np.dtype) or dtype.kind not in "iub" for dtype in x.dtypes)
     dtype = getattr(x, "dtype", None)
     return not isinstance(dtype, np.dtype) or dtype.kind not in "iub" or isinstance(x, np.ma.MaskedArray)
 

@@ -13,7 +13,7 @@ from dpfast.core import checks, containers
 from dpfast.core.grid import grid_with, grids_within, natural_step
 from dpfast.domains import Ball, Box, Domain
 from dpfast.mechanisms import Mechanism, NoisySums
-from dpfast.mechanisms.methods import kept, release_of
+from dpfast.mechanisms.methods import kept, release_of, warn_of_missing
 from dpfast.mechanisms.resized import resized
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
@@ -48,6 +48,7 @@ def moment_of(
     whole = type(x) is np.ndarray and x.dtype.kind in "iub"  # of others, columns may have names and dtypes
     kind = ("rows", str(statistic), d, center, radius, whole)
     mechanism = kept(kind, public, made) if type(x) is np.ndarray else made()
+    warn_of_missing(mechanism, None, x, public)
     return explained(mechanism, explain, records)(records, rng=rng, workers=workers)
 
 

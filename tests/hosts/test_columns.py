@@ -4,8 +4,10 @@ import array
 import collections
 import math
 import re
+import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -621,7 +623,9 @@ class TestParts:
             wanted = np.column_stack([np.where(absent, np.nan, X), whole])
             for frame in (table, polars.from_arrow(table)):
                 np.testing.assert_array_equal(np.asarray(containers.rows("X", frame)), wanted)
-                for options in ({"bounds": (-2, 3)}, {"bounds": (-2, 3), "missing": "half"}, {"radius": 3.0}):
+                for options in [{"bounds": (-2, 3), "missing": policy} for policy in ("lower", "half")] + [
+                    {"radius": 3.0}
+                ]:
                     of_frame, of_array = (
                         dpf.mean(rows, epsilon=1.0, rng=PCG64(1), **options)
                         for rows in (frame, np.asfortranarray(wanted))
@@ -637,3 +641,43 @@ class TestParts:
         assert column.parts[0, 6] == x.buffers()[0].address
         assert containers.column("x", column) is column
         assert "999" not in repr(column)
+
+
+class TestMissingCells:
+    """A warning says that a missing cell of a table counts as the lower bound: by the type, whatever its cells are."""
+
+    pandas = property(lambda self: pytest.importorskip("pandas"))
+    arrow = property(lambda self: pytest.importorskip("pyarrow"))
+
+    X = np.arange(200.0) % 7
+
+    def columns(self):
+        whole = self.X.astype(np.int64)
+        yield True, self.pandas.Series(self.X)
+        yield True, self.pandas.Series(whole, dtype="Int64")
+        yield True, self.arrow.array(self.X)
+        yield True, self.arrow.array(whole)
+        yield False, self.pandas.Series(whole)
+
+    def test_of_numbers(self):
+        for warned, x in self.columns():
+            for call in (dpf.std, dpf.iqr, partial(dpf.interval, "mean"), partial(dpf.trimmed_mean, trim=0.1)):
+                assert told(call, x) == warned, (x, call)
+                assert not told(call, x, missing="lower")
+            for free in (dpf.mean, dpf.sum, dpf.median, partial(dpf.interval, "median"), partial(dpf.quantile, q=0.2)):
+                assert not told(free, x), (x, free)
+
+    def test_of_rows(self):
+        for warned, x in self.columns():
+            table = self.pandas.DataFrame if isinstance(x, self.pandas.Series) else self.arrow.table
+            frame = table({"a": x, "b": x})
+            for call in (dpf.mean, dpf.sum):
+                assert told(call, frame) == warned
+                assert not told(call, frame, missing=3.0)
+
+
+def told(call, x, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(x, bounds=(0, 7), epsilon=5.0, **options)
+    return any("counts as the lower bound" in str(each.message) for each in caught)
