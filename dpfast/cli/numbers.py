@@ -74,8 +74,8 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _within_private_bounds(arguments)
     rng, statistic = rng_of(arguments), STATISTICS[arguments.name](arguments)
     neighbors, confidence = arguments.neighbors, arguments.interval
-    free = isinstance(statistic, Median) or (isinstance(statistic, Mean) and confidence is None)
-    grid = column_points(arguments, free=free and arguments.method == command.method)
+    free = isinstance(statistic, (Mean, Median)) and arguments.method == command.method
+    grid = column_points(arguments, free=free)
     if confidence is not None:
         if (arguments.delta and arguments.keys != "private") or arguments.method != command.method:
             raise ValueError("--interval cannot be combined with --delta or --method")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 # The default of missing cells, in the help.
 DROP, AT_BOUND = "default drop", "default lower, with a warning"
 LOWER = "default lower, with a warning, or with --neighbors add-remove, which drop needs, drop"
-OF_MEAN = "default drop, but with --interval, unless with --neighbors add-remove, lower, with a warning"
 OF_IQR = "default drop, but within --bounds, unless with --neighbors add-remove, lower, with a warning"
 
 
@@ -35,7 +34,7 @@ SINGLE = {
         _GLOBAL,
         interval=True,
         findable=True,
-        missing=OF_MEAN,
+        missing=DROP,
     ),
     "sum": NumberCommand("sum", "global-sensitivity, private-bounds", _GLOBAL, interval=True, findable=True),
     "std": NumberCommand(

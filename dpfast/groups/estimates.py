@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, overload
 from dpfast._kernels._calls import Calls, Parameters
 from dpfast.choosing import Explain, explained
 from dpfast.core import checks
-from dpfast.core.containers import declares_integers
+from dpfast.core.containers import declares_integers, marks_missing
 from dpfast.core.foreign import active
 from dpfast.core.grid import FloatGrid, Grid, Points, checked_policy, grid_for, unbounded
 from dpfast.core.spending import sums_epsilons
@@ -124,7 +124,9 @@ def interval(
         for a tenth of epsilon (`Resized`).
     missing : float, "lower", "half" or "drop", optional
         What a missing record becomes, as for `median`; the interval is for the population after this. "drop" is for
-        quantiles, where it is the default without bounds, and for "add-remove".
+        quantiles, of which it is the default, for means, of which it is the default for columns of tables and masked
+        arrays, and for "add-remove". The interval of a mean is then wider, by what the noise on the number of missing
+        records can do: up to twice as wide for few records near a bound, by 4 % for 20,000 at epsilon = 1.
     labels, keys, partitions, others, contributions, per_key
         Of groups, see `by_group`: an estimate with an interval for each key, for one epsilon together. With one
         replaced record the labels and the sizes of groups are public; with one added or removed they are private.
@@ -252,9 +254,12 @@ def estimator(
         points: Points = unbounded(declares_integers(x)).with_missing(missing)
     else:
         public = Parameters(bounds, grid, missing=missing, neighbors=given)
-        policy = policy_for(statistic, x, public, free=is_quantile)
+        # Of a mean this makes the interval wider, up to twice for few records near a bound: not for arrays of floats.
+        free = is_quantile or (isinstance(statistic, Mean) and marks_missing(x))
+        policy = policy_for(statistic, x, public, free=free)
         points = grid_for(x, bounds, grid, policy)  # type: ignore[arg-type]
-    if not is_quantile and isinstance(points, Grid) and points.missing == "drop" and given == "replace-one":
+    drops = isinstance(points, Grid) and points.missing == "drop" and given == "replace-one"
+    if drops and not (is_quantile or isinstance(statistic, Mean)):
         raise ValueError(
             f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "
             f"records, not 'drop'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -20,20 +20,21 @@ from dpfast.core.grid import Grid, Points, check_grid, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.rounding import down, up
 from dpfast.core.traps import Trap, of_few_records
-from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
+from dpfast.laws import DiscreteLaplace, Independent, IntegerNoise, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.foreseen import GUESS, Foreseen
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.integer_noise import integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.plan import Plan
+from dpfast.mechanisms.present import PresentMean
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.resized import Resized, resized
 from dpfast.mechanisms.slots import Anchored, Slots, taken_below
 from dpfast.mechanisms.subsampled import RecordsPlan
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
-from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, Reading, Sums
+from dpfast.streaming import Array, Chunks, CodeSums, Counts, Integers, PresentSum, PresentSums, Reading, Sums
 
 
 def interval_for(
@@ -668,6 +669,7 @@ _BLOCK = 2**16
 # ---- means, variances, sums and counts ----
 
 _OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of the variance
+_OF_NUMBER = 0.1  # of the allowed probability: that of the noise on the number of missing records
 
 
 class _OfSums(Plan):
@@ -695,18 +697,25 @@ class _MeanInterval(IntervalMechanism):
     a) / (n z))**2``: S is the released variance times n / (n - 1), at most W**2 / 4, W the width of the bounds, a = 1 -
     confidence and z the two-sided normal quantile. The second term is for skewness: n records without one of
     probability log(1 / a) / n are no evidence against it
-    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
+    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html). If missing records are left out, it is that for the
+    least number of records that may be present, and wider by what the noise on their number can do to the mean.
     """
 
     statistic: Mean
     grid: Grid
 
     @cached_property
-    def _releases(self) -> tuple[GlobalSensitivity, GlobalSensitivity]:
+    def _releases(self) -> tuple[GlobalSensitivity | PresentMean, GlobalSensitivity]:
         """The mechanisms of the mean and of the variance."""
-        epsilon = Fraction(self.epsilon)
-        mean = GlobalSensitivity(Mean(), grid=self.grid, epsilon=down(epsilon * _OF_MEAN))
-        return mean, GlobalSensitivity(Variance(), grid=self.grid, epsilon=down(epsilon * (1 - _OF_MEAN)))
+        epsilon, grid = Fraction(self.epsilon), self.grid
+        kind = PresentMean if self.leaves_out else GlobalSensitivity
+        of_all = grid.with_missing("lower") if self.leaves_out else grid
+        mean = kind(Mean(), grid=grid, epsilon=down(epsilon * _OF_MEAN))
+        return mean, GlobalSensitivity(Variance(), grid=of_all, epsilon=down(epsilon * (1 - _OF_MEAN)))
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.grid.missing == "drop"
 
     def _explained_split(self, n: int | None) -> str:
         mean, variance = self._releases
@@ -726,19 +735,48 @@ class _MeanInterval(IntervalMechanism):
         return _OfSums(self, n)
 
     def reading(self) -> Sums:
-        return Sums(self.grid, squares=True)
+        return (PresentSums if self.leaves_out else Sums)(self.grid, squares=True)
 
-    def _estimate(self, sums: CodeSums, source: np.random.BitGenerator) -> Estimate:
-        mean, variance = (release.plan(sums.n).draw_from(sums, source) for release in self._releases)
+    def _estimate(self, sums: CodeSums | PresentSum, source: np.random.BitGenerator) -> Estimate:
+        if isinstance(sums, PresentSum):
+            return self._estimate_of_present(sums, source)
+        plans: Iterator[Plan] = (release.plan(sums.n) for release in self._releases)
+        mean, variance = (plan.draw_from(sums, source) for plan in plans)
         grid, n = self.grid, sums.n
-        width = grid.upper - grid.lower
-        spread = min(variance * n / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
-        wrong = 1 - self.confidence
-        skew = width * math.log(1 / wrong) / (n * -float(scipy.special.ndtri(wrong / 2)))
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
-        reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
-        low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
-        return self.estimate(mean, low, high, n=n)
+        reach = self._reach(n, variance * n, noise, grid.step, 1 - self.confidence)
+        return self.estimate(mean, max(mean - reach, grid.lower), min(mean + reach, grid.upper), n=n)
+
+    def _estimate_of_present(self, sums: PresentSum, source: np.random.BitGenerator) -> Estimate:
+        """Return that of the records which are not missing.
+
+        Their number may be less than the released one, so that their mean is further from the middle of the bounds, or
+        more, so that it is nearer.
+        """
+        release, of_all = self._releases
+        assert isinstance(release, PresentMean)
+        grid, n, wrong = self.grid, sums.n, 1 - self.confidence
+        total, absent = release.plan(n).pair(n, sums.total, sums.absent, source)
+        mean, present = release.mean(n, total, absent), release.present(n, absent)
+        # A missing record at the middle makes the sum of squared distances larger, never smaller.
+        variance = of_all.plan(n).draw_from(sums.with_absent((grid.size - 1) // 2), source)
+        of_sum, of_number = release.noises
+        noise = of_number.magnitude(1 - _OF_NUMBER * wrong)
+        least, most = (n - min(max(absent + sign * noise, 0), n) for sign in (1, -1))
+        if least < 2:
+            return self.estimate(mean, grid.lower, grid.upper, n=n)
+        fewer, more = (present - least) / least, (most - present) / least
+        reach = self._reach(least, variance * n, of_sum, grid.step * release.unit / 2, (1 - _OF_NUMBER) * wrong)
+        reach, off = reach * (1 + fewer), mean - (grid.lower + grid.upper) / 2
+        low, high = sorted((mean + off * fewer, mean - off * more))
+        return self.estimate(mean, max(low - reach, grid.lower), min(high + reach, grid.upper), n=n)
+
+    def _reach(self, n: int, squares: float, noise: IntegerNoise, unit: float, wrong: float) -> float:
+        """Return the half width for n squared distances from the mean, and noise in units on the sum of the records."""
+        width = self.grid.upper - self.grid.lower
+        spread = min(squares / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
+        skew = width * math.log(1 / wrong) / (n * -float(scipy.special.ndtri(wrong / 2)))
+        return normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, unit / n, 1 - wrong)
 
 
 class _IntervalOfOne(IntervalMechanism):

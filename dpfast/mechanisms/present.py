@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import STEP, paid_before, refuse
 from dpfast.laws import DiscreteLaplace, DiscreteLaplaces, NoisyIntegers
 from dpfast.mechanisms.assumptions import Assumed
+from dpfast.mechanisms.foreseen import Foreseen
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.grouped_sums import GroupsOfSums
 from dpfast.mechanisms.plan import Draw, Grouping, Plan
@@ -155,7 +156,11 @@ class PresentMean(StatisticMechanism):
         return math.floor(2 * _SCALES / Fraction(self.epsilon))
 
     def reading(self) -> Reading:
-        return PresentSums(self.grid)
+        return PresentSums(self.grid, squares=False)
+
+    if TYPE_CHECKING:
+
+        def plan(self, n: SupportsIndex | None = None) -> MeanOfPresent: ...
 
     def _make_plan(self, n: int | None) -> Plan:
         if n is not None and checks.records(n) * self.half_width // self.unit > _MOST:
@@ -168,17 +173,21 @@ class PresentMean(StatisticMechanism):
     def law_of(self, sums: PresentSum) -> NoisyIntegers:
         """Return the exact law of the release, that of the noisy sum and the noisy number. PRIVATE."""
         noise = DiscreteLaplaces([each.scale for each in self.noises])
-        center = np.array(self.centered(*sums), np.int64)
+        center = np.array(self.centered(sums.n, sums.total, sums.absent), np.int64)
         return NoisyIntegers(center, noise=noise, most=_MOST, decode=partial(self._decode, n=sums.n))
 
     def centered(self, n: int, total: int, absent: int) -> tuple[int, int]:
         """Return the sum of the codes from the middle, in units, and the number of missing records."""
         return (2 * total - (n - absent) * self.half_width) // self.unit, absent
 
+    def present(self, n: int, absent: int) -> int:
+        """Return the number of records that are present, if so many of n are missing by a noisy number."""
+        return n if absent <= self.few else n - absent
+
     def mean(self, n: int, total: int, absent: int) -> float:
         """Return the mean for a noisy sum, in units, and a noisy number of missing records among n."""
         grid, h = self.grid, self.half_width
-        present = n if absent <= self.few else n - absent
+        present = self.present(n, absent)
         if present <= 0:
             total, present = 0, 1
         most = h * present
@@ -189,8 +198,8 @@ class PresentMean(StatisticMechanism):
         made = [self.mean(n, *pair) for pair in pairs.reshape(-1, 2).tolist()]
         return np.array(made).reshape(pairs.shape[:-1]) if pairs.ndim > 1 else made[0]
 
-    def _explained_error(self, n: int | None) -> str:
-        return self._of_all._explained_error(n)
+    def _foreseen_of_many(self, n: int) -> Foreseen | None:
+        return self._of_all._foreseen_of_many(n)
 
     @property
     def _of_all(self) -> GlobalSensitivity:
@@ -229,16 +238,16 @@ class MeanOfPresent(GroupsOfSums):
         if self.n is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
         total, _, absent = _select.moments(values, workers=threads, **self._sums)
-        return self._noisy(self.n, total, absent, source)
+        return self.mechanism.mean(self.n, *self.pair(self.n, total, absent, source))
 
     def draw_from(self, sums: PresentSum, source: np.random.BitGenerator) -> float:
-        return self._noisy(*sums, source)
+        return self.mechanism.mean(sums.n, *self.pair(sums.n, sums.total, sums.absent, source))
 
-    def _noisy(self, n: int, total: int, absent: int, source: np.random.BitGenerator) -> float:
-        """Return the release, as from its law: without its arrays."""
+    def pair(self, n: int, total: int, absent: int, source: np.random.BitGenerator) -> tuple[int, int]:
+        """Draw the noisy sum, in units, and the noisy number of missing records, from the exact ones."""
         total, absent = self.mechanism.centered(n, total, absent)
         total += self._of_sum(source)
-        return self.mechanism.mean(n, total, absent + self._of_number(source))
+        return total, absent + self._of_number(source)
 
     def groups(self, values: Any, groups: Grouping, threads: int = 1) -> Draw:
         if isinstance(values, Counted) or not self._fits(len(values)):

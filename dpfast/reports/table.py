@@ -292,7 +292,7 @@ class Table:
         quantile = statistic == "median" or isinstance(statistic, _ORDER)
         hides_n = counts or self.records.hides_n(_names(by or ()), column, options, ranks=quantile)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        free = not counts and (quantile or cost.hides_n)
+        free = not counts and (quantile or statistic == "mean" or cost.hides_n)
         options |= policy_for(self.records.facts(column), options, free=free)
 
         def call() -> Any:

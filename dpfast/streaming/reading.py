@@ -160,26 +160,32 @@ class Sums(Reading):
 
 
 class PresentSum(NamedTuple):
-    """n, the sum of the codes of those of n records that are not missing, and the number of the others, exact."""
+    """`CodeSums` of those of n records that are not missing, and the number of the others."""
 
     n: int
     total: int
+    squares: int
     absent: int
+
+    def with_absent(self, code: int) -> CodeSums:
+        """Return the sums of all records, those that are missing having this code."""
+        return CodeSums(self.n, self.total + self.absent * code, self.squares + self.absent * code**2)
 
 
 class PresentSums(Sums):
-    """The exact sum of the codes of the records that are not missing, and the number of the others."""
+    """`Sums` of the records that are not missing, and the number of the others."""
 
-    def __init__(self, grid: Grid) -> None:
-        super().__init__(grid.with_missing("lower"), squares=False)  # of code 0
+    def __init__(self, grid: Grid, *, squares: bool) -> None:
+        super().__init__(grid.with_missing("lower"), squares=squares)  # of code 0
         self._absent = 0
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, _, absent = _select.moments(
-            values, first=grid.first, squares=False, absent=True, **grid.kernel, workers=threads
+        total, squares, absent = _select.moments(
+            values, first=grid.first, squares=self.squares, absent=True, **grid.kernel, workers=threads
         )
         self._total += total
+        self._total_squares += squares
         self._absent += absent
 
     def add_counted(self, values: Array, counts: Integers) -> int:
@@ -193,15 +199,15 @@ class PresentSums(Sums):
         self._absent += other._absent
 
     def summary(self, n: int) -> Any:
-        return PresentSum(n, self._total, self._absent)
+        return PresentSum(n, self._total, self._total_squares, self._absent)
 
     def pack(self) -> Any:
-        return [self._total, self._absent]
+        return [*super().pack(), self._absent]
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
-        total, absent = read_items(packed, 2)
+        *sums, absent = read_items(packed, 3)
         self._absent = read_whole(absent, n)
-        self._total = read_whole(total, (n - self._absent) * (self._grid.size - 1))
+        super().unpack(sums, n - self._absent, number)
 
 
 class RecordCount(Reading):

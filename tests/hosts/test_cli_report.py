@@ -681,11 +681,11 @@ def test_ticks_are_round_and_around(ends):
 
 def test_messages_use_the_words_of_the_form(capsys, files, tmp_path):
     """A plan has keys, and --release has options by column."""
-    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "mean of pay"]
+    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "std of pay"]
     assert "say --missing COLUMN=drop to leave them out" in run(capsys, files[0], *given).err
     plan = tmp_path / "few.toml"
     plan.write_text(
-        'epsilon = 1\ncolumns.pay.bounds = [0, 200]\n[[release]]\nstatistic = "mean"\ncolumn = "pay"\nshare = 1\n'
+        'epsilon = 1\ncolumns.pay.bounds = [0, 200]\n[[release]]\nstatistic = "std"\ncolumn = "pay"\nshare = 1\n'
     )
     assert 'say missing = "drop" to leave them out' in run(capsys, files[0], plan).err
     assert (

@@ -172,7 +172,7 @@ def test_interval(command, more, statistic, tmp_path, capsys, monkeypatch):
     path.write_text("age\n" + "\n".join(map(str, x)))
     arguments = [command, str(path), "--bounds", "0", "100", "--epsilon", "1", "--seed", "7", *more]
     for given, confidence in (["--interval"], 0.95), (["--interval", "0.8"], 0.8):
-        policy = {"missing": "drop"} if command in ("median", "quantiles") else {}
+        policy = {"missing": "drop"} if command in ("mean", "median", "quantiles") else {}
         expected = dpf.interval(
             statistic, x, bounds=(0, 100), epsilon=1.0, confidence=confidence, rng=Generator(PCG64(7)), **policy
         )

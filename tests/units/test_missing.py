@@ -569,7 +569,7 @@ def test_masked_arrays_are_warned_of(function):
     for values in (x, list(x), np.ones(600, np.int64)):
         call(function, values)
     with pytest.warns(dpf.UtilityWarning, match=words):
-        dpf.interval("mean", np.ma.masked_invalid(x), bounds=(0, 100), epsilon=1.0)
+        dpf.interval("std", np.ma.masked_invalid(x), bounds=(0, 100), epsilon=1.0)
     with pytest.warns(dpf.UtilityWarning, match=words):
         dpf.sum(np.ma.masked_invalid(x), bounds=(1, 100), epsilon=1.0)
     for free in ("mean", "median", "sum"):

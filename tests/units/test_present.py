@@ -9,6 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import Grid, audit
+from dpfast.mechanisms.intervals import interval_for
 from dpfast.statistics import Mean, Median
 from dpfast.streaming import State
 from tests.cases import every
@@ -182,3 +183,34 @@ def test_functions_leave_out_missing_records_where_that_costs_nothing():
     with pytest.raises(ValueError, match="records times grid points must be below"):
         on(Grid(0, 200_000)).plan(2**31)
     on(Grid(0, 200_000)).plan(2**30)
+
+
+# ---- intervals ----
+
+
+@every("share", [0.0, 0.02, 0.4, 1.0])
+def test_intervals_cover_the_mean_of_the_population_of_those_that_are_present(share):
+    """Of a skewed population; the arrays of floats of the same numbers have narrower ones if none are missing."""
+    rng, covered, widths = np.random.default_rng(3), 0, []
+    for _ in range(300):
+        x = np.ma.array(rng.exponential(10, 2000).clip(0, 100), mask=rng.random(2000) < share)
+        found = dpf.interval("mean", x, bounds=(0, 100), epsilon=1.0, rng=rng)
+        covered += found.low <= 9.9955 <= found.high  # 10 - 10 exp(-10)
+        widths.append(found.high - found.low)
+    assert covered >= 279
+    assert (min(widths) == 100) == (share == 1)
+    if share == 0:
+        least = dpf.interval("mean", x, bounds=(0, 100), epsilon=1.0, missing="lower")
+        assert 1.1 < np.mean(widths) / (least.high - least.low) < 1.7
+
+
+def test_intervals_of_present_records_have_the_guarantee_of_both_parts():
+    mechanism = interval_for(Mean(), Grid(0, 100, missing="drop"), 1.0, 0.95)
+    assert mechanism.privacy == dpf.Privacy(1.0)
+    assert [part[0] for part in mechanism.privacy_profile.parts] == ["discrete-laplace", "laplace"]
+    assert [part[1] for part in mechanism.privacy_profile.parts] == pytest.approx([0.6, 0.4])
+    x = column(500)
+    one, other = (mechanism(x, rng=PCG(1)) for x in (x, dpf.Chunks([x[:9], x[9:]])))
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    with pytest.raises(ValueError, match="'lower' or 'half' for the interval of the variance"):
+        dpf.interval("variance", x, bounds=(0, 100), epsilon=1.0, missing="drop")
