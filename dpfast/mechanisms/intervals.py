@@ -706,6 +706,7 @@ class _MeanInterval(IntervalMechanism):
     def _make_plan(self, n: int | None) -> Plan:
         for release in self._releases:
             release.plan(n)  # reject an n that is not supported
+        _check_squares(self.grid)
         return _OfSums(self, n)
 
     def reading(self) -> Sums:
@@ -722,6 +723,12 @@ class _MeanInterval(IntervalMechanism):
         reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
         low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
         return self.estimate(mean, low, high, n=n)
+
+
+def _check_squares(grid: Grid) -> None:
+    """Raise a ValueError if squares within the bounds overflow; the variance of one record, without noise, does not."""
+    width = grid.upper - grid.lower
+    checks.finite_scale(width * width)
 
 
 class _IntervalOfOne(IntervalMechanism):
@@ -782,6 +789,10 @@ class _VarianceInterval(_IntervalOfOne):
     @cached_property
     def _release(self) -> GlobalSensitivity:
         return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
+
+    def _make_plan(self, n: int | None) -> Plan:
+        _check_squares(self.grid)
+        return super()._make_plan(n)
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         most = (self.grid.upper - self.grid.lower) / 2
