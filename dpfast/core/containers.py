@@ -46,11 +46,11 @@ _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 def without_records(x: Any) -> Any:
     """Return a container of the type and dtype of x that has no records, without code of others.
 
-    None for lists, dtypes of objects and containers of other libraries: code of others, or cells, say what they hold.
+    None for lists, columns of objects and containers of other libraries: code of others, or cells, say what they hold.
     """
     kind = type(x)
     if kind in (np.ndarray, np.memmap, np.ma.MaskedArray):
-        return x[:0] if x.ndim and not x.dtype.hasobject else None
+        return x[:0] if x.ndim else None
     library = kind.__module__.partition(".")[0]
     if library == "pandas":
         dtypes = x.dtypes if kind.__name__ == "DataFrame" else [x.dtype] if kind.__name__ == "Series" else []

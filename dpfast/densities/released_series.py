@@ -437,6 +437,7 @@ record replaced (the number of records is public)>
     epsilon = checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid, missing)
     check_grid(grid)
+    checks.density_range(width_of(grid))  # of the released density, before the charge
     check_missing("SeriesCoefficients", (grid,), hides_n=False)
     bit_generator(rng)  # reject an invalid rng before reading the data
     values = x if isinstance(x, Chunks) else containers.vector("x", x)

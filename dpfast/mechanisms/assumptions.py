@@ -492,6 +492,8 @@ def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, 
             left, right = _enclosed(lambda t: confidence - inside(t, *cells), rough.slope, low, high, t)
         while high - low > 1e-9 * high:
             middle = (low + high) / 2
+            if not low < middle < high:  # neighbours below the normal doubles, which are no finer
+                break
             reached = middle >= right or (middle > left and inside(middle, *cells) >= confidence)
             low, high = (low, middle) if reached else (middle, high)
         return high
@@ -585,6 +587,8 @@ def _enclosed(
     while high - low > 1e-10 * high:
         if not low < t < high:
             t = (low + high) / 2
+        if not low < t < high:  # neighbours
+            break
         value = lacking(t)
         low, high = (t, high) if value > 0 else (low, t)
         steepness = slope(t)

@@ -732,6 +732,7 @@ class _MeanInterval(IntervalMechanism):
     def _make_plan(self, n: int | None) -> Plan:
         for release in self._releases:
             release.plan(n)  # reject an n that is not supported
+        _check_squares(self.grid)
         return _OfSums(self, n)
 
     def reading(self) -> Sums:
@@ -777,6 +778,12 @@ class _MeanInterval(IntervalMechanism):
         spread = min(squares / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
         skew = width * math.log(1 / wrong) / (n * -float(scipy.special.ndtri(wrong / 2)))
         return normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, unit / n, 1 - wrong)
+
+
+def _check_squares(grid: Grid) -> None:
+    """Raise a ValueError if squares within the bounds overflow; the variance of one record, without noise, does not."""
+    width = grid.upper - grid.lower
+    checks.finite_scale(width * width)
 
 
 class _IntervalOfOne(IntervalMechanism):
@@ -841,6 +848,10 @@ class _VarianceInterval(_IntervalOfOne):
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
         found = super()._foreseen_of_many(n)
         return found.of_root() if found and self.root else found
+
+    def _make_plan(self, n: int | None) -> Plan:
+        _check_squares(self.grid)
+        return super()._make_plan(n)
 
     def range_of(self, n: int | None) -> tuple[float, float]:
         most = (self.grid.upper - self.grid.lower) / 2

@@ -412,6 +412,19 @@ def test_ends_of_a_quantile_interval_do_not_cross(monkeypatch):
     assert tuple(dpf.interval("median", np.full(1000, 5.0), grid=grid, epsilon=1.0, rng=rng(0))) == (8, 8, 8)
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")
+@pytest.mark.parametrize("n", [1, 2])
+def test_bounds_near_the_ends_of_doubles(n):
+    """Squares that overflow are refused before the charge, also of one record; the least doubles have an interval."""
+    with dpf.Ledger(epsilon=9.0) as ledger:
+        for statistic in ("mean", "variance", "std"):
+            with pytest.raises(ValueError, match="use narrower bounds"):
+                dpf.interval(statistic, np.zeros(n), bounds=(-1e300, 1e300), epsilon=1.0)
+        assert not ledger.charges
+        found = dpf.interval("mean", np.zeros(n), bounds=(0, 5e-324), epsilon=1.0)
+    assert found.low <= found.value <= found.high
+
+
 def test_the_largest_epsilon_gives_an_interval_of_one_point_without_a_warning():
     assert tuple(dpf.interval("count", [1, 2, 3], epsilon=1e308, rng=rng(0))) == (3, 3, 3)
     value, low, high = dpf.interval("median", np.arange(29.0), epsilon=1e308, rng=rng(0))

@@ -543,3 +543,10 @@ class TestFunction:
 @pytest.mark.parametrize("module", [series, calculators], ids=lambda module: module.__name__)
 def test_examples_run(module):
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_bounds_too_near_for_densities_are_refused_before_the_charge():
+    with dpf.Ledger(epsilon=2.0) as ledger:
+        with pytest.raises(ValueError, match="use another unit"):
+            dpf.density(np.ones(100), bounds=(0, 1e-300), epsilon=1.0)
+        assert not ledger.charges
