@@ -126,7 +126,8 @@ class ReportPlan:
     def run(self, data: Any, *, ledger: Ledger | None = None, rng: RandomSource = None) -> Report:
         """Release all of it, and return the report.
 
-        A dry run comes before, so that nothing is released if an entry is invalid or the whole does not fit.
+        A dry run comes before, so that nothing is released if an entry is invalid or the whole does not fit; and
+        another one with the number of records, if it is public, of which a release may need more.
 
         Raises
         ------
@@ -140,6 +141,9 @@ class ReportPlan:
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
         table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
+        if (n := table.records.public_n) not in (None, foreseen.n):
+            with trying():
+                self._imagined(data, ledger, n)
         try:
             for _ in _released(table, self.releases):
                 pass
@@ -156,11 +160,15 @@ class ReportPlan:
         The releases are made from imagined records, of the types that the schema of a file declares, and as many as it
         declares if their number is public.
         """
+        return self._imagined(data, ledger)
+
+    def _imagined(self, data: Any, ledger: Ledger | None, known: int | None = None) -> DryRun:
+        """Return the dry run; of the number of records, if it is known, without groups, whose sizes are not."""
         source = None if data is None else source_of(data, [*self.columns], Format(**self.format))
         made = self._table(_NOTHING, ledger, None)
         facts, public = made.columns, made.ledger.privacy.neighbors == "replace-one"
         declared = source.records() if isinstance(source, File) and public else None
-        n = self.records or declared or _ASSUMED
+        n = known or self.records or declared or _ASSUMED
         integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
         units, _ = unit_of(self.unit)
         texts: list[str] = []
@@ -170,7 +178,7 @@ class ReportPlan:
             names = None if source is None else source.names()
         table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
         told: list[tuple[str, ...]] = []
-        for _ in _released(table, self.releases):
+        for _ in _released(table, self.releases, groups=known is None):
             told.append(tuple(text.replace(_SMALLEST, _IF_EQUAL) for text in texts))
             texts.clear()
         shown = {release.keys for release in table.releases if PUBLIC_GROUPS in release.note}
@@ -181,12 +189,12 @@ class ReportPlan:
             source.check(table.records.wanted)
             check_categories(source, facts)
         inputs = (source.input,) if isinstance(source, File) else ()
-        known = self.records is not None or declared is not None
+        says_n = self.records is not None or declared is not None
         budget = table.ledger.privacy
         shares = tuple(f" (share = {entry['share']})" if "share" in entry else "" for entry in self.releases)
         wanted = table.records.wanted
         stated_n = n if public else None
-        return DryRun(self.title, table.releases, tuple(told), budget, stated_n, wanted, inputs, known, shares)
+        return DryRun(self.title, table.releases, tuple(told), budget, stated_n, wanted, inputs, says_n, shares)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -334,9 +342,11 @@ def _keys_of(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*needed, *own, *of_interval]))
 
 
-def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Make one release after another, and yield after each."""
+def _released(table: Table, releases: Sequence[Mapping[str, Any]], *, groups: bool = True) -> Iterator[None]:
+    """Make one release after another, and yield after each; without `groups` those of all records only."""
     for number, release in enumerate(releases, 1):
+        if "by" in release and not groups:
+            continue
         place = f"release {number}, {release['statistic']}"
         try:
             with about(place):

@@ -31,7 +31,7 @@ from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator, is_secure
 from dpfast.reports.columns import TableColumns
-from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
+from dpfast.reports.costs import ReleaseCost, as_written, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.notes import (
@@ -167,7 +167,7 @@ class Table:
             raise TypeError("give ledger= or epsilon=: the budget of all releases from the table")
         if ledger is None:
             default = "replace-one" if unit is None else "add-remove"
-            ledger = Ledger(epsilon, delta, neighbors=neighbors or default, per_unit=per_unit)
+            ledger = Ledger(as_written(epsilon), as_written(delta), neighbors=neighbors or default, per_unit=per_unit)
         elif delta or neighbors:
             raise TypeError("delta and neighbors are those of the ledger: leave them out")
         elif ledger.privacy.per_unit != per_unit:
@@ -178,7 +178,8 @@ class Table:
         self.ledger, self._rng, self._explain = ledger, rng, explain
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
-        self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        public_n = ledger.privacy.neighbors == "replace-one"
+        self.records = TableColumns(source, self.columns, units, per_unit, rng, public_n=public_n)
         self.records.check(declared)
         check_categories(source, self.columns)
         self._releases: list[TableRelease] = []

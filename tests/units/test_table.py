@@ -168,7 +168,7 @@ def test_a_share_of_delta_goes_where_a_release_uses_one():
     one = table(neighbors="add-remove", delta=1e-5, columns={"pay": {"bounds": (0, 100)}})
     one.mean("pay", by="kind", share=0.25)
     one.mean("pay", share=0.25)
-    assert [release.privacy.delta for release in one.releases] == [2.5e-6, 0]
+    assert [release.privacy.delta for release in one.releases] == [pytest.approx(2.5e-6, rel=1e-15), 0]
 
 
 class TestUnits:
@@ -203,7 +203,7 @@ class TestUnits:
             budget = dpf.Privacy(10, 1e-4, "add-remove", per_unit=k)
             cost = cost_of(budget, epsilon, None, delta)
             whole = dpf.Privacy(cost.epsilon, cost.delta, "add-remove").for_units(k)
-            assert whole.epsilon == epsilon
+            assert epsilon * (1 - 2**-52) <= whole.epsilon <= epsilon
             assert 0.99 * delta < whole.delta <= delta
 
     def test_a_ledger_must_be_for_the_unit(self):
