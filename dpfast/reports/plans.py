@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
-from dpfast.core.traps import about, trying
+from dpfast.core.traps import about, presumed_numbers, trying
 from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.ledger.outputs import InputFile
-from dpfast.mechanisms.foreseen import NUMBERS
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.notes import PUBLIC_GROUPS, PUBLIC_SIZES
@@ -251,7 +250,7 @@ class DryRun(Document):
     def _imagined(self) -> str:
         """How many records there are, and how to say it."""
         if self.n is None:
-            *some, most = (f"{number:,}" for number in NUMBERS)
+            *some, most = (f"{number:,}" for number in presumed_numbers())
             return f"their number is private: errors are for {', '.join(some)} and {most} of them, in each group if any"
         ask = "" if self.known else "; records = 40_000 in a plan would say how many there are, if this is public"
         return f"{self.n:,} imagined records{ask}"

@@ -18,7 +18,7 @@ from dpfast._kernels._calls import Parameters
 from dpfast.aggregate.blocks import ranges_of
 from dpfast.choosing import Explain
 from dpfast.core import checks
-from dpfast.core.traps import of_missing_cells, warn
+from dpfast.core.traps import of_missing_cells, presuming, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
 from dpfast.families.user import family_of
@@ -424,12 +424,21 @@ class Table:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         self.records.check([*read, *_names(by or ())])
         with self._lock:
-            with self.ledger.noting(column=", ".join(read) or None, source=self.records.path):
+            noting = self.ledger.noting(column=", ".join(read) or None, source=self.records.path)
+            with noting, presuming(lambda: self._presumed(by)):
                 result, profiles = charged(self.ledger, call)
             told = note_of(read, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, rows, tuple(_names(by or ())), told))
         return result
+
+    def _presumed(self, by: Any) -> int | None:
+        """Return how many records a release has, at most or if groups are equal, that keeps their number private."""
+        n, groups = self.records.public_n, 1
+        if n is not None and by is not None:
+            keys = self.records.categories(_names(by))
+            groups = 0 if keys is None else len(keys)
+        return n // groups if n is not None and groups else None
 
     def _number(
         self,

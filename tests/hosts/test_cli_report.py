@@ -966,3 +966,27 @@ def test_too_few_records_for_a_release_cost_nothing(capsys, files, tmp_path):
     assert "release 2, bounds: bounds need 2840 records for --epsilon 0.1, not 2000" in told
     assert not dpf.Ledger.open(tmp_path / "x.ledger").charges
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("rows", [3_000, 300])
+def test_one_number_of_records_is_presumed(capsys, tmp_path, rows):
+    """That of all rows, in the warning of a report and in its dry run, where those with a number are private."""
+    path, plan = tmp_path / "x.csv", tmp_path / "plan.toml"
+    path.write_text("pay,kind\n" + "5,a\n" * rows)
+    text = f'epsilon = 2\nrecords = {rows}\ncolumns.pay = {{bounds = "private", missing = "drop"}}\n'
+    text += 'columns.kind.categories = ["a", "b", "c"]\n'
+    for by, n in (("", rows), ('by = "kind"\n', rows // 3)):
+        plan.write_text(f'{text}[[release]]\nstatistic = "mean"\ncolumn = "pay"\nshare = 1\n{by}')
+        told = [run(capsys, path, plan, *more).err for more in ([], ["--dry-run"])]
+        few = f"n is private, and presumed to be {n:,}: {n:,} records are fewer than the 498 that this release requires"
+        assert [few in each for each in told] == [n < 498] * 2
+        assert "presumed to be at least 100" not in "".join(told)
+    plan.write_text(f'{text}[[release]]\nstatistic = "count"\nby = "kind"\nshare = 1\n')
+    assert f"about 0.851 for n = {rows // 3:,}." in run(capsys, path, plan, "--dry-run").out
+
+
+def test_private_groups_within_private_bounds_warn(recwarn):
+    """As the release from all records does: n of each is presumed to be at least 100."""
+    table = dpf.Table({"pay": [5.0] * 900, "kind": ["a"] * 900}, epsilon=1, delta=1e-6, neighbors="add-remove")
+    with pytest.warns(dpf.UtilityWarning, match="presumed to be at least 100: 100 records are fewer than"):
+        table.mean("pay", by="kind", bounds="private", share=1)
