@@ -692,6 +692,12 @@ def test_messages_use_the_words_of_the_form(capsys, files, tmp_path):
         "'count' needs a column: count of COLUMN or count by COLUMN"
         in run(capsys, files[0], "--epsilon", "1", "--release", "count", code=2).err
     )
+    assert "--epsilon is needed, the budget" in run(capsys, files[0], "--release", "count of pay", code=2).err
+    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "regression of pay on age"]
+    assert (
+        "'age' has none: (lower, upper) in columns= or in a plan, or --bounds age=LOWER,UPPER"
+        in run(capsys, files[0], *given, code=2).err
+    )
 
 
 def test_a_regression_without_a_plan(capsys, files):
