@@ -175,7 +175,9 @@ class ReportPlan:
         names = None
         with suppress(TableError):  # a dry run needs no file
             names = None if source is None else source.names()
-        table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
+        table = self._table(
+            Imagined(n, facts, integers, units, names), empty, None, explain=known is None and texts.append
+        )
         told: list[tuple[str, ...]] = []
         for _ in _released(table, self.releases, groups=known is None):
             told.append(tuple(text.replace(_SMALLEST, _IF_EQUAL) for text in texts))

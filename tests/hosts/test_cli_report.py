@@ -637,7 +637,7 @@ def test_a_value_that_tells_nothing_is_none(capsys, tmp_path):
     assert groups["columns"]["few"] == [False, True]
     assert (groups["columns"]["low"][1], groups["columns"]["high"][1]) == (0, 100)
     assert whole["columns"] == {"value": [None], "low": [0], "high": [100]}
-    assert "No information: the interval is as wide as the bounds" in groups["note"]
+    assert "Where a value is no information, its interval is as wide as the bounds" in groups["note"]
     assert report.untold == 3
     assert "| b (few) | no information | 0 | 100 |" in report.to_markdown()
     page = report.to_html()
@@ -729,7 +729,7 @@ def test_a_dry_run_says_what_it_imagines(capsys, tmp_path):
 def test_pages_say_once_what_several_notes_say():
     """The note of one release has it, and so do all in JSON."""
     table = dpf.Table({"pay": [1.0] * 900}, epsilon=2, columns={"pay": {"bounds": (0, 9)}})
-    nothing = "No information: the interval is as wide as the bounds"
+    nothing = "Where a value is no information, its interval is as wide as the bounds"
     for times in (1, 2):
         table.interval("median", "pay", share=0.5)
         report = table.report()

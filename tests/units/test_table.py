@@ -356,7 +356,10 @@ class TestErrors:
             (lambda t: t.partitions("knd", epsilon=1), "no column 'knd': did you mean 'kind'"),
             (lambda t: t.mean("pay", by="person", epsilon=1), "keys of person are private: give their categories"),
             (lambda t: t.count(epsilon=1), "count needs column= or by="),
-            (lambda t: t.linear_regression(["person"], "pay", epsilon=1), "bounds of all features: 'person' has none"),
+            (
+                lambda t: t.linear_regression(["person"], "pay", epsilon=1),
+                "bounds of all features, and 'person' has none",
+            ),
             (lambda t: t.glm(["age"], "kind", epsilon=1), "the label 'kind' must be a number, or have two categories"),
             (lambda t: t.mean("pay", epsilon=1, trim=0.1), "unexpected keyword argument 'trim'"),
         ],
@@ -762,7 +765,7 @@ def test_an_interval_without_bounds_says_what_it_may_mean():
         one = table({"x": cells}, columns={})
         one.interval("median", "x", epsilon=9)
         one.interval("count", "x", epsilon=9)
-        assert "No information, or no bound: there are too few numbers for the epsilon" in one.releases[0].note
+        assert "Where there is no information, or no bound, there are too few numbers" in one.releases[0].note
         assert "One " not in one.releases[1].note
 
 
