@@ -96,6 +96,8 @@ def _plan(arguments: argparse.Namespace) -> ReportPlan:
             raise ValueError(f"--{given_twice[0]} is for --release: REPORT.toml declares it")
         plan = ReportPlan.read(arguments.plan)
         return replace(plan, format={**plan.format, **given})
+    if arguments.epsilon is None and arguments.ledger is None:
+        raise ValueError("--epsilon is needed, the budget of all releases together, or --ledger FILE")
     columns: dict[str, dict[str, Any]] = {}
     for fact in ("bounds", "categories", "missing"):
         for name, value in getattr(arguments, fact):

@@ -10,7 +10,7 @@ import inspect
 import math
 import warnings
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
@@ -25,7 +25,7 @@ CATEGORIES = (PrivacyWarning, UtilityWarning)
 MOST_EPSILON = 20.0
 MOST_DELTA = 1e-3
 MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
-PRESUMED = 100  # records, where their number is private
+PRESUMED = 100  # records, where their number is private, unless `presuming` says more of them
 _BETWEEN = ("dataclasses", "functools")  # modules whose functions construct for their callers
 
 
@@ -143,10 +143,13 @@ def of_least_records(n: int, least: int) -> Iterator[Trap]:
         )
 
 
-def of_private_n(traps: Iterable[Trap]) -> Iterator[Trap]:
+def of_private_n(traps_of: Callable[[int], Iterable[Trap]]) -> Iterator[Trap]:
     """Yield the traps of the presumed number of records, where the number is private."""
-    for trap in traps:
-        yield Trap(trap.category, f"n is private, and presumed to be at least {PRESUMED}: {trap.text}")
+    known = _presumed.get()()
+    n = PRESUMED if known is None else known
+    presumed = f"at least {n:,}" if known is None else f"{n:,}"
+    for trap in traps_of(n):
+        yield Trap(trap.category, f"n is private, and presumed to be {presumed}: {trap.text}")
 
 
 def is_guess(error: float, n: float) -> bool:
@@ -214,6 +217,28 @@ def trying() -> Iterator[None]:
         for category in CATEGORIES:
             warnings.simplefilter("ignore", category)
         yield
+
+
+def presumed_numbers() -> tuple[int, ...]:
+    """Return the numbers of records for which errors are told, where their number is private, or not known yet."""
+    known = _presumed.get()()
+    return (PRESUMED, 10 * PRESUMED, 100 * PRESUMED) if known is None else (known,)
+
+
+_presumed: ContextVar[Callable[[], int | None]] = ContextVar("presumed", default=lambda: None)
+
+
+@contextmanager
+def presuming(n: Callable[[], int | None]) -> Iterator[None]:
+    """Presume a number of records in a block, where the number is private; None for no other than usual.
+
+    Such as that of all rows of a table, which is public, where those without a missing cell are counted.
+    """
+    token = _presumed.set(n)
+    try:
+        yield
+    finally:
+        _presumed.reset(token)
 
 
 _subject: ContextVar[str] = ContextVar("subject", default="")

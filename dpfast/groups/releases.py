@@ -225,7 +225,7 @@ def by_group(
         smallest = min((int(found[found > 0].min()) for found in sizes if found.any()), default=None)
     if explain is not False:
         tell(_explanation(jobs, partitions, smallest), explain)
-    if floats:
+    if floats or hides_n:
         for i, job in enumerate(jobs):
             warn_of_groups(job.mechanism, None if hides_n else sizes[i])
     with spending_together(costs, of=[*selecting, *(job.mechanism for job in jobs)]):

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dpfast.core.traps import PRESUMED, is_guess
-
-NUMBERS = PRESUMED, 10 * PRESUMED, 100 * PRESUMED  # of records, where n is private or not known yet
+from dpfast.core.traps import is_guess
 
 
 class Foreseen(NamedTuple):
@@ -73,8 +71,12 @@ def in_words(found: Mapping[int, Foreseen]) -> str:
     texts = {n: each.in_words(n) for n, each in found.items() if each is not GUESS}
     parts = [f"a guess for n = {guesses[-1]:,}{' or less' * (len(guesses) > 1)}"] if guesses else []
     if texts:
-        same = len(texts) > 1 and len({*texts.values()}) == 1
-        known = [*texts.values()][:1] if same else [f"{text} for n = {n:,}" for n, text in texts.items()]
+        same = (
+            len(texts) > 1
+            and len({f"{found[n].size:.2g}" for n in texts}) == 1
+            and not any(x.ranks for x in found.values())
+        )
+        known = [*texts.values()][-1:] if same else [f"{text} for n = {n:,}" for n, text in texts.items()]
         parts += [f"about {known[0]}", *known[1:]]
     even = "; for records spread evenly over the bounds" if any(each.even for each in found.values()) else ""
     return f"Expected error, besides that of sampling: {', '.join(parts)}{even}"

@@ -19,7 +19,7 @@ from dpfast.core import checks, measures
 from dpfast.core.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.spending import sums_epsilons
-from dpfast.core.traps import PRESUMED, Trap, of_private_n
+from dpfast.core.traps import Trap, of_private_n, presumed_numbers
 from dpfast.core.types import Exact
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
@@ -398,7 +398,8 @@ class InverseSensitivity(StatisticMechanism):
         least = least_product(grid, self.base_measure, (statistic.level,), self._per_record)
         reached = "" if n is None else f": here it is {n * self.epsilon:.3g}"
         if self.hides_n:
-            reached = f", and a warning presumes {PRESUMED} records, as n is private: release dpfast.count before"
+            least_n = presumed_numbers()[0]
+            reached = f", and a warning presumes {least_n:,} records, as n is private: release dpfast.count before"
         return f"{text}. A release on floats requires that n epsilon is at least {least:.3g}{reached}"
 
     @property
@@ -693,10 +694,10 @@ class FromPrivateLevels(QuantilesOfGroups, Leveled):
     def _release(self) -> Callable[..., int]:
         return self._kernel(self.options["last"], self._cap).release_between
 
-    @cached_property
+    @property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         """The traps of a presumed number of records, where there are no bounds: within them any number may do."""
-        return tuple(of_private_n(self.traps_of(PRESUMED))) if isinstance(self.mechanism.grid, FloatGrid) else ()
+        return tuple(of_private_n(self.traps_of)) if isinstance(self.mechanism.grid, FloatGrid) else ()
 
     def traps_of(self, n: int) -> Iterable[Trap]:
         mechanism, level = self.mechanism, _level(self.mechanism.statistic)

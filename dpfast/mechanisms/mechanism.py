@@ -19,9 +19,9 @@ from dpfast.core.privacy import Privacy, PrivacyProfile
 from dpfast.core.recent import is_recent
 from dpfast.core.spending import LAW, Carrier, Cost, charging, hook, refused, spending_together
 from dpfast.core.tabular import Declared
-from dpfast.core.traps import Cautious, warn
+from dpfast.core.traps import Cautious, presumed_numbers, warn
 from dpfast.laws import Law
-from dpfast.mechanisms.foreseen import GUESS, NUMBERS, Foreseen, in_words
+from dpfast.mechanisms.foreseen import GUESS, Foreseen, in_words
 from dpfast.mechanisms.plan import Plan, resolutions
 from dpfast.mechanisms.prediction import Predicted
 from dpfast.random import RandomSource, bit_generator
@@ -422,8 +422,9 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def _explained_error(self, n: int | None) -> str:
         """Return a sentence on the expected error, from public numbers; "" if they do not give it."""
-        found = {number: self._foreseen(number) for number in (NUMBERS if n is None else (n,))}
-        if known := {number: error for number, error in found.items() if error is not None}:
+        found = {number: self._foreseen(number) for number in (presumed_numbers() if n is None else (n,))}
+        known = {number: error for number, error in found.items() if error is not None}
+        if len(known) == len(found):
             return in_words(known)
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.core import checks
 from dpfast.core.privacy import Privacy, PrivacyProfile, shown
 from dpfast.core.rounding import down, up
-from dpfast.core.traps import PRESUMED, Trap, of_least_records, of_private_n
+from dpfast.core.traps import Trap, of_least_records, of_private_n
 from dpfast.core.types import Exact
 from dpfast.laws import DiscreteLaplace, Law
 from dpfast.mechanisms.foreseen import GUESS, Foreseen
@@ -302,11 +302,11 @@ class ResizedPlan(RecordsPlan):
 
     mechanism: Resized
 
-    @cached_property
+    @property
     def traps(self) -> tuple[Trap, ...]:  # type: ignore[override]
         """The traps of a presumed number of records; within bounds any number may be enough."""
-        found = of_least_records(PRESUMED, self.mechanism.least) if self.mechanism.enough else self.traps_of(PRESUMED)
-        return tuple(of_private_n(found))
+        least = self.mechanism.least
+        return tuple(of_private_n(lambda n: of_least_records(n, least) if self.mechanism.enough else self.traps_of(n)))
 
     def traps_of(self, n: int) -> Iterable[Trap]:
         sampling, least = self.mechanism, self.mechanism.least

@@ -42,21 +42,36 @@ class TableColumns:
         The largest number of records of a unit.
     rng : numpy.random.Generator or BitGenerator, optional
         Chooses the records of a unit that has more.
+    public_n : bool
+        Whether the number of records is public.
     """
 
     def __init__(
-        self, source: Source, facts: Mapping[str, Facts], unit: tuple[str, ...], per_unit: int | None, rng: RandomSource
+        self,
+        source: Source,
+        facts: Mapping[str, Facts],
+        unit: tuple[str, ...],
+        per_unit: int | None,
+        rng: RandomSource,
+        *,
+        public_n: bool,
     ) -> None:
         self._source, self._facts, self._unit, self._per_unit, self._rng = source, facts, unit, per_unit, rng
         self._read: dict[WantedColumn, Any] = {}
         self._keep: NDArray[np.bool_] | None = None
         self._length: int | None = None
+        self._public_n = public_n
         self._lock = threading.Lock()
 
     @property
     def wanted(self) -> tuple[WantedColumn, ...]:
         """The columns that were read."""
         return tuple(self._read)
+
+    @property
+    def public_n(self) -> int | None:
+        """The number of records, once a column is read; None if it is private, as that of units is."""
+        return self._length if self._public_n else None
 
     def load(self, wanted: Sequence[WantedColumn]) -> None:
         """Read columns at once, before they are needed."""

@@ -72,21 +72,32 @@ class ReleaseCost:
         return replace(self, per_unit=1)
 
 
+def as_written(amount: Any) -> Any:
+    """Return an amount of privacy as the decimal that is written, as it is in a plan, if it is a float.
+
+    Ten of 0.1 are then the budget, although the doubles are more than it.
+    """
+    is_plain = isinstance(amount, float) and 0 < amount < math.inf
+    return Fraction(repr(float(amount))) if is_plain else amount
+
+
 def cost_of(
     budget: Privacy, epsilon: Exact | None, share: Exact | None, delta: Exact, *, hides_n: bool = False
 ) -> ReleaseCost:
     """Return the cost that a user gives: an epsilon, or a share of a budget.
 
-    `hides_n` for a release that is for one record added or removed, whatever the budget is for. A share is the decimal
-    that is written: ten of 0.1 are the budget, although the doubles are more than it.
+    `hides_n` for a release that is for one record added or removed, whatever the budget is for.
     """
     if (epsilon is None) == (share is None):
         raise TypeError("give epsilon= or share=, a part of the budget such as 0.2")
+    delta = as_written(delta)
     neighbors = "add-remove" if hides_n else budget.neighbors
     per_unit = budget.per_unit or (1 if neighbors == budget.neighbors else 2)
     if share is None:
-        return ReleaseCost(checks.positive_rational("epsilon", epsilon), checks.delta_down(delta), per_unit, neighbors)
-    part = checks.positive_rational("share", repr(float(share)) if isinstance(share, float) else share)
+        return ReleaseCost(
+            checks.positive_rational("epsilon", as_written(epsilon)), checks.delta_down(delta), per_unit, neighbors
+        )
+    part = checks.positive_rational("share", as_written(share))
     if part > 1:
         raise ValueError(f"share must be at most 1, not {share!r}")
     if budget.unit != "epsilon":

@@ -18,8 +18,12 @@ from dpfast.reports.facts import Facts
 
 PUBLIC_SIZES = "These sizes are public anyway, because another release takes who is in which group as public."
 PUBLIC_GROUPS = "Who is in which group is taken as public."
-NOTHING = "No information: the interval is as wide as the bounds, because there are too few records for its epsilon."
-NO_BOUND = "No information, or no bound: there are too few numbers for the epsilon, as in a column of text."
+NOTHING = (
+    "Where a value is no information, its interval is as wide as the bounds: there are too few records for its epsilon."
+)
+NO_BOUND = (
+    "Where there is no information, or no bound, there are too few numbers for the epsilon, as in a column of text."
+)
 BEYOND = "values beyond count as the nearer bound"
 OF_NOISE = "From low to high: what the noise can have done, 95 %."
 OF_BINS = "Counts are noisy; the outer bins have all that is less, and all that is more, too."
@@ -30,7 +34,7 @@ MEDIAN_STANDS = (
     "Missing cells of {0} are replaced by a median that is released first: if half of a group or more are missing, its "
     "number means nothing."
 )
-OF_FEW = f"({FEW}): a group of so few records that its number may be far from the truth."
+OF_FEW = f"({FEW}) marks a group of so few records that its number may be far from the truth."
 LEFT_OUT = "Records with a missing cell are left out."
 IN_THE_MIDDLE = (
     "A record with a missing cell counts as one in the middle of the bounds. If many are missing, the coefficients are "

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dpfast.core.privacy import Privacy, in_short, stated
-from dpfast.core.traps import about, trying
+from dpfast.core.traps import about, presumed_numbers, trying
 from dpfast.core.words import meant, of_arrays
 from dpfast.errors import BudgetError
 from dpfast.ledger import Ledger
 from dpfast.ledger.outputs import InputFile
-from dpfast.mechanisms.foreseen import NUMBERS
 from dpfast.random import RandomSource
 from dpfast.reports.facts import Facts
 from dpfast.reports.notes import PUBLIC_GROUPS, PUBLIC_SIZES
@@ -126,7 +125,8 @@ class ReportPlan:
     def run(self, data: Any, *, ledger: Ledger | None = None, rng: RandomSource = None) -> Report:
         """Release all of it, and return the report.
 
-        A dry run comes before, so that nothing is released if an entry is invalid or the whole does not fit.
+        A dry run comes before, so that nothing is released if an entry is invalid or the whole does not fit; and
+        another one with the number of records, if it is public, of which a release may need more.
 
         Raises
         ------
@@ -140,6 +140,9 @@ class ReportPlan:
         foreseen.check(ledger)
         table = self._table(data, ledger, rng)
         table.records.load(foreseen.wanted)  # a column that cannot be read costs nothing
+        if (n := table.records.public_n) not in (None, foreseen.n):
+            with trying():
+                self._imagined(data, ledger, n)
         try:
             for _ in _released(table, self.releases):
                 pass
@@ -156,11 +159,15 @@ class ReportPlan:
         The releases are made from imagined records, of the types that the schema of a file declares, and as many as it
         declares if their number is public.
         """
+        return self._imagined(data, ledger)
+
+    def _imagined(self, data: Any, ledger: Ledger | None, known: int | None = None) -> DryRun:
+        """Return the dry run; of the number of records, if it is known, without groups, whose sizes are not."""
         source = None if data is None else source_of(data, [*self.columns], Format(**self.format))
         made = self._table(_NOTHING, ledger, None)
         facts, public = made.columns, made.ledger.privacy.neighbors == "replace-one"
         declared = source.records() if isinstance(source, File) and public else None
-        n = self.records or declared or _ASSUMED
+        n = known or self.records or declared or _ASSUMED
         integers = {name for name in _named(self) if source is not None and source.declares_integers(name)}
         units, _ = unit_of(self.unit)
         texts: list[str] = []
@@ -168,9 +175,11 @@ class ReportPlan:
         names = None
         with suppress(TableError):  # a dry run needs no file
             names = None if source is None else source.names()
-        table = self._table(Imagined(n, facts, integers, units, names), empty, None, explain=texts.append)
+        table = self._table(
+            Imagined(n, facts, integers, units, names), empty, None, explain=known is None and texts.append
+        )
         told: list[tuple[str, ...]] = []
-        for _ in _released(table, self.releases):
+        for _ in _released(table, self.releases, groups=known is None):
             told.append(tuple(text.replace(_SMALLEST, _IF_EQUAL) for text in texts))
             texts.clear()
         shown = {release.keys for release in table.releases if PUBLIC_GROUPS in release.note}
@@ -181,12 +190,12 @@ class ReportPlan:
             source.check(table.records.wanted)
             check_categories(source, facts)
         inputs = (source.input,) if isinstance(source, File) else ()
-        known = self.records is not None or declared is not None
+        says_n = self.records is not None or declared is not None
         budget = table.ledger.privacy
         shares = tuple(f" (share = {entry['share']})" if "share" in entry else "" for entry in self.releases)
         wanted = table.records.wanted
         stated_n = n if public else None
-        return DryRun(self.title, table.releases, tuple(told), budget, stated_n, wanted, inputs, known, shares)
+        return DryRun(self.title, table.releases, tuple(told), budget, stated_n, wanted, inputs, says_n, shares)
 
     def _table(self, data: Any, ledger: Ledger | None, rng: RandomSource, explain: Any = False) -> Table:
         budget: dict[str, Any] = {"ledger": ledger}
@@ -243,7 +252,7 @@ class DryRun(Document):
     def _imagined(self) -> str:
         """How many records there are, and how to say it."""
         if self.n is None:
-            *some, most = (f"{number:,}" for number in NUMBERS)
+            *some, most = (f"{number:,}" for number in presumed_numbers())
             return f"their number is private: errors are for {', '.join(some)} and {most} of them, in each group if any"
         ask = "" if self.known else "; records = 40_000 in a plan would say how many there are, if this is public"
         return f"{self.n:,} imagined records{ask}"
@@ -334,9 +343,11 @@ def _keys_of(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*needed, *own, *of_interval]))
 
 
-def _released(table: Table, releases: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Make one release after another, and yield after each."""
+def _released(table: Table, releases: Sequence[Mapping[str, Any]], *, groups: bool = True) -> Iterator[None]:
+    """Make one release after another, and yield after each; without `groups` those of all records only."""
     for number, release in enumerate(releases, 1):
+        if "by" in release and not groups:
+            continue
         place = f"release {number}, {release['statistic']}"
         try:
             with about(place):

@@ -128,6 +128,9 @@ class Variables:
         for each in self.features:
             given = (0.0, 1.0) if each.categories else self._facts[each.name].bounds
             if not isinstance(given, tuple):
-                raise TypeError(f"a regression needs radius=, or bounds of all features: {each.name!r} has none")
+                raise TypeError(
+                    f"a regression needs bounds of all features, and {each.name!r} has none: (lower, upper) in "
+                    f"columns= or in a plan, or --bounds {each.name}=LOWER,UPPER; or radius= of the release"
+                )
             found += [given] * len(each.names)
         return found

@@ -18,7 +18,7 @@ from dpfast._kernels._calls import Parameters
 from dpfast.aggregate.blocks import ranges_of
 from dpfast.choosing import Explain
 from dpfast.core import checks
-from dpfast.core.traps import of_missing_cells, warn
+from dpfast.core.traps import of_missing_cells, presuming, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
 from dpfast.families.user import family_of
@@ -31,7 +31,7 @@ from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator, is_secure
 from dpfast.reports.columns import TableColumns
-from dpfast.reports.costs import ReleaseCost, charged, cost_of, keys_for
+from dpfast.reports.costs import ReleaseCost, as_written, charged, cost_of, keys_for
 from dpfast.reports.facts import facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.notes import (
@@ -168,7 +168,7 @@ class Table:
             raise TypeError("give ledger= or epsilon=: the budget of all releases from the table")
         if ledger is None:
             default = "replace-one" if unit is None else "add-remove"
-            ledger = Ledger(epsilon, delta, neighbors=neighbors or default, per_unit=per_unit)
+            ledger = Ledger(as_written(epsilon), as_written(delta), neighbors=neighbors or default, per_unit=per_unit)
         elif delta or neighbors:
             raise TypeError("delta and neighbors are those of the ledger: leave them out")
         elif ledger.privacy.per_unit != per_unit:
@@ -179,7 +179,8 @@ class Table:
         self.ledger, self._rng, self._explain = ledger, rng, explain
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
-        self.records = TableColumns(source, self.columns, units, per_unit, rng)
+        public_n = ledger.privacy.neighbors == "replace-one"
+        self.records = TableColumns(source, self.columns, units, per_unit, rng, public_n=public_n)
         self.records.check(declared)
         check_categories(source, self.columns)
         self._releases: list[TableRelease] = []
@@ -424,12 +425,21 @@ class Table:
         """Call a function of dpfast under the ledger; keep its result and what it cost."""
         self.records.check([*read, *_names(by or ())])
         with self._lock:
-            with self.ledger.noting(column=", ".join(read) or None, source=self.records.path):
+            noting = self.ledger.noting(column=", ".join(read) or None, source=self.records.path)
+            with noting, presuming(lambda: self._presumed(by)):
                 result, profiles = charged(self.ledger, call)
             told = note_of(read, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, rows, tuple(_names(by or ())), told))
         return result
+
+    def _presumed(self, by: Any) -> int | None:
+        """Return how many records a release has, at most or if groups are equal, that keeps their number private."""
+        n, groups = self.records.public_n, 1
+        if n is not None and by is not None:
+            keys = self.records.categories(_names(by))
+            groups = 0 if keys is None else len(keys)
+        return n // groups if n is not None and groups else None
 
     def _number(
         self,

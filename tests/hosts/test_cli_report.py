@@ -637,7 +637,7 @@ def test_a_value_that_tells_nothing_is_none(capsys, tmp_path):
     assert groups["columns"]["few"] == [False, True]
     assert (groups["columns"]["low"][1], groups["columns"]["high"][1]) == (0, 100)
     assert whole["columns"] == {"value": [None], "low": [0], "high": [100]}
-    assert "No information: the interval is as wide as the bounds" in groups["note"]
+    assert "Where a value is no information, its interval is as wide as the bounds" in groups["note"]
     assert report.untold == 3
     assert "| b (few) | no information | 0 | 100 |" in report.to_markdown()
     page = report.to_html()
@@ -692,6 +692,12 @@ def test_messages_use_the_words_of_the_form(capsys, files, tmp_path):
         "'count' needs a column: count of COLUMN or count by COLUMN"
         in run(capsys, files[0], "--epsilon", "1", "--release", "count", code=2).err
     )
+    assert "--epsilon is needed, the budget" in run(capsys, files[0], "--release", "count of pay", code=2).err
+    given = ["--epsilon", "1", "--bounds", "pay=0,200", "--release", "regression of pay on age"]
+    assert (
+        "'age' has none: (lower, upper) in columns= or in a plan, or --bounds age=LOWER,UPPER"
+        in run(capsys, files[0], *given, code=2).err
+    )
 
 
 def test_a_regression_without_a_plan(capsys, files):
@@ -723,7 +729,7 @@ def test_a_dry_run_says_what_it_imagines(capsys, tmp_path):
 def test_pages_say_once_what_several_notes_say():
     """The note of one release has it, and so do all in JSON."""
     table = dpf.Table({"pay": [1.0] * 900}, epsilon=2, columns={"pay": {"bounds": (0, 9)}})
-    nothing = "No information: the interval is as wide as the bounds"
+    nothing = "Where a value is no information, its interval is as wide as the bounds"
     for times in (1, 2):
         table.interval("median", "pay", share=0.5)
         report = table.report()
@@ -882,3 +888,111 @@ def test_a_seed_is_told_once(capsys, files, tmp_path):
         table.median("age", share=1)
         assert ("NOT private" not in table.report().guarantee) is private
         assert table.report().to_dict()["private"] is private
+
+
+_OF_PERSONS = ("person", 20)
+_FACTS = {"pay": {"bounds": (0, 200), "missing": "lower"}, "kind": {"categories": ["a", "b"], "missing": "half"}}
+
+
+def _by_decimals(table):
+    """Amounts whose doubles are above the decimal, and below it."""
+    for epsilon in (0.1, 0.3, 0.6):
+        table.interval("mean", "pay", epsilon=epsilon)
+    table.count(by="person", epsilon=0.2, delta=1.1e-6)
+
+
+def _of_all_kinds(table):
+    table.interval("median", "pay", by="kind", share=0.3)
+    table.quantile("pay", [0.1, 0.9], share=0.1)
+    table.std("pay", by="kind", share=0.1)
+    table.histogram("pay", 7, share=0.1)
+    table.mle("pay", "gamma", bounds={"shape": (1, 50), "rate": (0.01, 1)}, missing=9, share=0.04)
+    table.top_k("kind", 1, share=0.1)
+    table.bounds("pay", epsilon=0.2)
+    table.linear_regression(["kind"], "pay", share=0.1)
+
+
+def _of_persons(table):
+    table.count(by="kind", share=0.3)
+    table.interval("mean", "pay", by="kind", per_key=1, share=0.3)
+    table.partitions("kind", share=0.4)
+
+
+@pytest.mark.parametrize("make", [_by_decimals, _of_all_kinds, _of_persons])
+def test_a_table_and_a_plan_make_the_same_files(capsys, files, tmp_path, make):
+    """Byte by byte, in all forms, with the same generator: the plan has what the calls say."""
+    budget = {"epsilon": 1.3, "delta": 1.1e-5, **({"unit": _OF_PERSONS} if make is _of_persons else {})}
+    entries = []
+
+    class Noting:
+        def __getattr__(self, name):
+            def note(*arguments, **options):
+                statistic, rest = (arguments[0], arguments[1:]) if name == "interval" else (name, arguments)
+                named = dict(zip(_ARGUMENTS.get(name, ("column",)), rest, strict=False))
+                alone = {"interval": False} if name in ("std", "mean") else {}
+                entries.append({"statistic": statistic, **named, **alone, **options})
+
+            return note
+
+    make(Noting())
+    plan = tmp_path / "made.toml"
+    lines = [f"{key} = {_toml(value)}" for key, value in budget.items()]
+    lines += [f"columns.{name} = {_toml(facts)}" for name, facts in _FACTS.items()]
+    for entry in entries:
+        lines += ["[[release]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+    plan.write_text("\n".join(lines))
+    for end in ("json", "csv", "md", "html"):
+        run(capsys, files[0], plan, "-o", tmp_path / f"command.{end}", "--seed", 7)
+        table = dpf.Table(files[0], **budget, columns=_FACTS, rng=np.random.default_rng(7))
+        make(table)
+        table.report().save(tmp_path / f"python.{end}")
+        assert (tmp_path / f"python.{end}").read_bytes() == (tmp_path / f"command.{end}").read_bytes()
+
+
+_ARGUMENTS = {
+    "quantile": ("column", "q"),
+    "histogram": ("column", "bins"),
+    "mle": ("column", "family"),
+    "top_k": ("column", "k"),
+    "linear_regression": ("features", "label"),
+}
+
+
+def _toml(value):
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_toml(part)}' for key, part in value.items())}}}"
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def test_too_few_records_for_a_release_cost_nothing(capsys, files, tmp_path):
+    """Their number is public and known once they are read, before the first release."""
+    given = ["--epsilon", "0.2", "--release", "count of pay", "--release", "bounds of pay", "--ledger"]
+    ledger = dpf.Ledger(0.2, path=tmp_path / "x.ledger")
+    told = run(capsys, files[0], *given[2:], tmp_path / "x.ledger", code=2).err
+    assert "release 2, bounds: bounds need 2840 records for --epsilon 0.1, not 2000" in told
+    assert not dpf.Ledger.open(tmp_path / "x.ledger").charges
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("rows", [3_000, 300])
+def test_one_number_of_records_is_presumed(capsys, tmp_path, rows):
+    """That of all rows, in the warning of a report and in its dry run, where those with a number are private."""
+    path, plan = tmp_path / "x.csv", tmp_path / "plan.toml"
+    path.write_text("pay,kind\n" + "5,a\n" * rows)
+    text = f'epsilon = 2\nrecords = {rows}\ncolumns.pay = {{bounds = "private", missing = "drop"}}\n'
+    text += 'columns.kind.categories = ["a", "b", "c"]\n'
+    for by, n in (("", rows), ('by = "kind"\n', rows // 3)):
+        plan.write_text(f'{text}[[release]]\nstatistic = "mean"\ncolumn = "pay"\nshare = 1\n{by}')
+        told = [run(capsys, path, plan, *more).err for more in ([], ["--dry-run"])]
+        few = f"n is private, and presumed to be {n:,}: {n:,} records are fewer than the 498 that this release requires"
+        assert [few in each for each in told] == [n < 498] * 2
+        assert "presumed to be at least 100" not in "".join(told)
+    plan.write_text(f'{text}[[release]]\nstatistic = "count"\nby = "kind"\nshare = 1\n')
+    assert f"about 0.851 for n = {rows // 3:,}." in run(capsys, path, plan, "--dry-run").out
+
+
+def test_private_groups_within_private_bounds_warn(recwarn):
+    """As the release from all records does: n of each is presumed to be at least 100."""
+    table = dpf.Table({"pay": [5.0] * 900, "kind": ["a"] * 900}, epsilon=1, delta=1e-6, neighbors="add-remove")
+    with pytest.warns(dpf.UtilityWarning, match="presumed to be at least 100: 100 records are fewer than"):
+        table.mean("pay", by="kind", bounds="private", share=1)

@@ -136,7 +136,7 @@ def test_reports_and_commands_mark_them_alike(tmp_path, capsys):
         assert "b (few)" in text
         assert "a (few)" not in text
         assert "what the noise can have done, 95 %" in text
-    assert ",1,few,True\n" in report.to_csv()
+    assert re.search(r"^count by kind,b,.*,True$", report.to_csv(), re.M)
     given = ["count", str(path), "--group-by", "kind", "--keys", str(keys), "--epsilon", "0.5", "--seed", "1"]
     assert main(given) == 0
     assert re.fullmatch(r"a: \d+", (lines := capsys.readouterr().out.splitlines())[0])
