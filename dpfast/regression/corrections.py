@@ -46,7 +46,7 @@ _LEAST_SCALE, _MOST_SCALES = Fraction(2, 100), Fraction(10, 100)  # of each of t
 # outside of nearly all intervals; with 0.995 within nearly all, for the same error where errors are normal. 0.9995, or
 # alarms of 0.3 below, have half of the rest of that bias, for up to three times the error of normal errors.
 _WIDE, _LEVELS, _LENGTHS = (0.995, 1.5), (0.6, 0.7, 0.8, 0.9, 0.95), (0.9, 1.0, 1.2)
-_LEAST_LEVEL, _LEAST_SPLIT_LEVEL = 0.8, 0.75  # of the quantiles that are released
+_LEAST_LEVEL, _LEAST_SPLIT_LEVEL = 0.8, 0.7  # of the quantiles that are released
 _LEAST_TAIL = 20.0  # records beyond a quantile, times epsilon, with which it is hardly ever absurd
 _LEAST_RESIDUAL = 0.02  # in label bounds: where sums have little noise even for these, they are enough
 _RIDGE = 0.3  # added to the second moments, in units of the largest eigenvalue of their noise
@@ -63,11 +63,11 @@ _FALSE_ALARMS = 1e-4, 0.05
 # clip has all the noise that is a share of the errors of the first fit, where Huber's corner would be. On UC pay,
 # Chicago pay and hours, for epsilon from 0.1 to 3, 95 % intervals held least squares in 1 to 60 % before; now in TODO.
 # Shares of 0.1 and 0.3 have ...
-_LEAST_SPREAD, _SPREAD_DEVIATIONS = 0.2, 4.0
+_LEAST_SPREAD, _SPREAD_DEVIATIONS = 0.2, (4.0, 2.0)
 _TAILED = 0.2
 _MIDDLE = 0.5  # the level of the second scale, with the precision of one of 0.8 for normal residuals
 _CONTAMINATED = 0.05  # the share of the errors of a fit in squared residuals from which on they hide their shape
-_MISFIT, _MISFIT_ALARM = 4.0, 0.01  # of a last step that is longer than its errors allow: how much of it is doubted
+_MISFIT_ALARM = 0.01  # the chance of a false alarm that the last step is longer than its errors allow
 # Corrections follow if the residuals are less than this share of the deviation of the labels. Their errors presume that
 # residuals spread alike everywhere. On working hours, age and hourly pay by one or two columns, whose residuals are
 # nearly as large as the labels, they had 1.3 to 18 times the error of sums alone for epsilon from 0.1 to 3, and
@@ -179,7 +179,8 @@ class Corrections(Sequence):
         self.done, self._parts = 0, self._planned
         self._theta, self._whitening = np.zeros(self._p), np.zeros((self._p, self._p))
         self._shares, self._moment_noise = np.ones(self._p), np.zeros(self._p)
-        self._scale, self._clip, self._tailed = 0.0, self._wide, False
+        self._scale, self._clip = 0.0, self._wide
+        self._tailed = self._doubtful = False
         self._quantiles: list[_Quantile] = []
         # The covariance of the error of theta, without that of sampling, and that of the first fit.
         self._errors = self._first_errors = np.zeros((self._p, self._p))
@@ -383,7 +384,8 @@ class Corrections(Sequence):
         absurd = high is not first and high.value > first.value
         found = math.log(max(high.deviation, self._least_scale) / max(middle.deviation, self._least_scale))
         noise = math.hypot(middle.relative_error, high.relative_error)
-        self._tailed = not absurd and found > max(_LEAST_SPREAD, _SPREAD_DEVIATIONS * noise)
+        clear, possible = (not absurd and found > max(_LEAST_SPREAD, more * noise) for more in _SPREAD_DEVIATIONS)
+        self._tailed, self._doubtful = clear, possible
         if self._tailed:
             widest = _TAILED * math.sqrt(float(np.trace(self._first_errors)) / self._p) / self._noise(self._wide.length)
             self._scale = self._bounded(max(widest, high.value))
@@ -507,8 +509,8 @@ class Corrections(Sequence):
             return last._replace(errors=last.errors + np.outer(away, away))
         apart = last.errors + wide.errors + np.abs(wide.sampling - last.sampling)
         size = float(away @ np.linalg.pinv(apart, hermitian=True) @ away)
-        if size > scipy.special.chdtri(self._p, _MISFIT_ALARM):
-            return last._replace(errors=last.errors + _MISFIT**2 * np.outer(away, away))
+        if self._doubtful or size > scipy.special.chdtri(self._p, _MISFIT_ALARM):
+            return last._replace(errors=last.errors + np.outer(away, away) + self._first_errors)
         own, others = float(np.trace(last.errors)), float(np.trace(wide.errors))
         share = own / (own + others) if own else 0.0  # of the first estimate in the best mean of both
         errors = share**2 * wide.errors + (1 - share) ** 2 * last.errors
