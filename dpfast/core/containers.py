@@ -49,8 +49,10 @@ def without_records(x: Any) -> Any:
     None for lists, columns of objects and containers of other libraries: code of others, or cells, say what they hold.
     """
     kind = type(x)
-    if kind in (np.ndarray, np.memmap, np.ma.MaskedArray):
-        return x[:0] if x.ndim else None
+    if kind in (str, bytes, bool, int, float) or (kind.__module__ == "numpy" and issubclass(kind, np.generic)):
+        return x  # it has no records itself, such as the name of a column in place of the column
+    if kind in (np.ndarray, np.recarray, np.memmap, np.ma.MaskedArray):
+        return x[:0] if x.ndim else x
     library = kind.__module__.partition(".")[0]
     if library == "pandas":
         dtypes = x.dtypes if kind.__name__ == "DataFrame" else [x.dtype] if kind.__name__ == "Series" else []
