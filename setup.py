@@ -8,6 +8,9 @@ A kernel sees the headers of its own folder and those of ``src/shared``.
 functions for profilers and stack traces; without them these names are left out, which saves a wheel 0.2 MB.
 
 ``DPFAST_UNVERIFIED=1`` builds on a platform whose builds nobody verified, for those who port dpfast to it.
+
+Metadata and a list of sources need no C: ``build_ext`` alone makes it. An editable install compiles where ``pip install
+.`` does, so that after it, and after an edit, only what changed is compiled.
 """
 
 import os
@@ -16,15 +19,19 @@ import shlex
 import shutil
 import subprocess
 import sys
+from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from sysconfig import get_config_var, get_platform
 
 import numpy as np
+from Cython import __version__ as cython_version
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 # Where the lock of the secure generator and the recorded outcomes were checked: docs/assurance/platforms.md.
 VERIFIED = ("linux-aarch64", "linux-x86_64")
@@ -38,6 +45,7 @@ if PLATFORM not in VERIFIED and os.environ.get("DPFAST_UNVERIFIED") != "1":
     )
 
 DEBUG = os.environ.get("DPFAST_DEBUG") == "1"
+GENERATED = Path("build/cython-debug" if DEBUG else "build/cython")  # the C that Cython makes of kernels
 LEVEL = os.environ.get("DPFAST_OPTIMIZE", "1" if DEBUG else "")
 
 DIRECTIVES = {
@@ -111,10 +119,49 @@ def windows_runtime(zig, options):
     return str(made)
 
 
+def recorded(path, *settings):
+    """Write into a file what decides how others are made, if that changed: they are older than it then."""
+    text = repr(settings)
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return str(path)
+
+
 class BuildKernels(build_ext):
-    """Says what to install where no compiler is found. On Windows it is the clang of the package `ziglang`: Microsoft's
-    own has no integers of 128 bits.
+    """Makes C of the kernels, in a process for each processor, and compiles it. Says what to install where no compiler
+    is found. On Windows it is the clang of the package `ziglang`: Microsoft's own has no integers of 128 bits.
     """
+
+    def finalize_options(self):
+        if self.editable_mode:  # setuptools names a temporary folder
+            ordinary = build(self.distribution)
+            ordinary.ensure_finalized()
+            self.build_lib = ordinary.build_lib
+        super().finalize_options()
+
+    def make_c(self):
+        """Make what is older than its sources. Alone, cythonize would make all again in each environment of pip: it
+        goes by the dates of NumPy's declarations, too.
+        """
+        settings = recorded(GENERATED / "settings", DIRECTIVES, cython_version)
+        changed = []
+        for extension in self.extensions:
+            made = str(GENERATED / Path(extension.sources[0]).with_suffix(".c"))
+            if newer_group([settings, *extension.sources, *extension.depends], made, missing="ignore"):
+                changed.append(copy(extension))
+            extension.sources = [made]
+        if changed:
+            cythonize(
+                changed,
+                force=True,
+                nthreads=min(os.cpu_count() or 1, len(changed)),  # Windows allows 61
+                shared_utility_qualified_name=SHARED.name,
+                include_path=[".", "src/shared"],  # where the .pxd files of kernels and of headers are
+                compiler_directives=DIRECTIVES,
+                build_dir=str(GENERATED),
+                annotate=False,
+            )
 
     def run(self):
         compiler = shlex.split(os.environ.get("CC") or get_config_var("CC") or "cc")[0]
@@ -139,6 +186,11 @@ class BuildKernels(build_ext):
                 if extension.name.rpartition(".")[2] not in WHOLE_RUNTIME:
                     extension.extra_objects.append(runtime)
                     extension.extra_link_args.append("-rtlib=none")
+        self.make_c()
+        named = [os.environ.get(name) for name in ("CC", "CFLAGS", "LDFLAGS", "LDSHARED")]
+        settings = recorded(Path(f"{self.build_lib}.settings"), DEBUG, FLAGS, LINK, named)
+        for extension in self.extensions:
+            extension.depends.append(settings)
         super().run()
 
 
@@ -151,15 +203,9 @@ class BuildWheel(bdist_wheel):
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
-setup(
-    ext_modules=cythonize(
-        [*KERNELS, SHARED],
-        shared_utility_qualified_name=SHARED.name,
-        include_path=[".", "src/shared"],  # where the .pxd files of kernels and of headers are
-        compiler_directives=DIRECTIVES,
-        build_dir="build/cython-debug" if DEBUG else "build/cython",
-        annotate=False,
-    ),
-    cmdclass={"build_ext": BuildKernels, "bdist_wheel": BuildWheel},
-    options={"build_ext": {"parallel": os.cpu_count()} | ({"compiler": "mingw32"} if os.name == "nt" else {})},
-)
+if __name__ == "__main__":  # where processes are not forked, those that make C import this file
+    setup(
+        ext_modules=[*KERNELS, SHARED],
+        cmdclass={"build_ext": BuildKernels, "bdist_wheel": BuildWheel},
+        options={"build_ext": {"parallel": os.cpu_count()} | ({"compiler": "mingw32"} if os.name == "nt" else {})},
+    )

@@ -79,9 +79,9 @@ def kernel_tests(root: Path = ROOT) -> list[str]:
 
 
 def copy(folder: Path) -> None:
-    """Put the sources, and C files that Cython has made already, into a folder."""
+    """Put the sources, and what Cython has made of them already, into a folder."""
     names = subprocess.check_output(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, text=True)
-    generated = [path.relative_to(ROOT) for path in (ROOT / "build" / "cython").rglob("*.c")]
+    generated = [path.relative_to(ROOT) for path in (ROOT / "build" / "cython").rglob("*")]
     for name in [*names.rstrip("\0").split("\0"), *generated]:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,10 @@ export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 mkdir -p "$folder"
 rm -rf "$folder/sources" && mkdir "$folder/sources"
-git ls-files -z | xargs -0 cp --parents -t "$folder/sources"
+git ls-files -z | xargs -0 cp -p --parents -t "$folder/sources"
+if [ -d build/cython ]; then # with the C that is there already, the same for every Python
+    mkdir "$folder/sources/build" && cp -Rp build/cython "$folder/sources/build"
+fi
 cd "$folder/sources"
 
 [ -x "$folder/venv/bin/python" ] || "$python" -m venv "$folder/venv"
