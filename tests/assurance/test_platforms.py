@@ -4,6 +4,7 @@ import copy
 import functools
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,30 @@ def test_a_control_of_the_lock_changes_its_header(name):
 @pytest.mark.parametrize(("number", "most", "kept"), [(3, 5, [0, 1, 2]), (7, 3, [0, 2, 4]), (4, 1, [0]), (0, 2, [])])
 def test_tests_under_emulation_are_spread_over_a_file(number, most, kept):
     assert limited.spread(list(range(number)), most) == kept
+
+
+@every(
+    "names, most, kept",
+    [
+        ("aaaabc", 6, [0, 1, 2, 3, 4, 5]),
+        ("aaaabc", 5, [0, 1, 2, 4, 5]),
+        ("aaaabc", 3, [0, 4, 5]),
+        ("aaaabc", 2, [0, 4]),
+        ("abab", 3, [0, 1, 2]),
+        ("", 2, []),
+    ],
+)
+def test_functions_go_before_further_cases_of_one(names, most, kept):
+    tests = [*enumerate(names)]
+    assert [place for place, _ in limited.broad(tests, most, lambda test: test[1])] == kept
+
+
+def test_a_part_has_every_third_file(tmp_path):
+    for name in "abcd":
+        (tmp_path / f"test_{name}.py").write_text("def test(): pass\n")
+    command = ["-m", "pytest", "-p", "assurance.platforms.limited", "-v", "--part", "6/3", str(tmp_path)]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert re.findall(r"test_(.)\.py::test PASSED", done.stdout) == ["a", "d"], done.stdout
 
 
 @every(
