@@ -15,6 +15,7 @@ from dpfast import local
 from dpfast.densities import PerturbedHistogram, SeriesCoefficients
 from dpfast.regression import Corrections, Descent
 from dpfast.statistics import Huber, Median, Sum, TrimmedMean
+from tests.clusters import two_workers
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -153,13 +154,8 @@ class TestDescents:
         assert len(ledger.charges) == 1
 
     def test_a_cluster(self, tmp_path):
-        distributed = pytest.importorskip("distributed")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
-            ) as cluster,
-            distributed.Client(cluster),
-        ):
+        pytest.importorskip("distributed")
+        with two_workers(tmp_path):
             for model, labels in REGRESSIONS:
                 pair = (da.from_array(PEOPLE, chunks=(100, 2)), da.from_array(labels, chunks=100))
                 fit = dpf.dask.release(self.descent(**model), pair, rng=PCG(1), branches=3)
@@ -258,13 +254,8 @@ def slow(chunk, folder):
 
 
 def test_a_worker_is_killed_in_the_middle(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    pytest.importorskip("distributed")
+    with two_workers(tmp_path) as client:
         victims = client.run(os.getpid).values()
         folder = tmp_path / "marks"
         folder.mkdir()

@@ -17,6 +17,7 @@ import pytest
 import dpfast as dpf
 from dpfast.regression import Descent
 from dpfast.statistics import Huber, Mean, Median
+from tests.clusters import two_workers
 
 pytestmark = pytest.mark.host
 
@@ -54,6 +55,19 @@ def fails(chunk, folder, times, end):
     return chunk
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Workers in which a task that ends a process twice has ended it for good."""
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    folder = tmp_path_factory.mktemp("workers")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        two_workers(folder, silence_logs=50) as client,
+    ):
+        yield client
+
+
 class TestDask:
     @pytest.fixture(autouse=True)
     def _dask(self):
@@ -62,24 +76,9 @@ class TestDask:
         pytest.importorskip("dpfast.dask")
 
     @pytest.fixture
-    def cluster(self, tmp_path, request):
-        """Two workers in processes; one that ends with the same task twice has ended it for good."""
-        import dask
-
-        with (
-            dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-            self.distributed.LocalCluster(
-                n_workers=2,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=":0",
-                local_directory=str(tmp_path),
-                silence_logs=50,
-                **getattr(request, "param", {}),
-            ) as started,
-            self.distributed.Client(started),
-        ):
-            yield started
+    def workers(self, cluster):
+        """Both workers, after those that a test ended have started again."""
+        cluster.wait_for_workers(2)
 
     def chunks(self, folder, times, *, end, retries=0):
         import dask
@@ -106,13 +105,13 @@ class TestDask:
         return (release, rng) if error is None else None
 
     @pytest.mark.parametrize("mechanism", [MEAN, HUBER, BLOCKS], ids=["mean", "huber", "blocks"])
-    def test_a_worker_is_killed(self, cluster, tmp_path, mechanism):
+    def test_a_worker_is_killed(self, workers, tmp_path, mechanism):
         release, rng = self.released(mechanism, self.chunks(tmp_path / "marks", 1, end=True))
         expected, once = drawn_once(rng, lambda fresh: mechanism(RECORDS, rng=fresh))
         np.testing.assert_array_equal(release, expected)
         assert once
 
-    def test_a_worker_is_killed_in_a_regression(self, cluster, tmp_path):
+    def test_a_worker_is_killed_in_a_regression(self, workers, tmp_path):
         import dask
 
         X, budget = np.stack([RECORDS, RECORDS[::-1]], axis=1), {"epsilon": 1.0, "delta": 1e-6}
@@ -127,27 +126,25 @@ class TestDask:
         np.testing.assert_array_equal(fit.coefficients, made.coefficients)
         assert once
 
-    def test_a_task_fails_twice(self, cluster, tmp_path):
+    def test_a_task_fails_twice(self, workers, tmp_path):
         release, rng = self.released(HUBER, self.chunks(tmp_path / "marks", 2, end=False, retries=2))
         assert (release, True) == drawn_once(rng, lambda fresh: HUBER(RECORDS, rng=fresh))
         assert len(list((tmp_path / "marks").iterdir())) == 2
 
-    def test_a_task_fails_always(self, cluster, tmp_path):
+    def test_a_task_fails_always(self, workers, tmp_path):
         self.released(HUBER, self.chunks(tmp_path / "marks", 99, end=False), (OSError, "the disk is gone"))
 
-    def test_a_task_ends_every_worker(self, cluster, tmp_path):
+    def test_a_task_ends_every_worker(self, workers, tmp_path):
         self.released(
             HUBER, self.chunks(tmp_path / "marks", 99, end=True), (self.distributed.KilledWorker, "fails|died while")
         )
 
-    @pytest.mark.parametrize(
-        "cluster", [{"preload": ["import sys\nsys.modules['dpfast'] = None"]}], indirect=True, ids=[""]
-    )
-    def test_workers_without_the_library(self, cluster, tmp_path):
+    def test_workers_without_the_library(self, tmp_path):
         """They cannot read the tasks, for whose results Dask would wait for ever."""
         chunks, rng = self.chunks(tmp_path / "marks", 0, end=False), source()
         randomizer = dpf.local.Categorical(3, 1.0)
-        with dpf.Ledger(1.5) as ledger:
+        without = {"preload": ["import sys\nsys.modules['dpfast'] = None"], "silence_logs": 50}
+        with two_workers(tmp_path, start="spawn", **without), dpf.Ledger(1.5) as ledger:
             for call in (
                 lambda: dpf.dask.release(HUBER, chunks, rng=rng),
                 lambda: dpf.dask.state(HUBER, chunks),
