@@ -36,8 +36,6 @@ from tests.forks import answer_of_child, needs_fork
 from tests.reference.statistics import FUNCTIONS
 from tests.threads import in_threads
 
-pytestmark = pytest.mark.host
-
 GRID = dpf.Grid(0, 100)  # two passes
 FINE = dpf.Grid(-(2.0**17), 2.0**17, step=2.0**-30)  # three
 INTEGERS = dpf.Grid(0, 100, step=1)  # one
@@ -168,6 +166,7 @@ def test_dtypes_of_every_kind_in_one_stream(mechanism, tmp_path):
     assert same(outcome(mechanism, dpf.Chunks(lambda: iter(pieces)), rng=PCG64(3), workers=2), release)
 
 
+@pytest.mark.host
 @each
 def test_columns_of_other_libraries(mechanism, tmp_path):
     arrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")

@@ -9,8 +9,6 @@ import pytest
 
 import dpfast
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 FOUND = [m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.")]
 MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and name != "dpfast.__main__")]
@@ -37,7 +35,12 @@ HOSTS = {
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
-@pytest.mark.parametrize("name", MODULES)
+def marked(name, value):
+    """A case, which is one of other libraries if its module or page needs them."""
+    return pytest.param(value, id=name, marks=[pytest.mark.host] if name in HOSTS else [])
+
+
+@pytest.mark.parametrize("name", [marked(name, name) for name in MODULES])
 def test_docstring_examples(name):
     if name in HOSTS:
         pytest.importorskip(HOSTS[name])
@@ -47,7 +50,7 @@ def test_docstring_examples(name):
 PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if ">>>" in page.read_text()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [marked(page.stem, page) for page in PAGES])
 def test_examples_in(page):
     for library in HOSTS.get(page.stem, "").split():
         pytest.importorskip(library)

@@ -17,8 +17,6 @@ import pytest
 
 import dpfast as dpf
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guides/examples.md").read_text()
 COMMANDS = re.findall(r"^\.venv/bin/python (examples/\w+\.py)(.*)$", GUIDE, re.M)
@@ -52,6 +50,7 @@ def test_commands_name_files_and_extras_that_exist():
     assert {file for file, _ in COMMANDS} == {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")}
 
 
+@pytest.mark.host
 def test_dask():
     needs("distributed")
     process = started("examples/dask_quantiles.py", "--rows", "100000", "--epsilon", "20")
@@ -87,6 +86,7 @@ def asked(port, method, path, body=None):
         connection.close()
 
 
+@pytest.mark.host
 def test_service():
     needs("starlette", "uvicorn")
     [(method, path, body)] = re.findall(r"^curl -X (\w+) localhost:8000(/\w+) -d '(.*)'$", GUIDE, re.M)

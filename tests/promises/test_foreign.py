@@ -18,8 +18,6 @@ from tests.central import shaped
 from tests.lazy import CONTAINERS, EPSILON, LAW, Inside, swapped
 from tests.releases import GRID, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, B, X
 
-pytestmark = pytest.mark.host
-
 MODULES = {"dpf": dpf, "local": local, "robust": robust}
 NO_RECORDS = {"robust.reduce", "dpf.select"}  # they take scores
 
@@ -81,6 +79,7 @@ class TestContainers:
         assert inside.made
         assert [charge.label for charge in ledger.charges] == ["declared"]
 
+    @pytest.mark.host
     @pytest.mark.parametrize("scheduler", ["threads", "sync"])
     def test_blocks_of_dask(self, scheduler):
         dask = pytest.importorskip("dask")

@@ -18,8 +18,6 @@ from tests.changing import Index, changing, reads
 from tests.promises.test_foreign import changed_functions
 from tests.releases import MECHANISMS, NEIGHBORS, RELEASES, X
 
-pytestmark = pytest.mark.host
-
 MORE = {"size": 2, "workers": 1, "delta": 1e-6}  # options of many functions, beyond those in RELEASES
 PRIVATE = 20  # arguments of this length are records, which may be read in several passes
 REFUSED = (TypeError, ValueError, LookupError, AssertionError)  # a name that is not equal to itself names nothing

@@ -20,7 +20,7 @@ from tests.absurd import INFORMATION, JUDGED, UNJUDGED, calls
 from tests.outcomes import EVERY, KINDS, Job, differing, jobs, missing
 
 # Random parameters are traps at times.
-pytestmark = [pytest.mark.host, pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::dpfast.UtilityWarning")
 
 SEED = 9
 FEW, CELLS = 2, 500  # jobs; of so many records in containers other than arrays, which take most of the time
@@ -34,6 +34,7 @@ def each_of(kinds):
 each = each_of(EVERY)
 
 
+@pytest.mark.host
 def test_nothing_is_missing():
     entries = list(missing())
     assert not entries, "needed: " + "; ".join(entries)
@@ -49,11 +50,13 @@ def check(kind, count, cells=math.inf):
         assert not found, (job.label, found)
 
 
+@pytest.mark.host
 @each
 def test_the_type_of_outcome_is_the_same_on_all_data(kind):
     check(kind, FEW, CELLS)
 
 
+@pytest.mark.host
 @pytest.mark.slow
 @each
 def test_the_type_of_outcome_is_the_same_for_more_parameters(kind):

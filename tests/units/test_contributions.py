@@ -20,7 +20,7 @@ from tests.reference.contributions import law as reference_law
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
-pytestmark = [pytest.mark.kernel, pytest.mark.host]
+pytestmark = pytest.mark.kernel
 
 NO_PAIR = np.zeros(0, np.int64)
 
@@ -375,6 +375,7 @@ def test_limits_hold_in_one_call_and_in_chunks(draws):
             assert max(Counter((units[i], keys[i]) for i in kept).values(), default=0) <= per_key
 
 
+@pytest.mark.host
 class TestContainers:
     N = 30
     UNITS = (*range(7),) * 4 + (0, 1)
@@ -514,6 +515,7 @@ PIECES = {
 }
 
 
+@pytest.mark.host
 @every("piece", [pytest.param(case, id=label) for label, case in PIECES.items()])
 def test_the_type_does_not_depend_on_where_the_kept_records_are(piece):
     x, found = piece(), []

@@ -21,7 +21,6 @@ from tests.cases import every
 from tests.releases import GRID, LOCAL, MECHANISMS, MEDIAN, NEIGHBORS, RELEASES, SMOOTH, B, E, X
 from tests.untouchable import Untouchable
 
-pytestmark = pytest.mark.host
 MEDIAN_OF_A_FIFTH = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon="0.2")  # a double below it
 
 

@@ -20,8 +20,6 @@ from tests.cases import every
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 
 # The rows of the table of the page on ledgers.
@@ -185,6 +183,7 @@ class TestRenyi:
         ledger.reserve(PrivacyProfile(Privacy(left)))
         assert ledger.remaining.epsilon < 1e-4
 
+    @pytest.mark.host
     @pytest.mark.parametrize("row", [row.strip("|").split("|") for row in FIT], ids=str)
     def test_the_table_of_the_guide(self, row):
         """As many releases as it says fit, and not one more; a plan as dp-accounting has it."""
@@ -202,6 +201,7 @@ class TestRenyi:
         with pytest.raises(dpf.BudgetError):
             dpf.Ledger(1.0, 1e-6, plan=[mechanism] * (most + max(2, most // 100)))
 
+    @pytest.mark.host
     def test_the_conversion_is_that_of_dp_accounting(self):
         rdp = pytest.importorskip("dp_accounting.rdp")
         ledger = Ledger(1.0, 1e-6, composition="renyi")
@@ -210,6 +210,7 @@ class TestRenyi:
         assert epsilon == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.host
 class TestPlans:
     def test_a_plan_within_the_basic_sums_needs_no_library(self):
         ledger = Ledger(0.5, plan=[MEDIAN, MEAN])
@@ -291,6 +292,7 @@ class TestPlans:
         assert not ledger.affords(MEAN)
 
 
+@pytest.mark.host
 class TestCurve:
     """delta(epsilon) of profiles and ledgers, and their events, against exact laws and an accountant."""
 

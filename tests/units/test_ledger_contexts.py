@@ -31,8 +31,6 @@ from tests.releases import GRID, MEDIAN, B, X, in_thread
 from tests.threads import in_threads
 from tests.untouchable import Untouchable
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 
 

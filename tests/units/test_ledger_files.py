@@ -22,8 +22,6 @@ from tests.forks import forked, in_child, needs_fork, status_of
 from tests.releases import MEDIAN, X
 from tests.untouchable import Untouchable
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -25,8 +25,6 @@ from tests.reference.divergences import gaussian_delta, zero_sum_masses
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
-pytestmark = pytest.mark.host
-
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
 BUDGETS = {"rho": {"rho": 0.5}, "mu": {"mu": 1.0}}
 RENYI = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
@@ -359,6 +357,7 @@ class TestUnits:
             Ledger(rho=1.0, delta=0.1).affords(Privacy(rho=0.1, delta=0.01, neighbors="add-remove"))
 
 
+@pytest.mark.host
 class TestGaussianPartsElsewhere:
     def test_sums_of_epsilons(self):
         """The (epsilon, delta) that the profile states; without one it does not fit."""

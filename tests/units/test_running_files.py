@@ -24,8 +24,6 @@ from dpfast.statistics import Count, Mean, Sum
 from tests.cases import every
 from tests.forks import in_child
 
-pytestmark = pytest.mark.host
-
 ROOT = Path(__file__).parents[2]
 PERIODS = 4
 COUNTS = Running(Count(), periods=PERIODS, mu=1.0, neighbors="add-remove")
