@@ -102,6 +102,7 @@ def test_a_part_has_every_third_file(tmp_path):
     assert re.findall(r"test_(.)\.py::test PASSED", done.stdout) == ["a", "d"], done.stdout
 
 
+@pytest.mark.host
 @every(
     "platform, allowed",
     [("macosx-14.0-arm64", ""), ("win-amd64", ""), ("linux-ppc64le", ""), ("linux-x86_64", ""), ("linux-ppc64le", "1")],
@@ -201,6 +202,7 @@ def test_a_wheel_is_as_large_as_the_modules_of_its_target(tmp_path):
     assert 10_000 < cross.wheel_size(tmp_path, target) < 11_000
 
 
+@pytest.mark.host
 def test_a_missing_compiler_is_named(tmp_path):
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")

@@ -254,6 +254,7 @@ def test_the_result():
     assert survey.estimate(parts[0] + parts[1]) == pytest.approx(50, abs=4 * survey.error(100_000))
 
 
+@pytest.mark.host
 def test_plot():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     _, ax = pyplot.subplots()

@@ -35,12 +35,12 @@ HOSTS = {
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
-def marked(name, value):
+def of_hosts(name, value):
     """A case, which is one of other libraries if its module or page needs them."""
     return pytest.param(value, id=name, marks=[pytest.mark.host] if name in HOSTS else [])
 
 
-@pytest.mark.parametrize("name", [marked(name, name) for name in MODULES])
+@pytest.mark.parametrize("name", [of_hosts(name, name) for name in MODULES])
 def test_docstring_examples(name):
     if name in HOSTS:
         pytest.importorskip(HOSTS[name])
@@ -50,7 +50,7 @@ def test_docstring_examples(name):
 PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if ">>>" in page.read_text()]
 
 
-@pytest.mark.parametrize("page", [marked(page.stem, page) for page in PAGES])
+@pytest.mark.parametrize("page", [of_hosts(page.stem, page) for page in PAGES])
 def test_examples_in(page):
     for library in HOSTS.get(page.stem, "").split():
         pytest.importorskip(library)

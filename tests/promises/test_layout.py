@@ -67,6 +67,43 @@ def test_the_check_finds_private_names():
     assert sorted(private_names_of_others(ast.parse(source))) == ["_hidden", "_outward"]
 
 
+def unmarked(text):
+    """Lines that skip a test without a library, where neither it nor its class or file is marked `host`.
+
+    `.ci/run` runs the marked tests with the libraries, and no others. What tests share may skip where one is marked.
+    """
+    tree = ast.parse(text)
+    lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign)]
+    if any(line.startswith("pytestmark = ") and ".host" in line for line in lines):
+        return
+
+    def visit(node, marked):
+        for inner in ast.iter_child_nodes(node):
+            by = marked or any("host" in ast.unparse(each) for each in getattr(inner, "decorator_list", ()))
+            if isinstance(inner, ast.Call) and ast.unparse(inner.func).endswith("importorskip") and not by:
+                yield inner.lineno
+            yield from visit(inner, by)
+
+    shared = ".mark.host" in text
+    for node in tree.body:
+        if not shared or isinstance(node, ast.ClassDef) or (getattr(node, "name", None) or "").startswith("test"):
+            yield from visit(ast.Module([node], []), marked=False)
+
+
+def test_tests_that_need_a_library_are_marked():
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path.parent.name != "hosts"]
+    assert len(tests) > 150
+    assert offenders(tests, unmarked) == {}
+
+
+def test_the_check_finds_tests_without_a_mark():
+    skips = "pytest.importorskip('pandas')\n"
+    marked, shared = f"@pytest.mark.host\ndef test():\n    {skips}", f"def made():\n    {skips}"
+    assert list(unmarked(f"def test():\n    {skips}{marked}")) == [2]
+    assert list(unmarked(shared + marked)) == list(unmarked(f"pytestmark = pytest.mark.host\n{skips}")) == []
+    assert list(unmarked(shared)) == [2]
+
+
 def indices_from_the_end(source):
     """Indices below zero, outside of docstrings and comments."""
     code = re.sub(r"#.*", "", re.sub(r'""".*?"""', "", source, flags=re.DOTALL))

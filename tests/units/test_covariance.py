@@ -434,6 +434,7 @@ class TestParameters:
             first.update(np.zeros((3, 3)))
 
 
+@pytest.mark.host
 def test_columns_of_one_name_are_refused():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.zeros((30, 2)), columns=["a", "a"])

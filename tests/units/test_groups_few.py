@@ -155,6 +155,7 @@ def test_a_column_of_keys_keeps_its_name():
         assert re.search(r"\| b( \(few\))? \|", report.to_markdown())
 
 
+@pytest.mark.host
 def test_a_plot_says_what_it_shows():
     """The label of numbers without a name is their statistic."""
     pytest.importorskip("matplotlib").use("agg")

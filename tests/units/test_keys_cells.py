@@ -57,6 +57,7 @@ def test_codes_of_objects():
     np.testing.assert_array_equal(table.find(list(map(str, range(10)))), np.full(10, -1))
 
 
+@pytest.mark.host
 def test_codes_of_text():
     cells = objects(1)
     column = np.array([cell if text_bytes(cell) is not None else None for cell in cells], object)

@@ -534,6 +534,7 @@ def test_a_mechanism_of_the_user_is_checked_before_it_reads():
     assert Total(TINY.with_missing("half")).start().read([[NAN, NAN, 1.0]]).summary() == (3, 5, 0)
 
 
+@pytest.mark.host
 def test_opendp_takes_halves_only_where_the_order_is_kept():
     dp = pytest.importorskip("opendp.prelude")
     from dpfast.opendp import array_domain, make_measurement

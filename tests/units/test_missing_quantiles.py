@@ -225,6 +225,7 @@ def test_states_count_all_records_and_hold_those_that_are_present():
 DROPPING = (made(0.3, Grid(0, 200_000)), dpf.Quantiles([0.25, 0.75], grid=dpf.FloatGrid(missing="drop"), epsilon=1.0))
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("mechanism", DROPPING, ids=repr)
 def test_dask_merges_the_states_of_parts(mechanism):
     array = pytest.importorskip("dask.array")
@@ -234,6 +235,7 @@ def test_dask_merges_the_states_of_parts(mechanism):
         assert np.array_equal(released, mechanism(x, rng=PCG(1)))
 
 
+@pytest.mark.host
 def test_opendp_takes_them_for_one_changed_record():
     dp = pytest.importorskip("opendp.prelude")
     from dpfast.opendp import array_domain, make_measurement
@@ -252,6 +254,7 @@ def test_counts_of_codes_have_null_for_missing_records():
     assert np.isfinite(mechanism.release_counts([None], [5]))
 
 
+@pytest.mark.host
 def test_nulls_of_integers_are_left_out():
     pandas = pytest.importorskip("pandas")
     values = np.arange(2000)

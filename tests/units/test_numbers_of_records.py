@@ -9,6 +9,7 @@ import dpfast as dpf
 from dpfast.streaming import known_records, records_of
 from tests.cases import every
 
+pytestmark = pytest.mark.host
 pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
 
 

@@ -248,6 +248,7 @@ class TestReleased:
         assert copy.range(1, 50_000) == histogram.range(1, 50_000)
         assert copy.standard_error(1, 50_000) == histogram.standard_error(1, 50_000)
 
+    @pytest.mark.host
     def test_a_plot(self):
         pytest.importorskip("matplotlib").use("Agg")
         assert self.released().plot() is not None

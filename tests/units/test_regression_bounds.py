@@ -211,6 +211,7 @@ def test_the_largest_numbers():
 # ---- names ----
 
 
+@pytest.mark.host
 def test_names_of_the_columns_of_data_frames():
     pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     X, y = data(100)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import dpfast as dpf
 from dpfast.statistics import Median
@@ -43,6 +44,7 @@ def test_the_message_has_a_remedy(call, message):
         call()
 
 
+@pytest.mark.host
 def test_frames_and_what_is_not_in_memory():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     frame = pandas.DataFrame({"a": X, "b": X, "c": X})
@@ -68,7 +70,6 @@ def test_frames_and_what_is_not_in_memory():
 
 
 def test_sparse_arrays_name_their_dense_form():
-    sparse = pytest.importorskip("scipy.sparse")
     for matrix in (sparse.csr_matrix(np.eye(5)), sparse.coo_array(np.eye(5))):
         with pytest.raises(TypeError, match=r"a sparse array: pass [xX]\.toarray\(\)"):
             dpf.median(matrix, epsilon=1.0)

@@ -262,6 +262,7 @@ class TestDifferences:
 
 
 class TestPlots:
+    @pytest.mark.host
     def test_band(self):
         figure = pytest.importorskip("matplotlib.figure")
         running = Running(Count(), periods=5, mu=1.0)

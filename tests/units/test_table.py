@@ -216,6 +216,7 @@ class TestUnits:
                 table(unit=unit)
 
 
+@pytest.mark.host
 class TestContainers:
     FORMS = ("pandas", "polars", "lazy", "arrow", "duckdb", "csv", "parquet")
 
@@ -404,6 +405,7 @@ class TestErrors:
             call(one)
         assert one.ledger.spent.epsilon == 0
 
+    @pytest.mark.host
     def test_columns_of_one_name(self):
         pandas = pytest.importorskip("pandas")
         with pytest.raises(TableError, match="several columns are named 'pay'"):

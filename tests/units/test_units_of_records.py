@@ -203,6 +203,7 @@ class TestLedger:
         with pytest.raises(ValueError, match="neighbors must be 'add-remove' for units, not 'replace-one'"):
             Ledger(1.0, per_unit=3)
 
+    @pytest.mark.host
     def test_plans(self):
         pytest.importorskip("dp_accounting")
         plan = [SUM, Privacy(0.25, neighbors=ADD)]
