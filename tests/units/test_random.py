@@ -281,7 +281,7 @@ def test_no_entropy_in_a_loop(monkeypatch, draw):
                 draw(generator)
             assert caught.value.__cause__ is error
     draw(generator)
-    assert looks_random(generator.bit_generator.random_raw(2**17)) == (True, True)
+    assert looks_random(generator.bit_generator.random_raw(2**14)) == (True, True)
 
 
 def test_no_entropy_in_the_middle_of_a_loop(monkeypatch):

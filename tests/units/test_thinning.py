@@ -129,7 +129,7 @@ def test_draws_fit_the_law_of_all_levels(kind):
     mechanism = InverseSensitivity(statistic, epsilon=0.01, **build)
     found, _, law = levels_of(mechanism, x)
     source = PCG64(3)
-    draws = [thinning.draw(source, found, epsilon=0.01) for _ in range(2000)]
+    draws = [thinning.draw(source, found, epsilon=0.01) for _ in range(1000)]
     observed = np.bincount(draws, minlength=16)
     assert not chi_square_rejects(observed, np.exp(law.logpmf(np.arange(16))))
     other = InverseSensitivity(statistic, epsilon=0.02, **build).law(x)
