@@ -20,7 +20,7 @@ from dpfast.core.grid import Grid
 from dpfast.core.types import Records
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
-from dpfast.local.scalar import FiniteLaw, record, symbols, widened
+from dpfast.local.scalar import FiniteLaw, ReportsOfOneType, record, symbols, widened
 from dpfast.local.simplex import rule_of, subsimplex
 from dpfast.random import BLOCK, RandomSource, bit_generator, over_blocks
 
@@ -70,7 +70,7 @@ def best_field(epsilon: float) -> Field:
 
 
 @dataclass(frozen=True)
-class HashedCategorical(LocalMechanism):
+class HashedCategorical(ReportsOfOneType, LocalMechanism):
     """Local randomiser for one of k keys, k up to 2**64, to estimate the frequencies of all or of some of them.
 
     Pure epsilon-local differential privacy. A report takes a few bytes and is drawn in O(log k) steps. The server
@@ -348,13 +348,6 @@ class HashedCategorical(LocalMechanism):
         each(add, range(0, present.size, share), threads)
         return n
 
-    def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
-        if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != self.report:
-            raise TypeError(f"reports must be an array of {self.report}, as randomize returns it")
-        if reports.ndim > 1:
-            raise ValueError(f"reports must be of shape (n,), not {reports.shape}")
-        return np.ascontiguousarray(reports).reshape(-1)
-
     def estimate(
         self, reports: NDArray[Any] | Aggregate, keys: ArrayLike | None = None, *, project: bool | str = False
     ) -> NDArray[np.float64]:
@@ -426,23 +419,6 @@ class HashedCategorical(LocalMechanism):
         """
         tail = (1 - checks.between("confidence", confidence, 0, 1)) / 2
         return float(-scipy.special.ndtri(tail)) * max(self.standard_error(n, 0.0), self.standard_error(n, 1.0))
-
-    def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        """Return the reports as bytes, one after the other, little-endian."""
-        rows = self._rows(reports)
-        return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
-
-    def from_bytes(self, data: bytes) -> NDArray[Any]:
-        """Return the one-dimensional array of reports that `to_bytes` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the number of bytes does not fit.
-        """
-        if len(data) % self.report.itemsize:
-            raise ValueError(f"data must have {self.report.itemsize} bytes for each report, not {len(data)} in all")
-        return np.frombuffer(data, self.report.newbyteorder("<")).astype(self.report)
 
 
 def keys_of(x: NDArray[Any], k: int) -> NDArray[np.uint64]:

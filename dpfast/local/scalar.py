@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -59,13 +59,45 @@ class FiniteLaw:
         return np.array([known.get(id(p)) or known.setdefault(id(p), math.log(float(p))) for p in self.pmf])
 
 
-class ScalarRandomizer(BlockRandomizer):
-    """Base class of randomisers of one number or category; if reports are packed, they have one axis more than x."""
+class ReportsOfOneType(ABC):
+    """Reports in arrays of one dtype, which are checked, and travel as bytes."""
 
     @property
     @abstractmethod
     def report(self) -> np.dtype[Any]:
         """The dtype of one report, including its shape if it has several numbers."""
+
+    def to_bytes(self, reports: NDArray[Any]) -> bytes:
+        """Return the reports as bytes, one after the other, each number little-endian; `report` defines the numbers."""
+        rows = self._rows(reports)
+        return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
+
+    def from_bytes(self, data: bytes) -> NDArray[Any]:
+        """Return the one-dimensional array of reports that `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the number of bytes does not fit.
+        """
+        kind = self.report
+        if len(data) % kind.itemsize:
+            raise ValueError(f"data must have {kind.itemsize} bytes for each report, not {len(data)} in all")
+        numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
+        return numbers.reshape((-1, *kind.shape))
+
+    def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
+        """Return the reports as a contiguous one-dimensional array, after checking shape and dtype."""
+        kind = self.report
+        if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
+            raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
+        if reports.shape[max(0, reports.ndim - len(kind.shape)) :] != kind.shape or reports.ndim > 1 + len(kind.shape):
+            raise ValueError(f"reports must be of shape (n,{','.join(map(str, kind.shape))}), not {reports.shape}")
+        return np.ascontiguousarray(reports).reshape((-1, *kind.shape))
+
+
+class ScalarRandomizer(ReportsOfOneType, BlockRandomizer):
+    """Base class of randomisers of one number or category; if reports are packed, they have one axis more than x."""
 
     @abstractmethod
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
@@ -100,34 +132,6 @@ class ScalarRandomizer(BlockRandomizer):
         values = self._decoded(self._rows(reports), self._values)
         lead = reports.shape[: reports.ndim - len(self.report.shape)]
         return values.reshape((*lead, *values.shape[1:]))
-
-    def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        """Return the reports as bytes, one after the other, each number little-endian; `report` defines the numbers."""
-        rows = self._rows(reports)
-        return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
-
-    def from_bytes(self, data: bytes) -> NDArray[Any]:
-        """Return the one-dimensional array of reports that `to_bytes` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the number of bytes does not fit.
-        """
-        kind = self.report
-        if len(data) % kind.itemsize:
-            raise ValueError(f"data must have {kind.itemsize} bytes for each report, not {len(data)} in all")
-        numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
-        return numbers.reshape((-1, *kind.shape))
-
-    def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """Return the reports as a contiguous one-dimensional array, after checking shape and dtype."""
-        kind = self.report
-        if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
-            raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
-        if reports.shape[max(0, reports.ndim - len(kind.shape)) :] != kind.shape or reports.ndim > 1 + len(kind.shape):
-            raise ValueError(f"reports must be of shape (n,{','.join(map(str, kind.shape))}), not {reports.shape}")
-        return np.ascontiguousarray(reports).reshape((-1, *kind.shape))
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
         """Return the given aggregate, or that of the given reports, checked for at least one report and `size` sums."""
