@@ -96,7 +96,7 @@ def test_a_good_call_passes():
 
 
 # How many calls of these, and 60 of others.
-CALLS = {dpf.InverseSensitivity: 600, dpf.Quantiles: 600, dpf.TheilSen: 600, dpf.SufficientStatistics: 25, "local": 300}
+CALLS = {dpf.InverseSensitivity: 600, dpf.Quantiles: 300, dpf.TheilSen: 300, dpf.SufficientStatistics: 25, "local": 300}
 SHARE = 1 / 200  # of all releases
 AFTER_A_WORD = {dpf.InverseSensitivity: 0.2, dpf.Quantiles: 0.4, dpf.TheilSen: 0.1, "local": 0.5}  # of those with one
 ENOUGH = 50.0  # n epsilon min(q, 1 - q), from which on one quantile needs no word

@@ -316,7 +316,6 @@ class TestGaussian:
         assert Fraction(found) * Fraction(mu) >= 1
         assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(mu * (1 + 1e-14), epsilon)
 
-    @settings(max_examples=60, deadline=None)
     @given(st.floats(1e-3, 20.0), st.floats(0.0, 30.0))
     def test_delta_is_rounded_up(self, mu, epsilon):
         found, wanted = Privacy(mu=mu).delta_up(epsilon), gaussian_delta(mu, epsilon)

@@ -6,7 +6,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -477,7 +477,6 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(data=st.data(), n=st.integers(0, 40), d=st.integers(1, 5), intercept=st.booleans(), correct=st.booleans())
 def test_junk_is_answered(data, n, d, intercept, correct):
     X = data.draw(arrays(float, (n, d), elements=JUNK.map(float)))

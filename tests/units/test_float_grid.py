@@ -71,7 +71,6 @@ def near(grid):
 
 
 class TestCodes:
-    @settings(max_examples=60)
     @given(st.data(), grids())
     def test_doubles_are_exact(self, data, grid):
         x = data.draw(st.lists(near(grid) | st.sampled_from(SPECIAL) | st.floats(), max_size=12))
@@ -79,7 +78,6 @@ class TestCodes:
         assert grid.encode(np.array(x, np.float64)).tolist() == expected
         assert grid.encode(x).tolist() == expected
 
-    @settings(max_examples=60)
     @given(st.data(), grids(), st.sampled_from(FLOATS))
     def test_short_floats_are_exact(self, data, grid, dtype):
         with np.errstate(over="ignore"):
@@ -87,7 +85,6 @@ class TestCodes:
         assert grid.encode(x).tolist() == [reference.float_code(float(v), grid) for v in x]
         assert grid.encode(np.repeat(x, 2)[::-2]).tolist() == grid.encode(x)[::-1].tolist()
 
-    @settings(max_examples=60)
     @given(st.data(), grids(), st.sampled_from(INTEGERS))
     def test_integers_are_exact(self, data, grid, dtype):
         info = np.iinfo(dtype)
@@ -158,7 +155,6 @@ class TestCodes:
         assert inner.tolist() == list(range(-16, 17))
         assert grid.decode(np.array([17, 18, 24, 25]) - grid.first).tolist() == [18, 20, 32, 36]
 
-    @settings(max_examples=60)
     @given(st.data(), grids(), st.sampled_from([np.float64, np.float32, np.int64, np.uint64, np.int8]))
     def test_grid_and_window_kernels_agree(self, data, grid, dtype):
         """Encoding the window is the window of the encoded records: a double of a large integer is rounded to odd."""

@@ -350,7 +350,6 @@ def default_step(lower, upper):
         step *= 2
 
 
-@settings(max_examples=60)
 @given(
     st.floats(-1e300, 1e300) | st.floats(-1e6, 1e6) | st.integers(-(2**60), 2**60).map(float),
     st.floats(5e-324, 1e300) | st.floats(1e-6, 1e6),

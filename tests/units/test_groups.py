@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
@@ -64,7 +64,6 @@ class TestQuantiles:
         found = by_group(mechanism, x, labels=labels, num_groups=1100, rng=PCG64(5))
         np.testing.assert_array_equal(found, one_by_one(mechanism, x, labels, 1100, PCG64(5)))
 
-    @settings(max_examples=60)
     @given(st.data())
     def test_any_sizes(self, draws):
         sizes = draws.draw(st.lists(st.integers(0, 150), min_size=1, max_size=8))

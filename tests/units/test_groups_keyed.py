@@ -360,7 +360,6 @@ class TestPrivateKeys:
             )
             assert empty.array.shape == (0, *full.array.shape[1:])
 
-    @settings(max_examples=60, deadline=None)
     @given(st.lists(CELLS, max_size=12), st.sampled_from(list(COLUMNS)))
     def test_the_type_of_outcome_depends_on_types_alone(self, cells, column):
         likely = dpf.PartitionSelection(5.0, 0.9)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.random import PCG64
@@ -54,7 +54,6 @@ class TestScore:
             assert change(lambda data, k=k: reference.interpolated_scores(data, k, last), n, last) == 1
         assert change(scaled, n, last) > 1
 
-    @settings(max_examples=60, deadline=None)
     @given(st.lists(st.integers(0, 12), min_size=1, max_size=9), st.floats(0, 1), st.sampled_from([0.1, 2.0, 30.0]))
     def test_the_law_follows_its_definition(self, records, q, epsilon):
         mechanism, k = median(epsilon, Quantile(q)), Quantile(q).rank(len(records))

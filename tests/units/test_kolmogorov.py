@@ -51,7 +51,6 @@ def tied(n=400):
 
 class TestVolumes:
     @given(cases())
-    @settings(max_examples=60)
     def test_every_level(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -61,7 +60,6 @@ class TestVolumes:
             assert_allclose(math.exp(law.log_volume(level)), float(exact), rtol=1e-12)
 
     @given(cases())
-    @settings(max_examples=60)
     def test_levels_of_vectors(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -118,7 +116,6 @@ class TestVolumes:
             assert_allclose(law.log_volume(law.last), 0.0, atol=1e-10)
 
     @given(cases(records=8, synthetic=4, codes=6))
-    @settings(max_examples=60)
     def test_first_level(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -137,7 +134,6 @@ class TestVolumes:
 
 class TestLaw:
     @given(cases())
-    @settings(max_examples=60)
     def test_against_enumeration(self, case):
         data, k, size, epsilon = case
         exact = reference.law(data, k, size, epsilon)
@@ -152,7 +148,6 @@ class TestLaw:
         assert_allclose(law_of(data, k, size, epsilon).log_normalizer, math.log(normalizer), rtol=0, atol=1e-12)
 
     @given(cases())
-    @settings(max_examples=60)
     def test_distances(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)

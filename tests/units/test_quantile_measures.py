@@ -50,7 +50,6 @@ def cases(draw, records=6, codes=6, targets=4):
 
 
 class TestMultisets:
-    @settings(max_examples=60)
     @given(st.integers(0, 9).flatmap(measures), st.integers(0, 4), st.data())
     def test_sums_count_every_vector(self, measure, length, data):
         first = data.draw(st.integers(0, measure.last))
@@ -77,7 +76,6 @@ class TestMultisets:
 
 
 class TestLaw:
-    @settings(max_examples=60)
     @given(cases(), st.integers(1, 6))
     def test_matches_its_definition(self, case, reach):
         """In windows of all records: the chain's total is the sum over all outputs."""

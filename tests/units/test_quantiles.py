@@ -242,7 +242,6 @@ class TestDraws:
         assert_array_equal(fast, slow)
 
     @given(cases(), st.integers(1, 6))
-    @settings(max_examples=60)
     def test_proposals_dominate_their_weights(self, case, reach):
         """Proposed weight / q**S in (1, 1 + 4 margin): the coin of the proof note is one, and nearly always heads."""
         data, ranks, last, epsilon = case

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import PCG64
 from numpy.testing import assert_array_equal
@@ -48,7 +48,6 @@ def narrow(law, near, make_whole=None):
     return NarrowChain(make_whole, near, law._log_prefixes(), *law._arguments)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["uniform", "ties", "far apart"]),
     st.sampled_from([0.3, 1.0, 4.0]),

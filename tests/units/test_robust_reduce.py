@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import PCG64
 
@@ -22,7 +22,6 @@ GRID = Grid(0, 100, step=1)
 
 
 class TestScore:
-    @settings(max_examples=60)
     @given(
         st.lists(st.integers(0, 3), min_size=1, max_size=3),
         st.sampled_from([Median(), Quantile(0.3), Huber(1.0)]),

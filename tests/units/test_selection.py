@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
@@ -171,7 +171,6 @@ def test_coins_next_to_edges():
         assert source.used == 3 + len(more)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.floats(), st.integers(-(2**70), 2**70), st.fractions(), st.none()), min_size=1, max_size=6),
     st.sampled_from([1e-6, 0.7, 1e3]),

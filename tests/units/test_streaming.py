@@ -152,7 +152,6 @@ def test_codes_match_the_grid_for_every_dtype_and_stride(grid):
     assert np.array_equal([law.lower, law.upper], [expected.lower, expected.upper])
 
 
-@settings(max_examples=60)
 @given(
     x=hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=True, allow_infinity=True)),
     cuts=st.lists(st.integers(0, 40), max_size=4),
