@@ -119,6 +119,18 @@ def test_modes_in_a_wheel_of_setuptools_do_not_depend_on_the_umask(tmp_path):
     assert set(modes.values()) == {0o100644}
 
 
+@pytest.mark.host
+def test_metadata_need_no_c(tmp_path):
+    """pip asks for them two or three times for each installation."""
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools.command.bdist_wheel")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=tmp_path, check=True)
+    assert (tmp_path / "dpfast.egg-info" / "SOURCES.txt").exists()
+    assert not (tmp_path / "build").exists()
+
+
 def made_sdist(path, mode, owner, date, order):
     with tarfile.open(path, "w:gz") as archive:
         for name, data in sorted({"d/.ci/run": b"run", "d/a.py": b"a"}.items(), reverse=order):
