@@ -209,7 +209,7 @@ class _ResizedInterval(IntervalMechanism):
         return f"{known}. {inner.explained_few(inner.least_narrow + self._sampling.margin)}"
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
-        return self._sampling._foreseen(n)
+        return self._sampling.foreseen(n)
 
 
 # ---- quantiles ----
@@ -271,8 +271,8 @@ class _QuantileInterval(IntervalMechanism):
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
         candidates = self._candidates([1, 2, 3], 3)
-        few = candidates._foreseen(n) is GUESS
-        return GUESS if few else Foreseen.of_rank(candidates._ranks_away, self.statistic.level, n)
+        few = candidates.foreseen(n) is GUESS
+        return GUESS if few else Foreseen.of_rank(candidates.ranks_away, self.statistic.level, n)
 
     def explained_few(self, least: int) -> str:
         """Return what becomes of intervals from fewer records."""
@@ -722,7 +722,7 @@ class _MeanInterval(IntervalMechanism):
         return split({"the mean": mean.epsilon, "the variance": variance.epsilon})
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
-        return self._releases[0]._foreseen(n)
+        return self._releases[0].foreseen(n)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -799,7 +799,7 @@ class _IntervalOfOne(IntervalMechanism):
         """Return the estimate, with its interval, from a draw of the release."""
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
-        return self._release._foreseen(n)
+        return self._release.foreseen(n)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:

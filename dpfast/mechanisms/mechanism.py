@@ -422,14 +422,14 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
 
     def _explained_error(self, n: int | None) -> str:
         """Return a sentence on the expected error, from public numbers; "" if they do not give it."""
-        found = {number: self._foreseen(number) for number in (presumed_numbers() if n is None else (n,))}
+        found = {number: self.foreseen(number) for number in (presumed_numbers() if n is None else (n,))}
         known = {number: error for number, error in found.items() if error is not None}
         if len(known) == len(found):
             return in_words(known)
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
 
-    def _foreseen(self, n: int) -> Foreseen | None:
+    def foreseen(self, n: int) -> Foreseen | None:
         """Return the error to expect of a release from n records; None if public numbers do not give it."""
         found = self._foreseen_of_many(max(n, 1))
         return found and (GUESS if n < max(self.enough, 1) else found.or_guess(n))

@@ -225,13 +225,13 @@ differential privacy) for one record replaced (the number of records is public)>
         return enough_for_quantiles(self.grid, self.qs, self.epsilon) if isinstance(self.grid, Grid) else 0.0
 
     @property
-    def _ranks_away(self) -> float:
+    def ranks_away(self) -> float:
         """The ranks between a release and its quantile on average, to about 15 %."""
         return 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
 
     def _foreseen_of_many(self, n: int) -> Foreseen:
         level = min(self.qs, key=lambda q: abs(q - 0.5))
-        return Foreseen.of_rank(self._ranks_away, level, n)
+        return Foreseen.of_rank(self.ranks_away, level, n)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]

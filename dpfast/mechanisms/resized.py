@@ -234,7 +234,7 @@ class Resized(OfSamples):
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
         size = self.size(n)
-        found = self.mechanism._foreseen(size)
+        found = self.mechanism.foreseen(size)
         few = n <= self.margin or found is GUESS
         return GUESS if few else found and found.of_sample(size, n, float(1 / self._for_number))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.core import containers
 from dpfast.core.containers import may_be_missing
+from dpfast.core.privacy import Privacy
 from dpfast.core.traps import of_cells_at_the_bound, warn
 from dpfast.groups.contributions import bound_contributions, taken
 from dpfast.groups.labels import cells_of, together
@@ -38,29 +39,19 @@ class TableColumns:
         What is publicly known of columns.
     unit : tuple of str
         The columns that say whose record each one is; empty if a unit is a record.
-    per_unit : int or None
-        The largest number of records of a unit.
+    budget : Privacy
+        Says how many records a unit has at most, and whether their number is public.
     rng : numpy.random.Generator or BitGenerator, optional
         Chooses the records of a unit that has more.
-    public_n : bool
-        Whether the number of records is public.
     """
 
     def __init__(
-        self,
-        source: Source,
-        facts: Mapping[str, Facts],
-        unit: tuple[str, ...],
-        per_unit: int | None,
-        rng: RandomSource,
-        *,
-        public_n: bool,
+        self, source: Source, facts: Mapping[str, Facts], unit: tuple[str, ...], budget: Privacy, rng: RandomSource
     ) -> None:
-        self._source, self._facts, self._unit, self._per_unit, self._rng = source, facts, unit, per_unit, rng
+        self._source, self._facts, self._unit, self._budget, self._rng = source, facts, unit, budget, rng
         self._read: dict[WantedColumn, Any] = {}
         self._keep: NDArray[np.bool_] | None = None
         self._length: int | None = None
-        self._public_n = public_n
         self._lock = threading.Lock()
 
     @property
@@ -71,7 +62,12 @@ class TableColumns:
     @property
     def public_n(self) -> int | None:
         """The number of records, once a column is read; None if it is private, as that of units is."""
-        return self._length if self._public_n else None
+        return self._length if self._budget.neighbors == "replace-one" else None
+
+    def presumed(self, by: Sequence[str]) -> int | None:
+        """Return how many records a release has at most, or a group of it if all are equal, by public numbers only."""
+        keys = self.categories(by) if by else [()]
+        return None if self.public_n is None or keys is None else self.public_n // len(keys)
 
     def load(self, wanted: Sequence[WantedColumn]) -> None:
         """Read columns at once, before they are needed."""
@@ -205,7 +201,7 @@ class TableColumns:
     def _kept(self, unit: list[Any], **limits: Any) -> NDArray[np.bool_]:
         """Return which records are kept of each unit."""
         keep = np.zeros(len(column_of(unit[0])), np.bool_)
-        limits |= {"per_unit": self._per_unit or 1, "rng": self._rng}
+        limits |= {"per_unit": self._budget.per_unit or 1, "rng": self._rng}
         keep[bound_contributions(together(unit), np.arange(len(keep)), **limits)] = True
         return keep
 

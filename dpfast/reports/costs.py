@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import repeat
 from typing import Any
 
@@ -15,6 +17,8 @@ from dpfast.core.rounding import down
 from dpfast.core.types import Exact
 from dpfast.ledger import Ledger
 from dpfast.mechanisms import PartitionSelection
+
+_PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # methods that take no delta
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,29 @@ class ReleaseCost:
         """Return the cost without a delta."""
         return replace(self, unit_delta=0.0)
 
+    def parameters_for(self, function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a function with the neighbours, and the delta where it uses one."""
+        known, given = _parameters(function), dict(options)
+        if self.delta and "delta" in known and given.get("method", "auto") not in _PURE:
+            given["delta"] = self.delta
+        if "neighbors" in known:
+            given["neighbors"] = self.neighbors
+        elif self.hides_n:
+            raise ValueError(
+                f"{function.__name__} is for one record replaced: it needs a table with neighbors='replace-one', "
+                "without a unit, and another policy for missing records than 'drop'"
+            )
+        return given
+
     def for_unit(self) -> ReleaseCost:
         """Return the cost of a mechanism that is for units itself."""
         return replace(self, per_unit=1)
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the parameters of a function."""
+    return frozenset(inspect.signature(function).parameters)
 
 
 def as_written(amount: Any) -> Any:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpfast.aggregate.blocks import ranges_of
 from dpfast.core.grid import Grid
 from dpfast.core.plotting import percent
 from dpfast.densities import Histogram
+from dpfast.families.user import family_of
 from dpfast.groups.keyed import KeyedReleases
 from dpfast.mechanisms import Estimate
 from dpfast.mechanisms.released import ENDLESS
@@ -127,6 +129,12 @@ def of_fit(name: str, facts: Facts, options: Mapping[str, Any]) -> tuple[dict[st
             f"of the release"
         )
     return {"missing": facts.filled}, ""
+
+
+def named_in(family: Any, options: dict[str, Any]) -> tuple[str, ...]:
+    """Return the parameters that a fit releases, and set their bounds by name in its options."""
+    options["bounds"] = ranges_of(family_of(family), options.get("bounds"))
+    return tuple(name for name, _ in options["bounds"])
 
 
 def left_out(name: str) -> str:

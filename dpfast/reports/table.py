@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 
 from dpfast import aggregate, densities, location, mechanisms, regression
 from dpfast._kernels._calls import Parameters
-from dpfast.aggregate.blocks import ranges_of
 from dpfast.choosing import Explain
 from dpfast.core import checks
 from dpfast.core.traps import of_missing_cells, presuming, warn
 from dpfast.core.types import Exact
 from dpfast.core.words import no_method
-from dpfast.families.user import family_of
 from dpfast.groups import by_group, interval
 from dpfast.groups.contributions import taken
 from dpfast.groups.labels import together
@@ -38,6 +35,7 @@ from dpfast.reports.notes import (
     IN_THE_MIDDLE,
     LEFT_OUT,
     Read,
+    named_in,
     note_of,
     of_fit,
     of_missing,
@@ -57,7 +55,6 @@ from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
 
 _ORDER = (Median, Quantile)  # need no bounds
-_PURE = ("inverse-sensitivity", "interpolated", "global-sensitivity")  # take no delta
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
 _BY_NOISE = ("auto", "global-sensitivity")  # methods of a mean that leaves out missing cells at no cost
@@ -179,8 +176,7 @@ class Table:
         self.ledger, self._rng, self._explain = ledger, rng, explain
         declared = [*self.columns, *(name for name in units if name not in self.columns)]
         source = source_of(data, declared, Format(**(format or {})))
-        public_n = ledger.privacy.neighbors == "replace-one"
-        self.records = TableColumns(source, self.columns, units, per_unit, rng, public_n=public_n)
+        self.records = TableColumns(source, self.columns, units, ledger.privacy, rng)
         self.records.check(declared)
         check_categories(source, self.columns)
         self._releases: list[TableRelease] = []
@@ -355,16 +351,15 @@ class Table:
         missing cells out whatever the facts say.
         """
         more, note = of_fit(column, self.records.facts(column), options)
-        ranges = ranges_of(family_of(family), options.get("bounds"))
         return self._simple(
             aggregate.mle,
             f"{family} fit",
             column,
             bounded=False,
             note=note,
-            rows={"parameter": tuple(name for name, _ in ranges)},
+            rows={"parameter": named_in(family, options)},
             family=family,
-            **{**options, "bounds": ranges},
+            **options,
             **more,
         )
 
@@ -426,20 +421,12 @@ class Table:
         self.records.check([*read, *_names(by or ())])
         with self._lock:
             noting = self.ledger.noting(column=", ".join(read) or None, source=self.records.path)
-            with noting, presuming(lambda: self._presumed(by)):
+            with noting, presuming(lambda: self.records.presumed(_names(by or ()))):
                 result, profiles = charged(self.ledger, call)
             told = note_of(read, result, grouped=by is not None, per_unit=self.ledger.privacy.per_unit)
             told = " ".join(filter(None, [told, note]))
             self._releases.append(TableRelease(title, result, profiles, rows, tuple(_names(by or ())), told))
         return result
-
-    def _presumed(self, by: Any) -> int | None:
-        """Return how many records a release has, at most or if groups are equal, that keeps their number private."""
-        n, groups = self.records.public_n, 1
-        if n is not None and by is not None:
-            keys = self.records.categories(_names(by))
-            groups = 0 if keys is None else len(keys)
-        return n // groups if n is not None and groups else None
 
     def _number(
         self,
@@ -580,18 +567,7 @@ class Table:
         self, function: Callable[..., Any], arguments: tuple[Any, ...], cost: ReleaseCost, options: Mapping[str, Any]
     ) -> Any:
         """Call a function with the parameters that it has."""
-        known = _parameters(function)
-        given = dict(options)
-        if cost.delta and "delta" in known and given.get("method", "auto") not in _PURE:
-            given["delta"] = cost.delta
-        if "neighbors" in known:
-            given["neighbors"] = cost.neighbors
-        elif cost.neighbors != "replace-one":
-            raise ValueError(
-                f"{function.__name__} is for one record replaced: it needs a table with neighbors='replace-one', "
-                "without a unit, and another policy for missing records than 'drop'"
-            )
-        return function(*arguments, epsilon=cost.epsilon, **self._drawn(given))
+        return function(*arguments, epsilon=cost.epsilon, **self._drawn(cost.parameters_for(function, options)))
 
     def _drawn(self, options: Mapping[str, Any]) -> dict[str, Any]:
         if "rng" in options:  # a report says whether all its releases are private
@@ -628,12 +604,6 @@ class Table:
     ) -> Any:
         x, groups, part = self._grouped(by, x, cost, options)
         return by_group(make(part), x, **groups, **self._drawn(options))
-
-
-@cache
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters of a function."""
-    return frozenset(inspect.signature(function).parameters)
 
 
 def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> Mechanism:

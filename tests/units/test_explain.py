@@ -279,7 +279,7 @@ def test_foreseen_errors_are_those_of_releases(epsilon, neighbors):
     cases = [(make, statistic, f) for make in (_interval, _number) for statistic, f in MOMENTS.items()]
     for make, statistic, exact in [*cases, (_interval, dpf.statistics.Median(), None)]:
         made = make(statistic, grid, epsilon, neighbors)
-        foreseen = made._foreseen(n)
+        foreseen = made.foreseen(n)
         releases = [made(whole if exact else x, rng=rng) for _ in range(300)]
         values = np.array([getattr(release, "value", release) for release in releases])
         away = np.abs(values - exact(whole)) if exact else np.abs(np.searchsorted(ranked, values) - n / 2)
