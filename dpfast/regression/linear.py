@@ -192,11 +192,10 @@ def linear_regression(
         records. It estimates the coefficients of Huber's loss: those of least squares if errors are symmetric or
         independent of the columns; of other errors, such as labels 0 and 1, as far as the released numbers show a
         difference, moved towards those of least squares. Where they show residuals of unequal spread or with long
-        tails, its target is least squares, with at most about half of the error of sums. With few records, of epsilon
-        times n below some thousands, they may not show it, and intervals then miss least squares: take "sums" where
-        means are wanted, of skewed or heteroscedastic labels. "auto": residuals if there are enough records for their
-        size and for the second moments, by n, the number of columns, epsilon and delta, and unless sums have little
-        noise.
+        tails, its target is least squares. With few records, of epsilon times n below some thousands, they may not show
+        it, and intervals then miss least squares: take "sums" where means are wanted, of skewed or heteroscedastic
+        labels. "auto": residuals if there are enough records for their size and for the second moments, by n, the
+        number of columns, epsilon and delta, and unless sums have little noise.
         "blocks", and the default without `label_bound`: the median of fits of disjoint blocks of records, without
         delta, standard errors, and bounds of the labels (`dpfast.regression.BlockFits`); 1.5 times as far from the
         coefficients as corrections with a `label_bound` that is ten times too wide.
