@@ -103,7 +103,7 @@ class GradientSums(GaussianOrPure):
     bound : float
         Positive, public: the largest magnitude of a residual. Huber's constant; for other models infinity in general.
     labels : dpfast.domains.Ball, optional
-        The public domain of the labels, into which they are moved, of a Huber regression.
+        For the model "huber": the public domain of the labels, into which they are moved. Default: all numbers.
     epsilon, delta, mu : float
         A positive epsilon for a pure guarantee, by noise of density proportional to ``exp(-epsilon |noise| / (2
         clip))``, |noise| its l2 norm. With a positive delta, or with the mu of Gaussian differential privacy as `mu`
@@ -160,6 +160,8 @@ class GradientSums(GaussianOrPure):
             object.__setattr__(self, "bound", checks.positive("bound", self.bound))
         if self.labels is not None and not isinstance(self.labels, Ball):
             raise TypeError(f"labels must be a dpfast.domains.Ball, not {type(self.labels).__name__}")
+        if self.labels is not None and self.model != "huber":
+            raise ValueError(f"labels must be left out for the model {self.model!r}")
         d, _ = self.transform.matrix.shape
         self.domain.check_columns(d - 1)
         if max(map(abs, (*self._exponents, math.frexp(self.domain.step)[1]))) > _MOST_EXPONENT:

@@ -191,10 +191,11 @@ def linear_regression(
         residuals, which is released before (`dpfast.regression.Corrections`): 2 to 50 times closer if there are enough
         records. It estimates the coefficients of Huber's loss: those of least squares if errors are symmetric or
         independent of the columns; of other errors, such as labels 0 and 1, as far as the released numbers show a
-        difference, moved towards those of least squares. The constant of errors with a long tail is moved towards the
-        shorter one. Intervals are for these coefficients, and may miss those of least squares: take "sums" where means
-        are wanted, of skewed or heteroscedastic labels. "auto": residuals if there are enough records for their size
-        and for the second moments, by n, the number of columns, epsilon and delta, and unless sums have little noise.
+        difference, moved towards those of least squares. Where they show residuals of unequal spread or with long
+        tails, its target is least squares. With few records, of epsilon times n below some thousands, they may not show
+        it, and intervals then miss least squares: take "sums" where means are wanted, of skewed or heteroscedastic
+        labels. "auto": residuals if there are enough records for their size and for the second moments, by n, the
+        number of columns, epsilon and delta, and unless sums have little noise.
         "blocks", and the default without `label_bound`: the median of fits of disjoint blocks of records, without
         delta, standard errors, and bounds of the labels (`dpfast.regression.BlockFits`); 1.5 times as far from the
         coefficients as corrections with a `label_bound` that is ten times too wide.
@@ -238,12 +239,12 @@ def linear_regression(
     Missing values: a record with NaN or an infinity counts as one at both centers, unless it is left out; with bounds,
     an infinity in a row is at a bound.
     Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or three
-    or five by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
+    to six by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.
     Target: least squares for sums, also where residuals are large for the labels. Otherwise corrections have that of
-    Huber's loss, and their errors presume residuals that spread alike for all rows: where they do not, as those of pay,
-    say ``method="sums"``.
-    Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five passes. Chunks of unknown length
-    are counted before. Bounds copy X, in pieces.
+    Huber's loss for residuals that spread alike for all rows, and nearly that of least squares where released numbers
+    show that they do not, as those of pay.
+    Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread; or five or six passes. Chunks of unknown
+    length are counted before. Bounds copy X, in pieces.
 
     References
     ----------

@@ -18,6 +18,13 @@ MOST_STEPS = 16
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MANY_STEPS = 13  # beyond which fewer steps suffice for the noise
 _LEAST_CLIP = 0.5
+# Logistic gradients are clipped at least here, in units of z, or where noise is about this share of sampling, less for
+# fewer records to a coefficient. For income by hours of 48,842 people, one of three columns or alone, the clip of other
+# models has biases of 2 to 11 errors of sampling, since rows are not normal, and 0 to 20 % of intervals of 95 % held
+# the coefficient for epsilon from 0.2 to 4; this one 92 to 100 %, but 0 to 5 % with a delta at epsilon 0.2, where noise
+# does not allow it. For 2 to 20 normal columns and 2000 to 100,000 records the error is 0.7 to 1.03 times as large. A
+# clip of twice the root of the number of coefficients had up to 1.13 times the error.
+_WIDE_CLIP, _WIDE_NOISE, _RECORDS = 3.4, 0.25, 8000
 _LEAST_NOISE = 1e-12  # with less, the schedule does not change
 _MATCHED_MOMENTS, _MATCHED_CLIP = 0.25, 0.9  # the share of the second moments; the clip relative to that of steps
 _LEAST_MATCHED = 3
@@ -86,9 +93,14 @@ def schedule(n: int, p: int, privacy: Privacy, *, logistic: bool = False) -> Sch
     steps = max(steps, min(steps + more, _MANY_STEPS))
     clip *= max(little / noise, 1.0) ** 0.25 * min(much / noise, 1.0) ** 0.2
     steps, clip = min(max(steps, 1), MOST_STEPS), max(clip, _LEAST_CLIP)
-    if logistic and privacy.mu is None and _matched(n, p, privacy.amount):
-        steps = max(steps - 1, _LEAST_MATCHED)
-        return Schedule(0.02, _MATCHED_MOMENTS, steps, _MATCHED_CLIP * clip, ridge=0.3, matching=True)
+    matched = logistic and privacy.mu is None and _matched(n, p, privacy.amount)
+    if matched:
+        steps, clip = max(steps - 1, _LEAST_MATCHED), _MATCHED_CLIP * clip
+    if logistic:
+        wide = _WIDE_NOISE * math.sqrt(min(n / (_RECORDS * p), 1.0) / n) / noise
+        clip = max(clip, min(_WIDE_CLIP / math.sqrt(p), wide))
+    if matched:
+        return Schedule(0.02, _MATCHED_MOMENTS, steps, clip, ridge=0.3, matching=True)
     return Schedule(labels=0.02, moments=moments, steps=steps, clip=clip, ridge=0.3)
 
 

@@ -287,6 +287,70 @@ class TestLargeResiduals:
         assert np.mean(covered) > 0.8
 
 
+def pay(n, seed):
+    """Labels whose errors are skewed, and larger for larger rows, as those of pay by base pay."""
+    rng = np.random.default_rng(seed)
+    X = np.minimum(rng.exponential(size=(n, 1)) / 4, 1.0)
+    return X, X[:, 0] + 0.2 * X[:, 0] ** 2 * rng.exponential(size=n)
+
+
+def covered_of_pay(n, runs, **options):
+    """The share of intervals that hold the coefficients of least squares of the clamped labels, and of clear shapes."""
+    held, (X, y) = [], pay(n, 1)
+    exact = np.polyfit(X[:, 0], np.minimum(y, 2.0), 1)
+    for seed in range(runs):
+        fit = dpf.linear_regression(
+            X, y, bounds=(0, 1), label_bound=2.0, method="residuals", rng=PCG64(seed), **options
+        )
+        errors = fit.coefficients[0] - exact[0], fit.intercept - exact[1]
+        held.append(np.abs(errors) <= 1.96 * np.array([fit.standard_errors[0], fit.intercept_error]))
+    return np.mean(held)
+
+
+class TestUnequalSpread:
+    """Residuals that spread more for larger rows: least squares, by the ratio of two released quantiles."""
+
+    @staticmethod
+    def of_quantiles(first, *others, moments=None):
+        corrections = Corrections(n=20_000, d=2, domain=Ball(2.0), labels=Ball(3.0), privacy=dpf.Privacy(1.0))
+        corrections.advance(np.diag([0.3, 0.3, 0.3, 1.0]) if moments is None else moments)
+        corrections.advance(first)
+        corrections.advance(np.zeros(3))
+        for quantile in others:
+            assert isinstance(corrections.mechanism, ResidualScale)
+            corrections.advance(quantile)
+        return corrections
+
+    def test_the_last_clip_is_by_the_ratio_of_quantiles(self):
+        """Of normal residuals with deviation 0.1, the quantile of level 0.95 is 0.2 and the median 0.07."""
+        narrow, wide = (self.of_quantiles(0.2, middle).mechanism for middle in (0.07, 0.0125))
+        assert narrow.bound < 0.25 < wide.bound
+        assert wide.labels == narrow.labels == Ball(3.0).for_products()
+
+    def test_the_second_scale_is_split_where_the_first_fit_hides_the_shape(self):
+        corrections = self.of_quantiles(1e-3, 3e-4, 5e-4)
+        assert corrections.total == 6
+        assert sum(corrections._parts) == 1
+        assert corrections._parts[3] == corrections._parts[4]
+        assert isinstance(corrections.mechanism, GradientSums)
+        tailed = self.of_quantiles(1e-3, 3e-5, 5e-4)
+        assert tailed.mechanism.bound > 10 * corrections.mechanism.bound
+        absurd = self.of_quantiles(1e-3, 3e-5, 1.0)
+        assert absurd.mechanism.bound < corrections.mechanism.bound
+
+    @pytest.mark.parametrize(
+        ("n", "runs", "epsilon", "delta"),
+        [
+            (20_000, 12, 1.0, 0.0),
+            pytest.param(30_000, 100, 0.3, 0.0, marks=pytest.mark.slow),
+            pytest.param(30_000, 100, 0.3, 1e-6, marks=pytest.mark.slow),
+            pytest.param(30_000, 100, 1.0, 0.0, marks=pytest.mark.slow),
+        ],
+    )
+    def test_intervals_hold_least_squares(self, n, runs, epsilon, delta):
+        assert covered_of_pay(n, runs, epsilon=epsilon, delta=delta) > 0.85
+
+
 class TestFit:
     def test_methods(self):
         """By public numbers: residuals, if there are enough records, and noise is not little already."""

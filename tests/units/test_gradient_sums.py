@@ -246,6 +246,19 @@ class TestReleases:
         X, y = np.array([[np.nan], [1.0], [np.inf]]), np.array([1.0, np.nan, 0.0])
         assert np.allclose(mechanism((X, y)), [0.0, 0.0], atol=1e-4)  # the center with residuals of -1/2 and 1/2
 
+    def test_labels_are_moved_into_their_domain(self):
+        """Whatever their type; a missing one stays missing. Otherwise a label far away would count with the bound."""
+        X = RNG.normal(size=(50, 2))
+        labels, options = Ball(2.0, center=1.0), {"model": "huber", "bound": 50.0, "clip": 20.0, "epsilon": 1e7}
+        for y in (8 * RNG.normal(size=50), RNG.integers(-9, 9, 50), np.array([np.nan, np.inf, -np.inf, 3.5, 0.0] * 10)):
+            found = made(**options, labels=labels)((X, y), rng=PCG64(1))
+            wanted = made(**options)((X, np.clip(y.astype(float), -1, 3)), rng=PCG64(1))
+            np.testing.assert_array_equal(found, wanted)
+        with pytest.raises(TypeError, match=r"labels must be a dpfast.domains.Ball"):
+            made(**options, labels=3.0)
+        with pytest.raises(ValueError, match="labels must be left out for the model 'logistic'"):
+            made(labels=labels)
+
     def test_wrong_parameters(self):
         for options, message in (
             ({"theta": (0.0, 1.0)}, "3 entries"),
