@@ -131,8 +131,10 @@ def ends_its_executor(_, folder):
     time.sleep(60)
 
 
-def dawdles(attempt, _):
-    if attempt == 0:
+def dawdles(_, folder):
+    """The copy that begins first: on a busy machine the attempt of number 0 may begin last."""
+    with contextlib.suppress(FileExistsError):
+        (folder / "first").touch(exist_ok=False)
         time.sleep(20)
 
 
@@ -174,7 +176,7 @@ def test_a_task_fails_always(cluster, tmp_path, mechanism):
 def test_a_task_is_copied(cluster, tmp_path, mechanism):
     """Two copies of a task run at the same time, and Spark takes the result of the first that is done."""
     released(mechanism, faulty(cluster, tmp_path / "marks", dawdles))
-    assert {0, 1} <= attempts(tmp_path / "marks")
+    assert len(attempts(tmp_path / "marks")) >= 2
 
 
 @every_way
