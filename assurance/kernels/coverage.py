@@ -154,7 +154,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "select.h": "select_clamp select_plan select_set_grid",
         "series.h": "dpfast_clenshaw dpfast_series",
         "stream.h": "stream_bits stream_door_of",
-        "sums.h": "sums_block sums_block_squares sums_load sums_scan sums_scan_between sums_within",
+        "sums.h": "sums_block sums_block_absent sums_block_squares sums_load sums_scan sums_scan_between sums_within",
         "wide.h": "dpfast_wide_exp_neg dpfast_wide_of dpfast_wide_plus dpfast_wide_scaled dpfast_wide_times",
         "wide_chain.h": (
             "dpfast_wide_ends dpfast_wide_filters dpfast_wide_longest dpfast_wide_runs dpfast_wide_sources "

@@ -429,10 +429,11 @@ class Mechanism(Predicted, Declared, Cautious, Carrier):
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
 
-    def foreseen(self, n: int) -> Foreseen | None:
+    def foreseen(self, n: SupportsIndex) -> Foreseen | None:
         """Return the error to expect of a release from n records; None if public numbers do not give it."""
-        found = self._foreseen_of_many(max(n, 1))
-        return found and (GUESS if n < max(self.enough, 1) else found.or_guess(n))
+        number = checks.whole("n", n)
+        found = self._foreseen_of_many(max(number, 1))
+        return found and (GUESS if number < max(self.enough, 1) else found.or_guess(number))
 
     def _foreseen_of_many(self, n: int) -> Foreseen | None:
         """Return the error to expect of a release from n records, whether they are enough or not."""

@@ -169,7 +169,7 @@ def _candidate(
 
 def _made(name: str, statistic: Statistic | tuple[float, ...], *, grid: Points, **options: Any) -> Mechanism:
     """Return the mechanism of a method, or for a public number of records the one that leaves out missing ones."""
-    leaves_out = grid.missing == "drop" and "neighbors" not in options
+    leaves_out = isinstance(grid, Grid) and grid.missing == "drop" and "neighbors" not in options
     if leaves_out and name == "global-sensitivity" and type(statistic) is Mean:
         return PresentMean(statistic, grid=cast(Grid, grid), **options)
     return _methods(type(statistic))[name](statistic, grid=grid, **options)

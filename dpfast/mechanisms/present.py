@@ -259,16 +259,15 @@ class MeanOfPresent(GroupsOfSums):
         sizes = groups.sums(np.where(codes < 0, 0, codes), h, half=False, squares=False)[:, 0]
         centers = (2 * totals - present * h + sizes * h) // unit
         lasts = np.where(sizes == 0, -1, sizes * (2 * h) // unit)
-        changes = np.full(len(sizes), max(mechanism._sensitivity, 1), np.int64)
-        ones = np.ones(len(sizes), np.int64)
+        # Of each group the sum and the number, one after the other: a number has noise for 1 at epsilon / 2.
+        exact, ends = np.stack([centers, sizes - present], axis=1), np.stack([lasts, sizes], axis=1)
+        changes = np.tile(np.array([max(mechanism._sensitivity, 1), 2]), len(sizes))
 
         def draw(start: int, stop: int, source: np.random.BitGenerator) -> NDArray[np.float64]:
             refuse(STEP, mechanism)  # it may have been made outside of a ledger
-            part = slice(start, stop)
-            sums, absent = centers[part].copy(), (sizes - present)[part]
-            _samplers.add_discrete_laplace(source, changes[part], epsilon, lasts[part], h, sums)
-            _samplers.add_discrete_laplace(source, ones[part], epsilon / 2, sizes[part], h, absent)
-            return self._means(sums, absent, sizes[part])
+            noisy, part = exact[start:stop].reshape(-1), slice(2 * start, 2 * stop)
+            _samplers.add_discrete_laplace(source, changes[part], epsilon, ends.reshape(-1)[part], h, noisy)
+            return self._means(noisy[::2], noisy[1::2], sizes[start:stop])
 
         return draw
 

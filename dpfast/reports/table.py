@@ -57,7 +57,7 @@ from dpfast.tables import Format
 _ORDER = (Median, Quantile)  # need no bounds
 _PUBLIC = ("bounds", "grid", "missing", "method", "distribution", "measure")  # of mechanisms of groups
 _UNBOUNDED = ("median", "quantile", "iqr")
-_BY_NOISE = ("auto", "global-sensitivity")  # methods of a mean that leaves out missing cells at no cost
+_BY_NOISE = (None, "auto", "global-sensitivity")  # methods of a mean that leaves out missing cells at no cost
 
 # What to do where public bounds are needed, by statistic; means, sums and variances find their own.
 _OTHERWISE = {
@@ -441,11 +441,10 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        order, ranks = _by_order(name, by, options)
+        order, ranks, free = _by_order(name, by, options)
         hides_n = self.records.hides_n(_names(by or ()), column, options, ranks=ranks)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        by_noise = name == "mean" and options.get("method", "auto") in _BY_NOISE and "distribution" not in options
-        options |= policy_for(self.records.facts(column), options, free=ranks or by_noise or cost.hides_n)
+        options |= policy_for(self.records.facts(column), options, free=free or cost.hides_n)
 
         def call() -> Any:
             x = self.records.values(column)
@@ -611,11 +610,14 @@ def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> 
     return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
 
 
-def _by_order(name: str, by: Any, options: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return whether a statistic needs the order of the records only, and whether it is a quantile by their ranks."""
+def _by_order(name: str, by: Any, options: Mapping[str, Any]) -> tuple[bool, bool, bool]:
+    """Return whether a statistic needs the order of the records only, whether it is a quantile by their ranks, and
+    whether it leaves out missing cells at no cost.
+    """
     order = name in _UNBOUNDED and options.get("definition", "record") == "record" and (by is None or name != "iqr")
-    by_default = options.get("method", "inverse-sensitivity") == "inverse-sensitivity" and "distribution" not in options
-    return order, order and name != "iqr" and by_default
+    method, assumes = options.get("method"), "distribution" in options
+    ranks = order and name != "iqr" and method in (None, "inverse-sensitivity") and not assumes
+    return order, ranks, ranks or (name == "mean" and method in _BY_NOISE and not assumes)
 
 
 def _names(columns: Any) -> list[str]:

@@ -277,7 +277,7 @@ def test_a_release_is_that_of_the_mechanism_taken():
             choice = dpf.explain(function, *arguments, n=n, bounds=(0, 1000), epsilon=epsilon)
             release = getattr(dpf, function)(x[:n], *arguments, bounds=(0, 1000), epsilon=epsilon, rng=PCG64(3))
             assert release == choice.mechanism(x[:n], rng=PCG64(3))
-            grid, options = Grid(0, 1000), {"epsilon": epsilon, "rng": PCG64(3)}
+            [grid], options = choice.mechanism.points, {"epsilon": epsilon, "rng": PCG64(3)}
             assert release == getattr(dpf, function)(x[:n], *arguments, grid=grid, **options)
             assert release == getattr(dpf, function)(
                 dpf.Chunks([x[:50], x[50:n]]), *arguments, bounds=(0, 1000), epsilon=epsilon, rng=PCG64(3)

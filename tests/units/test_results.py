@@ -442,6 +442,7 @@ def test_a_histogram_of_no_law_has_no_interval():
 class TestLegiblePlots:
     """Of a group of four records among large ones: its interval is not the axis, and no number is too large."""
 
+    @pytest.mark.host
     @pytest.mark.parametrize("bounds", [None, (0.0, 1e9)])
     def test_groups(self, bounds):
         pytest.importorskip("matplotlib").use("Agg")
@@ -460,6 +461,7 @@ class TestLegiblePlots:
         assert value in (f"{made['tiny'].value:.3g}", None)
         figure.savefig(BytesIO())
 
+    @pytest.mark.host
     def test_estimates_one_after_another(self):
         pytest.importorskip("matplotlib").use("Agg")
         from matplotlib.figure import Figure
@@ -490,6 +492,7 @@ class TestLegiblePlots:
     def test_ends_of_an_axis(self, low, high, ends):
         assert legible_ends(low, high) == ends
 
+    @pytest.mark.host
     def test_many_rows(self):
         """Names do not lie upon each other."""
         pytest.importorskip("matplotlib").use("Agg")
