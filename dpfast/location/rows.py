@@ -48,7 +48,7 @@ def moment_of(
     whole = type(x) is np.ndarray and x.dtype.kind in "iub"  # of others, columns may have names and dtypes
     kind = ("rows", str(statistic), d, center, radius, whole)
     mechanism = kept(kind, public, made) if type(x) is np.ndarray else made()
-    warn_of_missing(mechanism, None, x, public)
+    warn_of_missing(mechanism, statistic, x, public)
     return explained(mechanism, explain, records)(records, rng=rng, workers=workers)
 
 

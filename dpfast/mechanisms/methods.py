@@ -211,7 +211,7 @@ def warn_of_missing(mechanism: Mechanism, statistic: Any, x: Any, public: Parame
     if public.missing is not None or public.grid is not None or isinstance(statistic, Count) or not marks_missing(x):
         return
     for points in mechanism.points:
-        adds_nothing = isinstance(statistic, Sum) and points.lower <= 0 <= points.upper
+        adds_nothing = isinstance(statistic, Sum) and points.nan_value == 0
         if not (points.resolves or adds_nothing):
             warn(of_cells_at_the_bound(None))
 

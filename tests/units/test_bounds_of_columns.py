@@ -62,6 +62,7 @@ def test_two_pairs_are_those_of_two_columns(release):
 
 
 @pytest.mark.host
+@pytest.mark.filterwarnings("ignore:a missing cell counts as the lower bound")
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_names_of_frames(release, library):
     module = pytest.importorskip(library)
@@ -77,6 +78,7 @@ def test_names_of_frames(release, library):
 
 
 @pytest.mark.host
+@pytest.mark.filterwarnings("ignore:a missing cell counts as the lower bound")
 def test_names_in_chunks():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])

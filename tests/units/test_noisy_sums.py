@@ -408,6 +408,7 @@ def test_functions_are_the_mechanism(name):
 
 
 @pytest.mark.host
+@pytest.mark.filterwarnings("ignore:a missing cell counts as the lower bound")
 def test_containers():
     pandas, arrow, polars = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "polars"))
     x = np.random.default_rng(0).integers(0, 10, (500, 3))
