@@ -26,7 +26,6 @@ from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.usefulness import OF_NOISE, enough_for_error
 from dpfast.statistics import Mean
-from dpfast.statistics.statistic import scaled
 from dpfast.streaming import Chunks, Counted, PresentSum, PresentSums, Reading
 
 if TYPE_CHECKING:
@@ -186,13 +185,22 @@ class PresentMean(StatisticMechanism):
 
     def mean(self, n: int, total: int, absent: int) -> float:
         """Return the mean for a noisy sum, in units, and a noisy number of missing records among n."""
-        grid, h = self.grid, self.half_width
-        present = self.present(n, absent)
+        present = self.present(n, absent) if absent > self.few else n  # without a call, as a rule
         if present <= 0:
             total, present = 0, 1
-        most = h * present
+        most = self.half_width * present
         total = min(max(self.unit * total, -most), most)
-        return scaled((2 * grid.first + h) * present + total, 2 * present, grid.step)
+        top, bottom = self._step
+        return (self._middle * present + total) * top / (2 * present * bottom)  # `scaled`, of parts that are kept
+
+    @cached_property
+    def _middle(self) -> int:
+        """The middle of the bounds, in half steps."""
+        return 2 * self.grid.first + self.half_width
+
+    @cached_property
+    def _step(self) -> tuple[int, int]:
+        return self.grid.step.as_integer_ratio()
 
     def _decode(self, pairs: Integers, *, n: int) -> Any:
         made = [self.mean(n, *pair) for pair in pairs.reshape(-1, 2).tolist()]
@@ -235,13 +243,16 @@ class MeanOfPresent(GroupsOfSums):
         self._sums: dict[str, Any] = {"first": grid.first, "absent": True, **grid.with_missing("lower").kernel}
 
     def draw(self, values: Any, source: np.random.BitGenerator, threads: int = 1) -> float:
-        if self.n is None or isinstance(values, Chunks):
+        n = self.n
+        if n is None or isinstance(values, Chunks):
             return float(super().draw(values, source, threads))
-        total, _, absent = _select.moments(values, workers=threads, **self._sums)
-        return self.mechanism.mean(self.n, *self.pair(self.n, total, absent, source))
+        exact, _, unknown = _select.moments(values, workers=threads, **self._sums)
+        total, absent = self.pair(n, exact, unknown, source)
+        return self.mechanism.mean(n, total, absent)
 
     def draw_from(self, sums: PresentSum, source: np.random.BitGenerator) -> float:
-        return self.mechanism.mean(sums.n, *self.pair(sums.n, sums.total, sums.absent, source))
+        total, absent = self.pair(sums.n, sums.total, sums.absent, source)
+        return self.mechanism.mean(sums.n, total, absent)
 
     def pair(self, n: int, total: int, absent: int, source: np.random.BitGenerator) -> tuple[int, int]:
         """Draw the noisy sum, in units, and the noisy number of missing records, from the exact ones."""
@@ -279,7 +290,7 @@ class MeanOfPresent(GroupsOfSums):
         totals = np.where(present > 0, mechanism.unit * sums - sizes * h, 0)
         present = np.maximum(present, 1)
         totals = np.minimum(np.maximum(totals, -h * present), h * present)
-        _segments.quotients((2 * grid.first + h) * present + totals, 2 * present, grid.step, out)
+        _segments.quotients(mechanism._middle * present + totals, 2 * present, grid.step, out)
         empty = np.flatnonzero(sizes == 0)
         out[empty] = grid.decode(sums[empty])
         return out
