@@ -117,7 +117,7 @@ class Grid(Points):
         missing records at even positions (from 0) in the array, or in each chunk, count as the lower bound, those at
         odd positions as the upper one. "drop": they are left out, which makes the number of the others private. A
         mechanism takes "half" only for ``neighbors="replace-one"`` and "drop" only for ``neighbors="add-remove"``,
-        besides `InverseSensitivity` of one quantile and `Quantiles`, which always take "drop".
+        besides `InverseSensitivity` of one quantile, `Quantiles` and `PresentMean`, which always take "drop".
 
     Attributes
     ----------

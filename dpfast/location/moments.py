@@ -90,7 +90,7 @@ def mean(
         https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
-        of grid points, 2**63 or more, for rows 2**61.
+        of grid points, 2**63 or more, for floats 2**62, of an even number of points 2**61, and for rows 2**61.
 
     Returns
     -------

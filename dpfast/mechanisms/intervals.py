@@ -669,7 +669,8 @@ _BLOCK = 2**16
 # ---- means, variances, sums and counts ----
 
 _OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of the variance
-_OF_NUMBER = 0.1  # of the allowed probability: that of the noise on the number of missing records
+# Of the allowed probability: that of the noise on the number of missing records, and on the sum in their spread.
+_OF_NUMBER, _OF_SUM = 0.1, 0.05
 
 
 class _OfSums(Plan):
@@ -703,6 +704,11 @@ class _MeanInterval(IntervalMechanism):
 
     statistic: Mean
     grid: Grid
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2.0**-40 <= self.confidence <= 1 - 2.0**-40:  # a share of what is left of 1 is a double, too
+            raise ValueError(f"confidence must be from 2**-40 to 1 - 2**-40 for a mean, not {self.confidence!r}")
 
     @cached_property
     def _releases(self) -> tuple[GlobalSensitivity | PresentMean, GlobalSensitivity]:
@@ -766,9 +772,13 @@ class _MeanInterval(IntervalMechanism):
         least, most = (n - min(max(absent + sign * noise, 0), n) for sign in (1, -1))
         if least < 2:
             return self.estimate(mean, grid.lower, grid.upper, n=n)
-        fewer, more = (present - least) / least, (most - present) / least
-        reach = self._reach(least, variance * n, of_sum, grid.step * release.unit / 2, (1 - _OF_NUMBER) * wrong)
-        reach, off = reach * (1 + fewer), mean - (grid.lower + grid.upper) / 2
+        fewer, more = (present - least) / least, (most - present) / most  # the latter below 0 if few count as none
+        unit, off = grid.step * release.unit / 2, mean - (grid.lower + grid.upper) / 2
+        # The missing records are as far from the mean as the middle is: what that surely makes of the squares.
+        away = max(abs(off) - of_sum.magnitude(1 - _OF_SUM * wrong) * unit / present, 0.0) * present / most
+        between = min(least * (n - least), most * (n - most)) / n * away**2
+        squares = max(variance * n - between, 0.0)
+        reach = self._reach(least, squares, of_sum, unit, (1 - _OF_NUMBER - _OF_SUM) * wrong)
         low, high = sorted((mean + off * fewer, mean - off * more))
         return self.estimate(mean, max(low - reach, grid.lower), min(high + reach, grid.upper), n=n)
 

@@ -140,8 +140,10 @@ def choice_among(
     """
     default, sums, limit = names[0], sums_epsilons(), math.inf
 
+    assumed = assumption(distribution)
+
     def build(name: str) -> Mechanism:
-        mechanism = _candidate(name, statistic, grid, epsilon, delta)
+        mechanism = _candidate(name, statistic, grid, epsilon, delta, assumed)
         if not sums and mechanism.privacy_profile.rho > limit:
             raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
         return mechanism
@@ -152,18 +154,18 @@ def choice_among(
     candidates, limits = built({name: partial(build, name) for name in considered}, required=default)
     errors_of = _errors if is_fixed(distribution) and is_fixed(statistic) else _errors.__wrapped__
     records = rounded_down(n) if n else None
-    errors = errors_of(
-        tuple(candidates), statistic, grid, rounded_up(epsilon), delta, records, assumption(distribution)
-    )
+    errors = errors_of(tuple(candidates), statistic, grid, rounded_up(epsilon), delta, records, assumed)
     return errors.choice(limits, candidates, n)
 
 
 def _candidate(
-    name: str, statistic: Statistic | tuple[float, ...], grid: Grid, epsilon: float, delta: float
+    name: str, statistic: Statistic | tuple[float, ...], grid: Grid, epsilon: float, delta: float, assumed: Any
 ) -> Mechanism:
+    """Return a candidate; if it cannot leave out missing records, they count as a typical one of those assumed."""
     options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
     if grid.missing == "drop" and not _leaves_out(name, statistic):
-        grid = grid.with_missing("lower")
+        middle = sum(assumed) / 2 if isinstance(assumed, Typical) else Assumed(assumed).points(np.array([0.5])).item()
+        grid = grid.with_missing(middle)
     return _made(name, statistic, grid=grid, epsilon=epsilon, **options)
 
 
@@ -210,9 +212,12 @@ def warn_of_missing(mechanism: Mechanism, statistic: Any, x: Any, public: Parame
     """
     if public.missing is not None or public.grid is not None or isinstance(statistic, Count) or not marks_missing(x):
         return
-    for points in mechanism.points:
+    if getattr(mechanism, "missing", None) == "drop":  # a Resized, whose own grid is filled up
+        return
+    within = getattr(mechanism, "within", None)  # of a release within bounds that it finds in these
+    for points in mechanism.points or ((within,) if isinstance(within, Grid) else ()):
         adds_nothing = isinstance(statistic, Sum) and points.nan_value == 0
-        if not (points.resolves or adds_nothing):
+        if points.nan_value == points.lower and not (points.resolves or adds_nothing):
             warn(of_cells_at_the_bound(None))
 
 
@@ -227,7 +232,7 @@ def _errors(
     distribution: Any,
 ) -> ExpectedErrors:
     """Return the expected errors of candidates, which calls with about this epsilon share."""
-    candidates = {name: _candidate(name, statistic, grid, epsilon, delta) for name in names}
+    candidates = {name: _candidate(name, statistic, grid, epsilon, delta, distribution) for name in names}
     loss = _LOSS_BETWEEN if isinstance(statistic, LinearQuantile) else LOSS
     return ExpectedErrors(candidates, n, grid, distribution, loss)
 

@@ -71,7 +71,8 @@ class PresentMean(StatisticMechanism):
     epsilon (https://dpfast.readthedocs.io/en/latest/proofs/missing.html). The mean is the middle plus the quotient of
     the noisy sum and n less the noisy number, within the bounds. A noisy number of up to 10 / epsilon counts as 0: so
     few missing records count as the middle of the bounds. For epsilon above 1.1, staircase noise on a mean has less
-    error (`GlobalSensitivity`), but leaves nothing for the number of missing records.
+    error (`GlobalSensitivity`), but leaves nothing for the number of missing records. In rho it costs what noise on an
+    integer of sensitivity 2 does: 7 % more than a mean of many points at epsilon = 1, 1 % at 0.1 (`privacy_profile`).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``.
 
     References

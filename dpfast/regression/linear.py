@@ -236,7 +236,7 @@ def linear_regression(
 
     Notes
     -----
-    Missing values: a record with NaN or an infinity counts as one at both centers, unless it is left out; with bounds,
+    Missing values: a record with NaN counts as one at both centers, unless it is left out; with bounds,
     an infinity in a row is at a bound.
     Privacy: one release by `RegressionMoments`, of which the fit is post-processing (`RegressionMoments.fit`); or three
     to six by `dpfast.regression.Corrections`, charged together, once; or one by `dpfast.regression.BlockFits`.

@@ -131,12 +131,12 @@ class TableColumns:
         stated = self.facts(name).type
         return self._source.declares_integers(name) if stated is None else stated == "integer"
 
-    def hides_n(self, by: Sequence[str], column: str, options: Mapping[str, Any], *, ranks: bool = False) -> bool:
+    def hides_n(self, by: Sequence[str], column: str, options: Mapping[str, Any], *, free: bool = False) -> bool:
         """Whether a release must be for one record added or removed: of private keys, or without missing records.
 
-        `ranks` for quantiles, which leave these out for one record replaced, too.
+        `free` for means and quantiles, which leave these out for one record replaced, too.
         """
-        drops = not ranks and options.get("missing", self.facts(column).missing) == "drop"
+        drops = not free and options.get("missing", self.facts(column).missing) == "drop"
         return drops or (bool(by) and self.categories(by) is None)
 
     def parameters(

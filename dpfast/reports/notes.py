@@ -85,12 +85,25 @@ def is_within(facts: Facts, options: Mapping[str, Any]) -> bool:
     return isinstance(options.get("bounds", facts.bounds), (tuple, list))
 
 
-def policy_for(facts: Facts, options: Mapping[str, Any], *, free: bool) -> dict[str, str]:
+def policy_for(facts: Facts, options: Mapping[str, Any], *, free: bool, adds: bool = False) -> dict[str, Any]:
     """Return the policy for missing cells of which nothing is said: within bounds they are left out if this is `free`.
 
-    It is for means and quantiles, and where the number of records is private anyway.
+    It is for means and quantiles, and where the number of records is private anyway. A sum, which `adds`, takes 0.
     """
-    return {"missing": "drop"} if free and is_within(facts, options) and not says_missing(facts, options) else {}
+    if not is_within(facts, options) or says_missing(facts, options):
+        return {}
+    if free:
+        return {"missing": "drop"}
+    return {"missing": 0.0} if adds and _has_zero(options.get("bounds", facts.bounds)) else {}
+
+
+def _has_zero(bounds: Any) -> bool:
+    """Whether 0 is within bounds; False for wrong ones, which the call refuses."""
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        return False
+    return low <= 0 <= high
 
 
 def of_missing(name: str, facts: Facts, options: Mapping[str, Any], *, order: bool) -> str:

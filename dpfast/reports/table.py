@@ -29,12 +29,13 @@ from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource, bit_generator, is_secure
 from dpfast.reports.columns import TableColumns
 from dpfast.reports.costs import ReleaseCost, as_written, charged, cost_of, keys_for
-from dpfast.reports.facts import facts_of
+from dpfast.reports.facts import Facts, facts_of
 from dpfast.reports.likeness import like
 from dpfast.reports.notes import (
     IN_THE_MIDDLE,
     LEFT_OUT,
     Read,
+    is_within,
     named_in,
     note_of,
     of_fit,
@@ -47,9 +48,11 @@ from dpfast.reports.report import Report, TableRelease
 from dpfast.reports.sources import check_categories, source_of
 from dpfast.statistics import (
     Count,
+    Mean,
     Median,
     Quantile,
     Statistic,
+    Sum,
 )
 from dpfast.statistics.named import STATISTICS
 from dpfast.tables import Format
@@ -285,12 +288,12 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic with an interval: `dpfast.interval`. With `by`: for each group."""
-        counts = statistic == "count" or isinstance(statistic, Count)
-        quantile = statistic == "median" or isinstance(statistic, _ORDER)
-        hides_n = counts or self.records.hides_n(_names(by or ()), column, options, ranks=quantile)
+        counts, quantile = _is(statistic, "count", Count), _is(statistic, "median", _ORDER)
+        free = quantile or _is(statistic, "mean", Mean)
+        hides_n = counts or self.records.hides_n(_names(by or ()), column, options, free=free)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        free = not counts and (quantile or statistic == "mean" or cost.hides_n)
-        options |= policy_for(self.records.facts(column), options, free=free)
+        free, adds = not counts and (free or cost.hides_n), _is(statistic, "sum", Sum)
+        options |= policy_for(self.records.facts(column), options, free=free, adds=adds)
 
         def call() -> Any:
             x = self.records.values(column)
@@ -441,10 +444,10 @@ class Table:
         **options: Any,
     ) -> Any:
         """Release a statistic of a column by the function of this name, or by `by_group`."""
-        order, ranks, free = _by_order(name, by, options)
-        hides_n = self.records.hides_n(_names(by or ()), column, options, ranks=ranks)
+        order, free = _by_order(name, by, options, self.records.facts(column))
+        hides_n = self.records.hides_n(_names(by or ()), column, options, free=free)
         cost = self._cost(epsilon, share, delta, hides_n=hides_n)
-        options |= policy_for(self.records.facts(column), options, free=free or cost.hides_n)
+        options |= policy_for(self.records.facts(column), options, free=free or cost.hides_n, adds=name == "sum")
 
         def call() -> Any:
             x = self.records.values(column)
@@ -610,14 +613,20 @@ def _mechanism(statistic: Any, x: Any, public: Mapping[str, Any], part: Any) -> 
     return mechanism_for(statistic, x, Parameters(epsilon=part, **public))
 
 
-def _by_order(name: str, by: Any, options: Mapping[str, Any]) -> tuple[bool, bool, bool]:
-    """Return whether a statistic needs the order of the records only, whether it is a quantile by their ranks, and
-    whether it leaves out missing cells at no cost.
+def _by_order(name: str, by: Any, options: Mapping[str, Any], facts: Facts) -> tuple[bool, bool]:
+    """Return whether a statistic needs the order of the records only, and whether it leaves out missing cells at no
+    cost: quantiles by their ranks, and means within public bounds.
     """
     order = name in _UNBOUNDED and options.get("definition", "record") == "record" and (by is None or name != "iqr")
-    method, assumes = options.get("method"), "distribution" in options
-    ranks = order and name != "iqr" and method in (None, "inverse-sensitivity") and not assumes
-    return order, ranks, ranks or (name == "mean" and method in _BY_NOISE and not assumes)
+    method, assumes = options.get("method"), options.get("distribution") is not None
+    ranks = order and name != "iqr" and method in (None, "auto", "inverse-sensitivity") and not assumes
+    by_noise = name == "mean" and method in _BY_NOISE and not assumes and is_within(facts, options)
+    return order, ranks or by_noise
+
+
+def _is(statistic: Any, name: str, kind: Any) -> bool:
+    """Whether a statistic, given by its name or as an object, is of a kind."""
+    return isinstance(statistic, kind) or (isinstance(statistic, str) and statistic == name)
 
 
 def _names(columns: Any) -> list[str]:

@@ -581,3 +581,12 @@ def test_a_sum_takes_nothing_for_missing_records():
     x = records(600)
     made = dpf.sum(x, bounds=(-50, 100), epsilon=1.0, rng=PCG(1))
     assert made == dpf.sum(np.nan_to_num(x, nan=0.0), bounds=(-50, 100), epsilon=1.0, rng=PCG(1))
+
+
+def test_warnings_of_methods_that_find_bounds_and_of_private_numbers():
+    masked = np.ma.masked_invalid(records(2000))
+    with pytest.warns(dpf.UtilityWarning, match="a missing cell counts as the lower bound"):
+        dpf.mean(masked, bounds=(0, 1e6), epsilon=1.0, method="private-bounds")
+    for function in ("iqr", "trimmed_mean", "huber"):
+        call(function, masked, neighbors="add-remove")
+    dpf.quantile(masked, [0.1, 0.9], bounds=(0, 100), epsilon=1.0, neighbors="add-remove")

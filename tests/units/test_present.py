@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import dpfast as dpf
 from dpfast import Grid, audit
@@ -15,6 +16,7 @@ from dpfast.streaming import State
 from tests.cases import every
 
 NAN = math.nan
+NORMAL = scipy.stats.norm(80, 20)
 
 
 def PCG(seed):
@@ -176,6 +178,8 @@ def test_functions_leave_out_missing_records_where_that_costs_nothing():
         ]
         assert len(set(drawn)) == 1
         assert abs(drawn[0] - np.nanmean(np.clip(x, 0, 100))) < 0.5
+    assumed = [dpf.mean(50 + x, bounds=(0, 1e6), epsilon=1.0, distribution=around) for around in ((50, 110), NORMAL)]
+    assert np.abs(np.array(assumed) - 80).max() < 5  # within bounds that are found, a missing record is a typical one
     with pytest.raises(ValueError, match="a PresentMean leaves out missing records: the grid needs missing='drop'"):
         dpf.PresentMean(grid=Grid(0, 1), epsilon=1.0)
     with pytest.raises(TypeError, match=r"statistic must be Mean\(\)"):
@@ -190,10 +194,10 @@ def test_functions_leave_out_missing_records_where_that_costs_nothing():
 
 @every("share", [0.0, 0.02, 0.4, 1.0])
 def test_intervals_cover_the_mean_of_the_population_of_those_that_are_present(share):
-    """Of a skewed population; the arrays of floats of the same numbers have narrower ones if none are missing."""
+    """Of a skewed population; those that count no missing records are narrower if there are none."""
     rng, covered, widths = np.random.default_rng(3), 0, []
     for _ in range(300):
-        x = np.ma.array(rng.exponential(10, 2000).clip(0, 100), mask=rng.random(2000) < share)
+        x = np.where(rng.random(2000) < share, NAN, rng.exponential(10, 2000).clip(0, 100))
         found = dpf.interval("mean", x, bounds=(0, 100), epsilon=1.0, rng=rng)
         covered += found.low <= 9.9955 <= found.high  # 10 - 10 exp(-10)
         widths.append(found.high - found.low)
@@ -212,5 +216,8 @@ def test_intervals_of_present_records_have_the_guarantee_of_both_parts():
     x = column(500)
     one, other = (mechanism(x, rng=PCG(1)) for x in (x, dpf.Chunks([x[:9], x[9:]])))
     assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    for confidence in (1e-17, 1 - 2**-50):
+        with pytest.raises(ValueError, match="confidence must be from"):
+            dpf.interval("mean", x, bounds=(0, 100), epsilon=1.0, confidence=confidence)
     with pytest.raises(ValueError, match="'lower' or 'half' for the interval of the variance"):
         dpf.interval("variance", x, bounds=(0, 100), epsilon=1.0, missing="drop")

@@ -852,3 +852,19 @@ def test_intervals_of_units():
     assert (ledger.spent.epsilon, found.privacy.epsilon) == (4, 4)
     with pytest.raises(TypeError, match="for groups"):
         dpf.interval("mean", [1.0], bounds=(0, 9), epsilon=1, contributions=2)
+
+
+def test_missing_cells_of_sums_and_of_statistics_given_as_objects():
+    data = {"x": np.where(np.arange(3000) % 3, 6.0, np.nan)}
+    one = table(data=data, columns={"x": {"bounds": (-50, 100)}}, epsilon=100)
+    assert abs(one.sum("x", epsilon=9) - 12_000) < 200
+    assert abs(one.interval("sum", "x", epsilon=9).value - 12_000) < 200
+    assert abs(one.interval(dpf.statistics.Sum(), "x", epsilon=9).value - 12_000) < 200
+    assert all("Missing cells of x: 0" in release.note for release in one.releases)
+    for mean in ("mean", dpf.statistics.Mean()):
+        assert abs(one.interval(mean, "x", epsilon=9).value - 6) < 0.5
+    for method in ("auto", "inverse-sensitivity"):
+        assert one.median("x", method=method, distribution=None, epsilon=9) == 6
+    one.mean("x", missing="drop", epsilon=9)
+    assert one.releases[-1].result == pytest.approx(6, abs=0.5)
+    assert one.releases[-1].privacy == dpf.Privacy(9.0)  # not of half of it, for one record added or removed
