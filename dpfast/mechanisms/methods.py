@@ -164,9 +164,14 @@ def _candidate(
     """Return a candidate; if it cannot leave out missing records, they count as a typical one of those assumed."""
     options = {"delta": delta} if delta and name == "smooth-sensitivity" else {}
     if grid.missing == "drop" and not _leaves_out(name, statistic):
-        middle = sum(assumed) / 2 if isinstance(assumed, Typical) else Assumed(assumed).points(np.array([0.5])).item()
-        grid = grid.with_missing(middle)
+        grid = grid.with_missing((_middle if is_fixed(assumed) else _middle.__wrapped__)(assumed))
     return _made(name, statistic, grid=grid, epsilon=epsilon, **options)
+
+
+@lru_cache(maxsize=64)
+def _middle(assumed: Any) -> float:
+    """Return the median of assumed records, or the middle of typical values."""
+    return sum(assumed) / 2 if isinstance(assumed, Typical) else Assumed(assumed).points(np.array([0.5])).item()
 
 
 def _made(name: str, statistic: Statistic | tuple[float, ...], *, grid: Points, **options: Any) -> Mechanism:
