@@ -142,7 +142,7 @@ def glm(
     heavy-tailed column may be off by several of its errors, where noise allows only a small clip. On a census of 49,000
     people 92 % or more of the intervals of 95 % hold the coefficient of working hours without a delta, for epsilon from
     0.2 to 4, or with one at epsilon 1, but hardly any with a delta at epsilon 0.2, and few that of capital gains, which
-    are 0 for most. A `dpfast.regression.Schedule` with a larger `clip` trades noise for bias.
+    are 0 for most. A `dpfast.regression.Schedule` with a larger ``clip`` trades noise for bias.
     Cost: one pass over X for each release, with d**2 products for each row, and 2 K d more for several classes, whose
     standard errors take memory for several matrices of (K d)**2 numbers. Bounds copy X, in pieces, in each pass.
 
