@@ -279,7 +279,11 @@ def _add_report(parser: Parser) -> None:
         help="the column that says whose record each is, and the most records of one: the guarantee is for persons",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", default="-", help=".html, .json, .csv or .md; default -: Markdown, printed"
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        help=".html, .json, .csv or .md, several by -o for each; default -: Markdown, printed",
     )
     add_force(parser)
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -34,13 +35,14 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
     rng, plan = rng_of(arguments), _plan(arguments)
     if arguments.file == "-":
         raise TableError("a report needs a file, not standard input: its header is read before")
-    output = _output(arguments)
+    outputs = _outputs(arguments)
+    names = " and ".join(output.path for output in outputs)
     if arguments.dry_run:
         foreseen = plan.dry_run(arguments.file, ledger=arguments.ledger)
-        if output is not None:
+        for output in outputs:
             with output.writing() as place:
-                _write(foreseen, place, arguments)
-        text = str(foreseen) if output is None else f"dry run in {arguments.output}  (no record was touched)"
+                _write(foreseen, place, output)
+        text = f"dry run in {names}  (no record was touched)" if outputs else str(foreseen)
         return {"statistic": "dry-run", **foreseen.to_dict(), "text": text}
     try:
         with noting(Note(purpose=arguments.purpose)):
@@ -48,27 +50,35 @@ def write_report(arguments: argparse.Namespace) -> dict[str, Any]:
     except IncompleteReportError as error:
         raise UnfinishedError(str(error)) from None
     written = {"statistic": "report", **report.to_dict()}
-    if output is None:
+    if not outputs:
         return {**written, "output": None, "text": report.to_markdown().rstrip()}
-    with released_to(output) as place:
-        _write(report, place, arguments)
+    for output in outputs:
+        with released_to(output) as place:
+            _write(report, place, output)
     made = len(report.releases)
     untold = f"; {report.untold} of the rows have no information" if report.untold else ""
-    text = f"{made} release{'s' * (made != 1)} in {arguments.output}  ({report.privacy}{untold})"
-    return {**written, "output": arguments.output, "text": text}
+    text = f"{made} release{'s' * (made != 1)} in {names}  ({report.privacy}{untold})"
+    paths = [output.path for output in outputs]
+    return {**written, "output": paths[0] if len(paths) == 1 else paths, "text": text}
 
 
-def _output(arguments: argparse.Namespace) -> Output | None:
-    """Return the file of the report; None for standard output."""
-    if arguments.output == _STDOUT:
-        return None
-    checks.choice("the ending of -o", Path(arguments.output).suffix, FORMS)
+def _outputs(arguments: argparse.Namespace) -> list[Output]:
+    """Return the files of the report; none for standard output."""
+    paths = arguments.output or [_STDOUT]
+    if paths == [_STDOUT]:
+        return []
+    if _STDOUT in paths:
+        raise ValueError("-o - is standard output, and must be the only one")
+    for path in paths:
+        checks.choice("the ending of -o", Path(path).suffix, FORMS)
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise ValueError("-o must not name a file twice")
     inputs = [arguments.file, arguments.plan, arguments.ledger_file]
-    return Output(arguments.output, inputs, force=arguments.force)
+    return [Output(path, inputs, force=arguments.force) for path in paths]
 
 
-def _write(document: Document, place: Path, arguments: argparse.Namespace) -> None:
-    place.write_text(document.written(Path(arguments.output).suffix), encoding="utf-8")
+def _write(document: Document, place: Path, output: Output) -> None:
+    place.write_text(document.written(Path(output.path).suffix), encoding="utf-8")
 
 
 def keys_in_help() -> str:

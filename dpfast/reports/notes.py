@@ -31,7 +31,10 @@ OF_NOISE = "From low to high: what the noise can have done, 95 %."
 OF_BINS = "Counts are noisy; the outer bins have all that is less, and all that is more, too."
 OF_COEFFICIENTS = "Errors are standard errors. From low to high: intervals of 95 %."
 FEW = "few"
-NO_INTERVAL = "There is no interval: the noise depends on the bounds that are found."
+NO_INTERVAL = (
+    "There is no interval: the noise depends on the bounds that are found. Numbers beyond these count as them, which "
+    "may shift the result, most where many records are equal."
+)
 MEDIAN_STANDS = (
     "Missing cells of {0} are replaced by a median that is released first: if half of a group or more are missing, its "
     "number means nothing."
@@ -182,7 +185,9 @@ def note_of(read: Mapping[str, Read], result: Any, *, grouped: bool, per_unit: i
     if isinstance(result, KeyedReleases) and result.few is not None:
         parts.append(OF_FEW)
     if per_unit is not None:
-        parts.append(f"At most {per_unit} records of each unit: the others are left out.")
+        parts.append(
+            f"All numbers are of the records that are kept: at most {per_unit} of each unit, chosen at random."
+        )
     if grouped and getattr(getattr(result, "privacy", None), "neighbors", "") == "replace-one":
         parts.append(PUBLIC_GROUPS)
     return " ".join(parts)

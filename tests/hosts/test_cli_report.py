@@ -996,3 +996,25 @@ def test_private_groups_within_private_bounds_warn(recwarn):
     table = dpf.Table({"pay": [5.0] * 900, "kind": ["a"] * 900}, epsilon=1, delta=1e-6, neighbors="add-remove")
     with pytest.warns(dpf.UtilityWarning, match="presumed to be at least 100: 100 records are fewer than"):
         table.mean("pay", by="kind", bounds="private", share=1)
+
+
+def test_several_files_of_one_report(capsys, files, tmp_path):
+    """For one charge, and with the same numbers; a file that cannot be written is refused before."""
+    given = [files[0], "--epsilon", "4", "--bounds", "pay=0,200", "--seed", "3", "--release", "mean of pay"]
+    paths = [str(tmp_path / f"report{ending}") for ending in (".json", ".csv", ".html")]
+    found = json.loads(run(capsys, *given, *(part for path in paths for part in ("-o", path)), "--json").out)
+    assert found["output"] == paths
+    assert json.loads(Path(paths[0]).read_text())["releases"] == found["releases"]
+    lines = Path(paths[1]).read_text().splitlines()
+    assert lines[1].startswith('"mean of pay, with interval",,')
+    assert "<html" in Path(paths[2]).read_text()
+    again = str(tmp_path / "again.md")
+    for outputs, message in (
+        ([again, "-"], "-o - is standard output, and must be the only one"),
+        ([again, again], "-o must not name a file twice"),
+        ([again, paths[0]], "it exists"),
+    ):
+        assert message in run(capsys, *given, *(part for path in outputs for part in ("-o", path)), code=2).err
+        assert not Path(again).exists()
+    run(capsys, *given, "--dry-run", "-o", again, "-o", str(tmp_path / "dry.csv"))
+    assert Path(again).exists()
