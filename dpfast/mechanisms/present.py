@@ -186,7 +186,7 @@ class PresentMean(StatisticMechanism):
 
     def mean(self, n: int, total: int, absent: int) -> float:
         """Return the mean for a noisy sum, in units, and a noisy number of missing records among n."""
-        present = self.present(n, absent) if absent > self.few else n  # without a call, as a rule
+        present = self.present(n, absent)
         if present <= 0:
             total, present = 0, 1
         most = self.half_width * present

@@ -112,21 +112,28 @@ class Sums(Reading):
     """The exact sum of the codes, and with `squares` the sum of their squares. It holds two integers."""
 
     joins = True
+    counts_absent = False  # whether it counts the records that are missing
 
     def __init__(self, grid: Grid, *, squares: bool) -> None:
         self._grid, self.squares = grid, squares
-        self._total = self._total_squares = 0
+        self._total = self._total_squares = self._absent = 0
 
     def records(self, x: Any) -> Any:
         return containers.column("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, squares, _ = _select.moments(
-            values, first=grid.first, squares=self.squares, absent=False, **grid.kernel, workers=threads
+        total, squares, absent = _select.moments(
+            values,
+            first=grid.first,
+            squares=self.squares,
+            absent=self.counts_absent,
+            **grid.kernel,
+            workers=threads,
         )
         self._total += total
         self._total_squares += squares
+        self._absent += absent
 
     def of(self, values: Array, threads: int = 1) -> CodeSums:
         self.add(values, threads)
@@ -145,6 +152,7 @@ class Sums(Reading):
     def merge(self, other: Sums) -> None:
         self._total += other._total
         self._total_squares += other._total_squares
+        self._absent += other._absent
 
     def summary(self, n: int) -> CodeSums:
         return CodeSums(n, self._total, self._total_squares)
@@ -175,28 +183,15 @@ class PresentSum(NamedTuple):
 class PresentSums(Sums):
     """`Sums` of the records that are not missing, and the number of the others."""
 
+    counts_absent = True
+
     def __init__(self, grid: Grid, *, squares: bool) -> None:
         super().__init__(grid.with_missing("lower"), squares=squares)  # of code 0
-        self._absent = 0
-
-    def add(self, values: Array, threads: int) -> None:
-        grid = self._grid
-        total, squares, absent = _select.moments(
-            values, first=grid.first, squares=self.squares, absent=True, **grid.kernel, workers=threads
-        )
-        self._total += total
-        self._total_squares += squares
-        self._absent += absent
 
     def add_counted(self, values: Array, counts: Integers) -> int:
         if values.dtype.kind == "f":
             self._absent += int(counts[np.isnan(values)].sum())
         return super().add_counted(values, counts)
-
-    def merge(self, other: Sums) -> None:
-        assert isinstance(other, PresentSums)
-        super().merge(other)
-        self._absent += other._absent
 
     def summary(self, n: int) -> Any:
         return PresentSum(n, self._total, self._total_squares, self._absent)
