@@ -751,7 +751,7 @@ class _MeanInterval(IntervalMechanism):
         mean, variance = (plan.draw_from(sums, source) for plan in plans)
         grid, n = self.grid, sums.n
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
-        reach = self._reach(n, variance * n, noise, grid.step, 1 - self.confidence)
+        reach = self._reach(n, n, variance * n, noise, grid.step, 1 - self.confidence)
         return self.estimate(mean, max(mean - reach, grid.lower), min(mean + reach, grid.upper), n=n)
 
     def _estimate_of_present(self, sums: PresentSum, source: np.random.BitGenerator) -> Estimate:
@@ -778,16 +778,18 @@ class _MeanInterval(IntervalMechanism):
         away = max(abs(off) - of_sum.magnitude(1 - _OF_SUM * wrong) * unit / present, 0.0) * present / most
         between = min(least * (n - least), most * (n - most)) / n * away**2
         squares = max(variance * n - between, 0.0)
-        reach = self._reach(least, squares, of_sum, unit, (1 - _OF_NUMBER - _OF_SUM) * wrong)
+        reach = self._reach(least, n, squares, of_sum, unit, (1 - _OF_NUMBER - _OF_SUM) * wrong)
         low, high = sorted((mean + off * fewer, mean - off * more))
         return self.estimate(mean, max(low - reach, grid.lower), min(high + reach, grid.upper), n=n)
 
-    def _reach(self, n: int, squares: float, noise: IntegerNoise, unit: float, wrong: float) -> float:
-        """Return the half width for n squared distances from the mean, and noise in units on the sum of the records."""
+    def _reach(self, n: int, of: int, squares: float, noise: IntegerNoise, unit: float, wrong: float) -> float:
+        """Return the half width for n of all records, from their squared distances, and noise in units on their sum."""
         width = self.grid.upper - self.grid.lower
         spread = min(squares / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
         skew = width * math.log(1 / wrong) / (n * -float(scipy.special.ndtri(wrong / 2)))
-        return normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, unit / n, 1 - wrong)
+        share = n / of  # in units of all, which are public: the cells of the noise are kept by them
+        deviation = share * math.hypot(math.sqrt(spread / n), skew)
+        return normal_plus_noise_error(deviation, noise, unit / of, 1 - wrong) / share
 
 
 def _check_squares(grid: Grid) -> None:
